@@ -14,6 +14,7 @@ from python_modules import NATIVE, bound_in, circles, imports, packages, trees
 # The modules of the Rust crates, lowest first; each names only what stands below it, or beside it.
 RUST_LAYERS = [
     "quire_wire::codes quire_wire::error",
+    "quire_wire::out",
     "quire_wire::compress quire_wire::latin1 quire_wire::number quire_wire::reader",
     "quire_wire::temporal quire_wire::writer",
     "quire_wire::convert quire_wire::fieldless quire_wire::history quire_wire::message",

@@ -1,3 +1,6 @@
+//! Python objects that a message is made into: without memory for one, an error. PyO3's own
+//! constructors panic.
+//!
 //! The buffer protocol, both ways: kernel bytes for Python, and Python bytes for the kernel.
 //! The only `unsafe` of this crate.
 #![allow(unsafe_code)]
@@ -5,30 +8,100 @@
 use std::ffi::c_int;
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::{PyTypeInfo, ffi};
 use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
 use quire_kernel::quick_queue::read::MappedBytes;
 use quire_kernel::vanilla::Message;
 
-/// Objects of fewer bytes come from memory that the interpreter has in store, or it ends.
-const SMALL: usize = 64 << 10;
-
 /// A copy of a message, or of a part of one, as a Python object.
 #[inline]
 pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound<'py, PyBytes>> {
-    if content.len() < SMALL { Ok(PyBytes::new(py, content)) } else { large(py, content) }
+    let (start, length) = (content.as_ptr().cast(), content.len().cast_signed());
+    // SAFETY: as many bytes are copied from there, into an object that is ours or null.
+    let made = unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(start, length);
+        Bound::from_owned_ptr_or_opt(py, object)
+    };
+    match made {
+        // SAFETY: the interpreter made it as bytes.
+        Some(object) => Ok(unsafe { object.cast_into_unchecked() }),
+        None => Err(no_memory(py, content.len())),
+    }
 }
 
+/// An object that the interpreter made, or its error.
+fn made(py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: callers pass a new object of theirs, or null after an error.
+    unsafe { Bound::from_owned_ptr_or_err(py, object) }
+}
+
+/// An integer as a Python object.
+#[inline]
+pub fn int(py: Python<'_>, number: i64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: the interpreter is held.
+    made(py, unsafe { ffi::PyLong_FromLongLong(number) })
+}
+
+/// A float as a Python object.
+#[inline]
+pub fn float(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: the interpreter is held.
+    made(py, unsafe { ffi::PyFloat_FromDouble(number) })
+}
+
+/// An empty list.
+#[inline]
+pub fn empty_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    // SAFETY: the interpreter is held, and makes a list.
+    Ok(unsafe { made(py, ffi::PyList_New(0))?.cast_into_unchecked() })
+}
+
+/// An empty dict.
+#[inline]
+pub fn empty_dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    // SAFETY: the interpreter is held, and makes a dict.
+    Ok(unsafe { made(py, ffi::PyDict_New())?.cast_into_unchecked() })
+}
+
+/// The interpreter's own error is replaced by one that says how much was needed.
 #[cold]
-fn large<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound<'py, PyBytes>> {
-    let filled = PyBytes::new_with(py, content.len(), |copy| {
-        copy.copy_from_slice(content);
-        Ok(())
-    });
-    filled.map_err(|_| Error::OutOfMemory(content.len()))
+fn no_memory(py: Python<'_>, needed: usize) -> Error {
+    drop(PyErr::take(py));
+    Error::OutOfMemory(needed)
+}
+
+/// Makes room for `more` elements.
+#[inline]
+pub fn reserve<T>(found: &mut Vec<T>, more: usize) -> quire_kernel::Result<()> {
+    let needed = (found.len() + more) * size_of::<T>();
+    found.try_reserve(more).map_err(|_| Error::OutOfMemory(needed))
+}
+
+/// Adds an element.
+#[inline]
+pub fn push<T>(found: &mut Vec<T>, element: T) -> quire_kernel::Result<()> {
+    reserve(found, 1)?;
+    found.push(element);
+    Ok(())
+}
+
+/// A list of these objects.
+pub fn list<'py, T: PyTypeInfo>(
+    py: Python<'py>,
+    items: Vec<Bound<'py, T>>,
+) -> quire_kernel::Result<Bound<'py, PyList>> {
+    // The list itself is made by what panics without memory.
+    room(items.len() * size_of::<usize>())?;
+    PyList::new(py, items).map_err(|_| Error::OutOfMemory(0))
+}
+
+/// Checks that there is memory for what is about to be made by code that cannot say that there
+/// was none.
+pub fn room(needed: usize) -> quire_kernel::Result<()> {
+    reserve(&mut Vec::<u8>::new(), needed)
 }
 
 /// A text as a Python object.
@@ -39,7 +112,7 @@ pub fn text<'py>(py: Python<'py>, content: &str) -> PyResult<Bound<'py, PyString
 /// A copy of what the caller might change.
 pub fn copy(content: &[u8]) -> quire_kernel::Result<Vec<u8>> {
     let mut copy = Vec::new();
-    copy.try_reserve_exact(content.len()).map_err(|_| Error::OutOfMemory(content.len()))?;
+    reserve(&mut copy, content.len())?;
     copy.extend_from_slice(content);
     Ok(copy)
 }

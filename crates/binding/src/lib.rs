@@ -46,7 +46,7 @@ fn entry_bytes<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::new();
     values::encode::put_entry(&mut out, name, value)?;
-    Ok(PyBytes::new(py, &out))
+    buffer::bytes(py, &out).map_err(error::to_py)
 }
 
 /// The native half of `quire`. Private: import from `quire`.

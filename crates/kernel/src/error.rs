@@ -119,7 +119,7 @@ pub enum Error {
     #[error("{what}: group={group} path={}", path.display())]
     Group { what: String, group: String, path: PathBuf },
     #[error("{0}")]
-    Wire(#[from] WireError),
+    Wire(WireError),
     #[error("the handle belongs to the parent process: open the queue again in the child")]
     Forked,
     #[error(
@@ -164,6 +164,15 @@ pub enum Error {
     Invalid(String),
     #[error("interrupted while waiting")]
     Interrupted,
+}
+
+impl From<WireError> for Error {
+    fn from(fault: WireError) -> Self {
+        match fault.lacking() {
+            Some(needed) => Self::OutOfMemory(needed),
+            None => Self::Wire(fault),
+        }
+    }
 }
 
 impl Error {

@@ -17,6 +17,8 @@ struct Parts {
     details: String,
     /// The message's index, file and position.
     place: String,
+    /// How many bytes there was no memory for; 0 if the message is at fault.
+    lacking: usize,
 }
 
 impl WireError {
@@ -24,6 +26,21 @@ impl WireError {
     #[must_use]
     pub fn new(what: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Parts { what: what.into(), ..Parts::default() }))
+    }
+
+    /// There was no memory for this many bytes.
+    #[cold]
+    #[must_use]
+    pub fn no_memory(needed: usize) -> Self {
+        let what = "not enough memory".into();
+        Self(Box::new(Parts { what, lacking: needed.max(1), ..Parts::default() }))
+            .with("needed_bytes", needed)
+    }
+
+    /// For how many bytes there was no memory, if that is the error.
+    #[must_use]
+    pub fn lacking(&self) -> Option<usize> {
+        (self.0.lacking > 0).then_some(self.0.lacking)
     }
 
     /// Adds `name=value`.
@@ -76,7 +93,7 @@ fn described(code: u8) -> String {
 
 impl fmt::Display for WireError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { what, field, details, place } = &*self.0;
+        let Parts { what, field, details, place, .. } = &*self.0;
         let named = if field.is_empty() { String::new() } else { format!(" field={field}") };
         let colon = if named.len() + details.len() + place.len() > 0 { ":" } else { "" };
         write!(to, "{what}{colon}{named}{details}{place}")

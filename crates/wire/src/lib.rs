@@ -23,6 +23,7 @@ pub mod history;
 pub mod latin1;
 pub mod message;
 pub mod number;
+pub mod out;
 pub mod reader;
 pub mod temporal;
 pub mod text;

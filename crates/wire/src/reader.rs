@@ -12,6 +12,7 @@ use crate::codes::{
     TYPE_LITERAL, TYPE_PREFIX, U8_ARRAY, UINT8, UINT16, UINT32, UUID, ZONED_DATE_TIME,
 };
 use crate::error::{Result, WireError};
+use crate::out::room;
 
 /// The types of maps that need no Java class.
 pub const MAPS: [&[u8]; 3] = [b"!map", b"!omap", b"!seqmap"];
@@ -432,16 +433,20 @@ pub fn deeper(depth: usize, at: usize) -> Result<usize> {
 pub fn text(bytes: &[u8], at: usize) -> Result<Cow<'_, str>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
-        Err(_) => surrogates(bytes)
-            .and_then(|units| String::from_utf16(&units).ok())
-            .map(Cow::Owned)
-            .ok_or_else(|| {
-                WireError::new("not a text")
-                    .with("offset", at)
-                    .with("found", format_args!("{:02x?}", &bytes[..bytes.len().min(32)]))
-                    .with("expected", "UTF-8")
-            }),
+        Err(_) => of_surrogates(bytes, at),
     }
+}
+
+#[cold]
+fn of_surrogates(bytes: &[u8], at: usize) -> Result<Cow<'_, str>> {
+    room(bytes.len().saturating_mul(4))?; // two bytes for a unit, and as many as there are
+    let text = surrogates(bytes).and_then(|units| String::from_utf16(&units).ok());
+    text.map(Cow::Owned).ok_or_else(|| {
+        WireError::new("not a text")
+            .with("offset", at)
+            .with("found", format_args!("{:02x?}", &bytes[..bytes.len().min(32)]))
+            .with("expected", "UTF-8")
+    })
 }
 
 /// The UTF-16 units of CESU-8.

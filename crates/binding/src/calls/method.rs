@@ -7,6 +7,8 @@ use pyo3::{PyTraverseError, PyVisit};
 use quire_wire::reader::{Name, Reader};
 use quire_wire::{history, writer};
 
+use crate::buffer;
+use crate::error::to_py;
 use crate::values::failure::{Failure, Result};
 use crate::values::schema::Kind;
 
@@ -90,7 +92,7 @@ impl Method {
         let arguments = self.bind(py, given.iter().collect(), named)?;
         let mut out = Vec::new();
         self.put(&mut out, &arguments)?;
-        Ok(PyBytes::new(py, &out))
+        buffer::bytes(py, &out).map_err(to_py)
     }
 
     fn __repr__(&self) -> String {

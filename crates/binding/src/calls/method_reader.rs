@@ -413,7 +413,7 @@ impl Table {
 fn key<'py>(py: Python<'py>, name: Name<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match name {
         Name::Field(name) | Name::Event(name) => {
-            PyString::new(py, &latin1::decode(name)).into_any()
+            buffer::text(py, &latin1::decode(name))?.into_any()
         }
         Name::Number(number) => number.into_pyobject(py)?.into_any(),
         Name::Object => py.None().into_bound(py),

@@ -2,7 +2,7 @@
 
 use quire_kernel::Error;
 
-use crate::buffer::Buffer;
+use crate::buffer::{self, Buffer};
 
 /// The limit of 32-bit Arrow offsets.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
@@ -77,14 +77,19 @@ pub struct PayloadColumns {
     offsets: Vec<u8>,
     data: Vec<u8>,
     max_bytes: usize,
+    /// Whether there was memory for what was added last.
+    added: quire_kernel::Result<()>,
 }
+
+/// A count, and columns of indexes, offsets and bytes.
+pub type Columns = (usize, Buffer, Buffer, Buffer);
 
 impl PayloadColumns {
     /// No messages yet, with room for this many bytes.
     pub fn new(max_bytes: Option<usize>) -> Self {
         let offsets = 0_i32.to_le_bytes().to_vec();
         let max_bytes = max_bytes.unwrap_or(BATCH_BYTES_MAX).min(BATCH_BYTES_MAX);
-        Self { indexes: Vec::new(), offsets, data: Vec::new(), max_bytes }
+        Self { indexes: Vec::new(), offsets, data: Vec::new(), max_bytes, added: Ok(()) }
     }
 
     /// Adds a message; false if it does not fit and must go to the next batch.
@@ -92,15 +97,31 @@ impl PayloadColumns {
         let end = self.data.len().saturating_add(bytes.len());
         let is_over = end > self.max_bytes && !self.indexes.is_empty();
         let Some(end) = i32::try_from(end).ok().filter(|_| !is_over) else { return false };
+        self.added = self.reserve(bytes.len());
+        if self.added.is_err() {
+            return false;
+        }
         self.indexes.extend_from_slice(&index.bytes());
         self.offsets.extend_from_slice(&end.to_le_bytes());
         self.data.extend_from_slice(bytes);
         true
     }
 
-    /// Indexes, offsets and bytes.
-    pub fn buffers(self) -> [Buffer; 3] {
-        [self.indexes, self.offsets, self.data].map(Buffer::column)
+    #[inline]
+    fn reserve(&mut self, more: usize) -> quire_kernel::Result<()> {
+        buffer::reserve(&mut self.indexes, size_of::<i64>())?;
+        buffer::reserve(&mut self.offsets, size_of::<i32>())?;
+        buffer::reserve(&mut self.data, more)
+    }
+
+    /// The columns of `count` messages. Those that there was memory for come first; the next
+    /// call meets the lack of it again.
+    pub fn finish(self, count: usize) -> quire_kernel::Result<Columns> {
+        if count == 0 {
+            self.added?;
+        }
+        let [indexes, offsets, data] = [self.indexes, self.offsets, self.data].map(Buffer::column);
+        Ok((count, indexes, offsets, data))
     }
 }
 

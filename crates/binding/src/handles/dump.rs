@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use quire_kernel::chronicle::dump::Dump as Kernel;
 
-use crate::error::or_raise;
+use crate::buffer;
+use crate::error::{or_raise, to_py};
 
 /// Text is passed to Python in pieces of at least this length.
 const PIECE: usize = 1 << 16;
@@ -40,6 +41,6 @@ impl Dump {
             dump.put_more(&mut piece, PIECE)
         });
         or_raise(py, put)?;
-        Ok((!piece.is_empty()).then(|| PyBytes::new(py, piece.as_bytes())))
+        (!piece.is_empty()).then(|| buffer::bytes(py, piece.as_bytes()).map_err(to_py)).transpose()
     }
 }

@@ -1,8 +1,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
-use quire_wire::message;
+use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 use quire_wire::text::summary;
 
 use crate::repr;
@@ -62,18 +61,18 @@ impl Excerpt {
     }
 
     #[doc = stub!("Excerpt.to_yaml")]
-    fn to_yaml(&self, py: Python<'_>) -> PyResult<String> {
-        self.decoded(py, |bytes| Ok(text::yaml_of(bytes)?))
+    fn to_yaml<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.decoded(py, |bytes| text::yaml(py, bytes))
     }
 
     #[doc = stub!("Excerpt.to_json")]
-    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        self.decoded(py, |bytes| Ok(text::json_of(bytes)?))
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.decoded(py, |bytes| text::json(py, bytes))
     }
 
     #[doc = stub!("Excerpt.to_text")]
-    fn to_text(&self, py: Python<'_>) -> PyResult<String> {
-        self.decoded(py, |bytes| Ok(message::text(bytes)?.into_owned()))
+    fn to_text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.decoded(py, |bytes| text::of_message(py, bytes))
     }
 
     #[doc = stub!("Excerpt.to_message")]

@@ -4,23 +4,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use quire_kernel::{Error, Result};
 
-use super::column::{Index, PayloadColumns};
+use super::column::{Columns, Index, PayloadColumns};
 use super::scan::STEP;
 use crate::arguments::{integer, optional};
-use crate::buffer::Buffer;
-use crate::error::{log_warnings, or_raise};
-
-/// A count, and columns of indexes, offsets and bytes.
-pub type Columns = (usize, Buffer, Buffer, Buffer);
+use crate::buffer;
+use crate::error::{log_warnings, or_raise, to_py};
 
 /// What the kernel's tailers of these formats have in common.
 pub trait RawTailer: Sync {
     type Index: Index;
     /// A place to return to.
     type Mark;
-
-    /// The next message as `take` makes it of its index and bytes.
-    fn read_with<R>(&self, take: impl FnOnce(Self::Index, &[u8]) -> R) -> Result<Option<R>>;
 
     /// Hands up to `count` messages to `take` while it returns true; the first that it refuses is read
     /// again. With `is_first` a batch begins, and what was delivered before is finished.
@@ -41,13 +35,26 @@ pub trait RawTailer: Sync {
     }
 }
 
+/// The next message as `make` makes it of its index and bytes; it stays the next one if that fails.
+#[inline]
+pub fn next<T: RawTailer, R>(
+    py: Python<'_>,
+    tailer: &T,
+    make: impl Fn(T::Index, &[u8]) -> PyResult<R>,
+) -> PyResult<Option<R>> {
+    let mut found = None;
+    let read = tailer.read_while(1, true, |index, bytes| found.insert(make(index, bytes)).is_ok());
+    or_raise(py, read)?;
+    found.transpose()
+}
+
 /// The next message's bytes.
 #[inline]
 pub fn payload<'py>(
     py: Python<'py>,
     tailer: &impl RawTailer,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    or_raise(py, tailer.read_with(|_, bytes| PyBytes::new(py, bytes)))
+    next(py, tailer, |_, bytes| buffer::bytes(py, bytes).map_err(to_py))
 }
 
 /// The bytes of up to `count` messages.
@@ -58,13 +65,19 @@ pub fn payloads<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let count = integer("count", count)?;
     let mut found: Vec<Bound<'py, PyBytes>> = Vec::new();
-    in_steps(py, tailer, count, |asked, is_first| {
+    let (start, mut added) = (or_raise(py, tailer.mark())?, Ok(()));
+    let rows = in_steps(py, tailer, count, |asked, is_first| {
         tailer.read_while(asked, is_first, |_, bytes| {
-            found.push(PyBytes::new(py, bytes));
-            true
+            added = buffer::bytes(py, bytes).and_then(|it| buffer::push(&mut found, it));
+            added.is_ok()
         })
     })?;
-    PyList::new(py, found)
+    // What was read comes first; the next call meets the lack of memory again.
+    let list = if rows > 0 { Ok(()) } else { added }.and_then(|()| buffer::list(py, found));
+    list.map_err(|error| match tailer.return_to(&start) {
+        Ok(()) => to_py(error),
+        Err(error) => to_py(error),
+    })
 }
 
 /// Up to `count` messages below `end`.
@@ -84,8 +97,7 @@ pub fn columns<T: RawTailer>(
             })
         })
     })?;
-    let [indexes, offsets, data] = columns.buffers();
-    Ok((rows, indexes, offsets, data))
+    columns.finish(rows).map_err(to_py)
 }
 
 /// Reads up to `count` messages in steps and checks signals in between; an interrupt moves the tailer
@@ -181,7 +193,7 @@ macro_rules! methods {
                 count: &Bound<'_, PyAny>,
                 max_bytes: Option<&Bound<'_, PyAny>>,
                 end: $index,
-            ) -> PyResult<$crate::handles::raw_tailer::Columns> {
+            ) -> PyResult<$crate::handles::column::Columns> {
                 $crate::handles::raw_tailer::columns(py, &*self.0, count, max_bytes, end)
             }
 

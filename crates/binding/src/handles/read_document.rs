@@ -1,12 +1,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMemoryView};
+use pyo3::types::{PyDict, PyMemoryView, PyString};
 use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
 use quire_wire::reader::Reader;
 use quire_wire::text::summary;
-use quire_wire::{compress, history, message};
+use quire_wire::{compress, history};
 
 use super::scan;
 use crate::buffer::Buffer;
@@ -129,18 +129,18 @@ impl ReadDocument {
     }
 
     #[doc = stub!("ReadDocument.text")]
-    fn text(&self) -> PyResult<String> {
-        self.decoded(|bytes| Ok(message::text(bytes)?.into_owned()))
+    fn text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.decoded(|bytes| text::of_message(py, bytes))
     }
 
     #[doc = stub!("ReadDocument.to_yaml")]
-    fn to_yaml(&self) -> PyResult<String> {
-        self.decoded(|bytes| Ok(text::yaml_of(bytes)?))
+    fn to_yaml<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.decoded(|bytes| text::yaml(py, bytes))
     }
 
     #[doc = stub!("ReadDocument.to_json")]
-    fn to_json(&self) -> PyResult<String> {
-        self.decoded(|bytes| Ok(text::json_of(bytes)?))
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.decoded(|bytes| text::json(py, bytes))
     }
 
     #[doc = stub!("ReadDocument.to_dict")]

@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 use quire_wire::message;
 use quire_wire::text::{json, yaml};
 
-use crate::buffer::Borrowed;
+use crate::buffer::{self, Borrowed};
 use crate::error::to_py;
 use crate::handles::column::Column;
 
@@ -67,7 +67,7 @@ pub fn render_rows<'py>(
         })
         .map_err(to_py)?;
     let is_plain = out.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~'));
-    Ok((PyBytes::new(py, out.as_bytes()), row, is_plain))
+    Ok((buffer::bytes(py, out.as_bytes()).map_err(to_py)?, row, is_plain))
 }
 
 /// Puts rows until one cannot be shown in this style.

@@ -9,9 +9,9 @@ use quire_kernel::chronicle::read::tailer::{
     Ask, AtOnce, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan, Tailer as Kernel,
     Take,
 };
-use quire_wire::message;
 use quire_wire::topic::Topics;
 
+use super::column::{Columns, PayloadColumns};
 use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
@@ -19,14 +19,11 @@ use super::{scan, spin};
 use crate::arguments::{flag, integer, optional};
 use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
-use crate::buffer::{self, Buffer};
+use crate::buffer;
 use crate::calls::history::MessageHistory;
 use crate::error::{or_raise, to_py};
 use crate::repr;
-use crate::values::{codec, decode, failure};
-
-/// The limit of 32-bit Arrow offsets.
-const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+use crate::values::{codec, decode, failure, text};
 
 #[doc = stub!("Tailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -97,10 +94,7 @@ fn read_payloads<'py>(
 ) -> PyResult<()> {
     while found.len() < count {
         let some = (count - found.len()).min(MESSAGES_BETWEEN_PAUSES);
-        let take = |bytes: &[u8]| {
-            found.push(buffer::bytes(py, bytes)?);
-            Ok(())
-        };
+        let take = |bytes: &[u8]| buffer::push(found, buffer::bytes(py, bytes)?);
         match tailer.read_many_at_once(reading, some, take).map_err(to_py)? {
             AtOnce::Found(()) if found.len() == count => {}
             AtOnce::Found(()) => py.check_signals()?,
@@ -206,7 +200,7 @@ impl Tailer {
 
     #[doc = stub!("Tailer.read_text")]
     fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        decoded(py, &self.0, |bytes| Ok(buffer::text(py, &message::text(bytes)?)?))
+        decoded(py, &self.0, |bytes| text::of_message(py, bytes))
     }
 
     #[doc = stub!("Tailer.read_map")]
@@ -244,7 +238,7 @@ impl Tailer {
             Some(codec) => codec.get().get_message(py, bytes, has_names),
             None => decode::named_message(py, bytes),
         })?;
-        PyList::new(py, messages)
+        buffer::list(py, messages).map_err(to_py)
     }
 
     #[doc = stub!("Tailer._prepare")]
@@ -272,8 +266,8 @@ impl Tailer {
         let count = integer("count", count)?;
         let (mut found, mut reading) = (Vec::new(), Reading::default());
         let read = read_payloads(py, &self.0, &mut reading, count, &mut found);
-        scan::or_put_back(py, &self.0, &reading, read)?;
-        PyList::new(py, found)
+        let list = read.and_then(|()| buffer::list(py, found).map_err(to_py));
+        scan::or_put_back(py, &self.0, &reading, list)
     }
 
     #[doc = stub!("Tailer._read_columns")]
@@ -284,28 +278,19 @@ impl Tailer {
         count: &Bound<'_, PyAny>,
         max_bytes: Option<&Bound<'_, PyAny>>,
         end: i64,
-    ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
+    ) -> PyResult<Columns> {
         let count = integer("count", count)?;
-        let max_bytes = optional("max_bytes", max_bytes)?.unwrap_or(BATCH_BYTES_MAX);
-        let mut indexes = Vec::new();
-        let mut offsets = 0_i32.to_le_bytes().to_vec();
-        let mut data = Vec::new();
+        let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
         let mut reading = Reading::default();
         scan::batch(py, &self.0, &mut reading, |reading| {
             self.0.scan_many(reading, count, |index, bytes| {
-                let Some(length) = fits(data.len(), bytes.len()) else { return Take::NotThis };
-                if index >= end || !indexes.is_empty() && data.len() + bytes.len() > max_bytes {
+                if index >= end || !columns.add(index, bytes) {
                     return Take::NotThis;
                 }
-                indexes.extend_from_slice(&index.to_le_bytes());
-                data.extend_from_slice(bytes);
-                offsets.extend_from_slice(&length.to_le_bytes());
                 if index.saturating_add(1) >= end { Take::Last } else { Take::This }
             })
         })?;
-        let columns = [indexes, offsets, data].map(Buffer::column);
-        let [indexes, offsets, data] = columns;
-        Ok((reading.taken, indexes, offsets, data))
+        columns.finish(reading.taken).map_err(to_py)
     }
 
     #[doc = stub!("Tailer._read_decoded")]
@@ -404,9 +389,3 @@ path_and_closed!(Tailer, |it| it.0.queue().path(), |it| it.0.is_closed());
 tailer_moves!(Tailer, i64);
 tailer_direction!(Tailer);
 context_manager!(Tailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));
-
-/// The offset after `more` bytes, unless it overflows.
-fn fits(length: usize, more: usize) -> Option<i32> {
-    let end = length.checked_add(more).filter(|end| *end <= BATCH_BYTES_MAX)?;
-    i32::try_from(end).ok()
-}

@@ -3,11 +3,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PyType};
+use quire_kernel::Result;
 use quire_kernel::quick_queue::read::{MappedBytes, Message};
 
 use super::unpacker::MessageUnpacker;
-use crate::buffer::Buffer;
+use crate::buffer::{self, Buffer};
+use crate::error::to_py;
 use crate::repr;
+
+/// The class, and its arguments.
+type Pickled<'py> = (Bound<'py, PyType>, (u64, Py<PyBytes>, Option<String>));
 
 #[doc = stub!("QuickExcerpt")]
 #[pyclass(module = "quire._native", frozen)]
@@ -25,13 +30,13 @@ pub struct QuickExcerpt {
 impl QuickExcerpt {
     /// A message that was read. Its bytes are copied when they are asked for, if they lie in one
     /// page: then they never move.
-    pub fn of(py: Python<'_>, message: &Message<'_>) -> Self {
+    pub fn of(py: Python<'_>, message: &Message<'_>) -> Result<Self> {
         let (data, mapped) = (PyOnceLock::new(), message.bytes.mapped());
         if mapped.is_none() {
-            let _ = data.set(py, PyBytes::new(py, message.bytes.as_slice()).unbind());
+            let _ = data.set(py, buffer::bytes(py, message.bytes.as_slice())?.unbind());
         }
         let producer = message.producer.map(|producer| producer.to_string());
-        Self { index: message.index, producer, data, mapped }
+        Ok(Self { index: message.index, producer, data, mapped })
     }
 
     /// The bytes, wherever they are.
@@ -55,10 +60,10 @@ impl QuickExcerpt {
 
     #[doc = stub!("QuickExcerpt.data")]
     #[getter]
-    fn data(&self, py: Python<'_>) -> Py<PyBytes> {
-        let copy =
-            || PyBytes::new(py, self.mapped.as_ref().map_or(&[], MappedBytes::bytes)).unbind();
-        self.data.get_or_init(py, copy).clone_ref(py)
+    fn data(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        let mapped = || self.mapped.as_ref().map_or(&[][..], MappedBytes::bytes);
+        let copy = || PyResult::Ok(buffer::bytes(py, mapped()).map_err(to_py)?.unbind());
+        Ok(self.data.get_or_try_init(py, copy)?.clone_ref(py))
     }
 
     #[doc = stub!("QuickExcerpt.view")]
@@ -69,13 +74,13 @@ impl QuickExcerpt {
                 let buffer = Bound::new(py, Buffer::page(mapped.clone()))?;
                 PyMemoryView::from(buffer.as_any())
             }
-            None => PyMemoryView::from(self.data(py).bind(py).as_any()),
+            None => PyMemoryView::from(self.data(py)?.bind(py).as_any()),
         }
     }
 
     #[doc = stub!("QuickExcerpt.unpack")]
-    fn unpack(&self, py: Python<'_>) -> MessageUnpacker {
-        MessageUnpacker::of(self.data(py))
+    fn unpack(&self, py: Python<'_>) -> PyResult<MessageUnpacker> {
+        Ok(MessageUnpacker::of(self.data(py)?))
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
@@ -91,11 +96,9 @@ impl QuickExcerpt {
         hasher.finish()
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> (Bound<'py, PyType>, (u64, Py<PyBytes>, Option<String>)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let this = slf.get();
-        (slf.get_type(), (this.index, this.data(slf.py()), this.producer.clone()))
+        Ok((slf.get_type(), (this.index, this.data(slf.py())?, this.producer.clone())))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyString;
 use quire_kernel::quick_queue::read::Tailer as Kernel;
 use quire_kernel::{Error, Result};
 
 use super::excerpt::QuickExcerpt;
 use super::queue::QuickQueue;
 use crate::arguments::optional;
+use crate::buffer;
 use crate::error::or_raise;
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::repr;
@@ -24,11 +25,6 @@ pub struct QuickPayloads(Arc<Kernel>);
 impl RawTailer for Kernel {
     type Index = u64;
     type Mark = u64;
-
-    #[inline]
-    fn read_with<R>(&self, take: impl FnOnce(u64, &[u8]) -> R) -> Result<Option<R>> {
-        self.read(|message| take(message.index, message.bytes.as_slice()))
-    }
 
     fn read_while(
         &self,
@@ -83,20 +79,18 @@ impl QuickTailer {
     #[doc = stub!("QuickTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<QuickExcerpt>> {
-        or_raise(py, self.0.read(|message| QuickExcerpt::of(py, message)))
+        let mut made = None;
+        let read =
+            self.0.read_many(1, |message| made.insert(QuickExcerpt::of(py, message)).is_ok());
+        or_raise(py, read.and_then(|_| made.transpose()))
     }
 
     #[doc = stub!("QuickTailer.read_text")]
     fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        let read = self.0.read_with(|index, bytes| (index, PyBytes::new(py, bytes)));
-        let Some((index, found)) = or_raise(py, read)? else { return Ok(None) };
-        match std::str::from_utf8(found.as_bytes()) {
-            Ok(text) => Ok(Some(PyString::new(py, text))),
-            Err(error) => {
-                or_raise(py, py.detach(|| self.0.move_to_index(index)))?;
-                Err(PyUnicodeDecodeError::new_utf8(py, found.as_bytes(), error)?.into())
-            }
-        }
+        raw_tailer::next(py, &*self.0, |_, bytes| match std::str::from_utf8(bytes) {
+            Ok(text) => buffer::text(py, text),
+            Err(error) => Err(PyUnicodeDecodeError::new_utf8(py, bytes, error)?.into()),
+        })
     }
 
     #[doc = stub!("QuickTailer.close")]

@@ -8,8 +8,8 @@ use quire_kernel::quick_queue::format::unpack::Fields;
 
 use super::decimal;
 use crate::arguments::integer;
-use crate::buffer::Borrowed;
-use crate::error::WireError;
+use crate::buffer::{self, Borrowed};
+use crate::error::{WireError, to_py};
 
 #[doc = stub!("MessageUnpacker")]
 #[pyclass(module = "quire._native", frozen)]
@@ -29,23 +29,37 @@ impl MessageUnpacker {
         Self { message, position: AtomicUsize::new(0) }
     }
 
-    /// What `take` makes of the next fields; a failure leaves the position.
+    /// The next fields.
     fn take<'a, T>(
         &'a self,
         py: Python<'a>,
         take: impl FnOnce(&mut Fields<'a>) -> FieldResult<T>,
     ) -> PyResult<T> {
+        self.take_as(py, take, Ok)
+    }
+
+    /// What `make` makes of the next fields; a failure leaves the position.
+    fn take_as<'a, T, R>(
+        &'a self,
+        py: Python<'a>,
+        take: impl FnOnce(&mut Fields<'a>) -> FieldResult<T>,
+        make: impl FnOnce(T) -> PyResult<R>,
+    ) -> PyResult<R> {
         let position = self.position.load(Ordering::Relaxed);
         let mut fields = Fields::from(self.message.as_bytes(py), position);
-        let taken = take(&mut fields).map_err(refusal)?;
+        let value = make(take(&mut fields).map_err(refusal)?)?;
         self.position.store(fields.position(), Ordering::Relaxed);
-        Ok(taken)
+        Ok(value)
     }
+}
+
+fn copied<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    buffer::bytes(py, bytes).map_err(to_py)
 }
 
 /// A text of UTF-16 units, lone surrogates among them.
 fn text<'py>(py: Python<'py>, units: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    PyBytes::new(py, units).call_method1("decode", ("utf-16-le", "surrogatepass"))
+    copied(py, units)?.call_method1("decode", ("utf-16-le", "surrogatepass"))
 }
 
 #[pymethods]
@@ -55,24 +69,24 @@ impl MessageUnpacker {
     fn new(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Self> {
         let bytes = match message.cast::<PyBytes>() {
             Ok(bytes) => bytes.clone(),
-            Err(_) => PyBytes::new(py, Borrowed::new(message)?.bytes()),
+            Err(_) => copied(py, Borrowed::new(message)?.bytes())?,
         };
         Ok(Self::of(bytes.unbind()))
     }
 
     #[doc = stub!("MessageUnpacker.unpack_char")]
     fn unpack_char<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        text(py, &self.take(py, |fields| fields.take::<2>("char"))?)
+        self.take_as(py, |fields| fields.take::<2>("char"), |unit| text(py, &unit))
     }
 
     #[doc = stub!("MessageUnpacker.unpack_string")]
     fn unpack_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.take(py, |fields| fields.string().map(|text| PyString::new(py, text)))
+        self.take_as(py, Fields::string, |text| buffer::text(py, text))
     }
 
     #[doc = stub!("MessageUnpacker.unpack_unicode")]
     fn unpack_unicode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        text(py, self.take(py, Fields::unicode)?)
+        self.take_as(py, Fields::unicode, |units| text(py, units))
     }
 
     #[doc = stub!("MessageUnpacker.unpack_decimal")]
@@ -89,7 +103,7 @@ impl MessageUnpacker {
 
     #[doc = stub!("MessageUnpacker.unpack_bytes")]
     fn unpack_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.take(py, |fields| fields.counted("bytes").map(|bytes| PyBytes::new(py, bytes)))
+        self.take_as(py, |fields| fields.counted("bytes"), |bytes| copied(py, bytes))
     }
 
     #[doc = stub!("MessageUnpacker.unpack_raw")]
@@ -100,7 +114,7 @@ impl MessageUnpacker {
         count: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let count = integer("count", count)?;
-        self.take(py, |fields| fields.take_many("raw", count).map(|bytes| PyBytes::new(py, bytes)))
+        self.take_as(py, |fields| fields.take_many("raw", count), |bytes| copied(py, bytes))
     }
 
     #[doc = stub!("MessageUnpacker.position")]

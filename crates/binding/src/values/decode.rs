@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyList, PySet, PyTuple};
 use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
 use quire_wire::WireError;
 use quire_wire::codes::TYPE_PREFIX;
@@ -41,9 +41,9 @@ pub fn of_token<'py>(
     Ok(match token {
         Token::Null => py.None().into_bound(py),
         Token::Bool(flag) => PyBool::new(py, flag).to_owned().into_any(),
-        Token::Int(number, _) => number.into_pyobject(py).map_err(PyErr::from)?.into_any(),
-        Token::Float32(number) => PyFloat::new(py, f64::from(number)).into_any(),
-        Token::Float64(number) => PyFloat::new(py, number).into_any(),
+        Token::Int(number, _) => buffer::int(py, number)?,
+        Token::Float32(number) => buffer::float(py, f64::from(number))?,
+        Token::Float64(number) => buffer::float(py, number)?,
         Token::Text(bytes) => buffer::text(py, &reader::text(bytes, at)?)?.into_any(),
         Token::Temporal(bytes, code) => {
             let text = reader::text(bytes, at)?;
@@ -63,14 +63,19 @@ pub fn of_token<'py>(
 }
 
 fn uuid(py: Python<'_>, high: u64, low: u64) -> PyResult<Bound<'_, PyAny>> {
-    let arguments = PyDict::new(py);
+    let arguments = buffer::empty_dict(py)?;
     arguments.set_item(intern!(py, "int"), u128::from(high) << 64 | u128::from(low))?;
     classes::uuid(py)?.call((), Some(&arguments))
 }
 
 fn longs<'py>(py: Python<'py>, used: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let (words, _) = used.as_chunks();
-    Ok(PyList::new(py, words.iter().map(|word| i64::from_le_bytes(*word)))?.into_any())
+    let numbers = words.iter().map(|word| buffer::int(py, i64::from_le_bytes(*word)));
+    let items = buffer::empty_list(py)?;
+    for number in numbers {
+        items.append(number?)?;
+    }
+    Ok(items.into_any())
 }
 
 /// The content of a block.
@@ -98,7 +103,7 @@ pub fn list<'py>(
     cursor: &mut Reader<'_>,
     get: impl Fn(&mut Reader<'_>) -> Result<Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyList>> {
-    let items = PyList::empty(py);
+    let items = buffer::empty_list(py)?;
     while cursor.peek().is_some() {
         let item = get(cursor);
         items.append(item.map_err(|failure| failure.inside(format_args!("[{}]", items.len())))?)?;
@@ -112,7 +117,7 @@ pub fn map<'py>(
     cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
+    let found = buffer::empty_dict(py)?;
     while let Some(name) = cursor.name()? {
         if depth == 0
             && matches!(name, Name::Number(history::ID))
@@ -160,9 +165,9 @@ fn key<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     Ok(match name {
         Name::Field(name) | Name::Event(name) => {
-            PyString::new(py, &latin1::decode(name)).into_any()
+            buffer::text(py, &latin1::decode(name))?.into_any()
         }
-        Name::Number(number) => PyString::new(py, &number.to_string()).into_any(),
+        Name::Number(number) => buffer::text(py, &number.to_string())?.into_any(),
         Name::Object => hashable(get(py, cursor, depth)?)?,
     })
 }
@@ -208,7 +213,7 @@ fn typed<'py>(
             let at = cursor.offset();
             match cursor.value()? {
                 Token::Block(block) if matches!(block.shape(), Shape::Empty) => {
-                    Ok(PyDict::new(py).into_any())
+                    Ok(buffer::empty_dict(py)?.into_any())
                 }
                 other => of_token(py, other, cursor, depth, at),
             }

@@ -1,7 +1,7 @@
 //! Values of declared types from tokens.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet};
 use quire_wire::WireError;
 use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_wire::compress::Method;
@@ -31,10 +31,10 @@ impl Kind {
         Ok(match &self.0 {
             Form::Int(width, _) => {
                 let number = convert::int(cursor.value()?, *width, at)?;
-                number.into_pyobject(py).map_err(PyErr::from)?.into_any()
+                buffer::int(py, number)?
             }
-            Form::Float64 => PyFloat::new(py, convert::float(cursor.value()?, at)?).into_any(),
-            Form::Float32 => PyFloat::new(py, convert::float32(cursor.value()?, at)?).into_any(),
+            Form::Float64 => buffer::float(py, convert::float(cursor.value()?, at)?)?,
+            Form::Float32 => buffer::float(py, convert::float32(cursor.value()?, at)?)?,
             Form::Text => {
                 let found = cursor.value()?;
                 if let Token::TypePrefix(name) = found
@@ -124,7 +124,7 @@ impl Kind {
         depth: usize,
         at: usize,
     ) -> Result<Bound<'py, PyList>> {
-        let items = PyList::empty(py);
+        let items = buffer::empty_list(py)?;
         let depth = reader::deeper(depth, at)?;
         match found {
             Token::Block(mut block) => {
@@ -156,7 +156,7 @@ impl Kind {
         block: &mut Reader<'_>,
         depth: usize,
     ) -> Result<Bound<'py, PyDict>> {
-        let found = PyDict::new(py);
+        let found = buffer::empty_dict(py)?;
         let depth = reader::deeper(depth, block.offset())?;
         while let Some(name) = block.name()? {
             let key = match name {
@@ -175,7 +175,7 @@ impl Kind {
     /// A key in the form of a name.
     fn of_name<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyAny>> {
         if matches!(self.0, Form::Any | Form::Text) {
-            return Ok(PyString::new(py, name).into_any());
+            return Ok(buffer::text(py, name)?.into_any());
         }
         let mut key = Vec::new();
         writer::put_text(&mut key, name);

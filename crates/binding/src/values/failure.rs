@@ -1,7 +1,6 @@
 //! Errors of the conversion between Python values and messages.
 
 use pyo3::prelude::*;
-use quire_kernel::Error;
 use quire_wire::WireError;
 
 use crate::error::to_py;
@@ -41,7 +40,7 @@ impl From<PyErr> for Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Wire(fault) => to_py(Error::Wire(fault)),
+            Failure::Wire(fault) => to_py(fault.into()),
             Failure::Python(raised) => raised,
         }
     }

@@ -2,7 +2,7 @@
 //! `BytesInBinaryMarshallable` classes (`docs/format.md` §8.6).
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyString};
 use quire_wire::WireError;
 use quire_wire::reader::{self, Reader};
 use quire_wire::writer::{self, put_stop_bit};
@@ -10,6 +10,7 @@ use quire_wire::writer::{self, put_stop_bit};
 use super::codec::{Field, Plan};
 use super::failure::{Failure, Result};
 use super::schema::Form;
+use crate::buffer;
 
 /// Booleans in Java's fixed layouts: `Y` and `N`.
 const TRUE: u8 = b'Y';
@@ -136,14 +137,12 @@ fn get_one<'py>(
             let is_negative = width.min < 0 && bytes[length - 1] >= 0x80;
             let mut word = [if is_negative { 0xFF } else { 0 }; 8];
             word[..length].copy_from_slice(bytes);
-            PyInt::new(py, i64::from_le_bytes(word)).into_any()
+            buffer::int(py, i64::from_le_bytes(word))?
         }
-        Form::Float64 => {
-            PyFloat::new(py, f64::from_le_bytes(cursor.array().ok_or_else(early)?)).into_any()
-        }
+        Form::Float64 => buffer::float(py, f64::from_le_bytes(cursor.array().ok_or_else(early)?))?,
         Form::Float32 => {
             let number = f32::from_le_bytes(cursor.array().ok_or_else(early)?);
-            PyFloat::new(py, f64::from(number)).into_any()
+            buffer::float(py, f64::from(number))?
         }
         Form::Message(codec) => codec.get().get_fields(py, cursor, depth)?,
         _ => match cursor.stop_bit().ok_or_else(early)? {
@@ -158,7 +157,7 @@ fn get_one<'py>(
                             || WireError::new("the enum has no such member").with("found", &text),
                         )?
                     }
-                    _ => PyString::new(py, &text).into_any(),
+                    _ => buffer::text(py, &text)?.into_any(),
                 }
             }
         },

@@ -1,28 +1,30 @@
 //! Messages as text, and text as messages.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyString};
 use quire_wire::Result;
 use quire_wire::compress;
+use quire_wire::message;
 use quire_wire::reader::{Reader, Token};
-use quire_wire::text::{json, yaml, yaml_parser};
+use quire_wire::text::{json as as_json, yaml as as_yaml, yaml_parser};
 
 use super::decode;
 use super::failure::{self, Failure};
-use crate::buffer::Borrowed;
+use crate::buffer::{self, Borrowed};
+use crate::error::to_py;
 
 #[doc = stub!("to_yaml")]
 #[pyfunction]
 #[pyo3(signature = (message, /))]
-pub fn to_yaml(message: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(yaml_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
+pub fn to_yaml<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    Ok(yaml(message.py(), Borrowed::new(message)?.bytes())?)
 }
 
 #[doc = stub!("to_json")]
 #[pyfunction]
 #[pyo3(signature = (message, /))]
-pub fn to_json(message: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(json_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
+pub fn to_json<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    Ok(json(message.py(), Borrowed::new(message)?.bytes())?)
 }
 
 #[doc = stub!("parse_yaml")]
@@ -30,36 +32,50 @@ pub fn to_json(message: &Bound<'_, PyAny>) -> PyResult<String> {
 #[pyo3(signature = (text, /))]
 pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
     let parsed = py.detach(|| yaml_parser::yaml_exact(text)).map_err(Failure::from)?;
-    Ok(PyBytes::new(py, &parsed))
+    buffer::bytes(py, &parsed).map_err(to_py)
 }
 
 #[doc = stub!("parse_json")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub fn parse_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
-    let parsed = py.detach(|| json::parse_exact(text)).map_err(Failure::from)?;
-    Ok(PyBytes::new(py, &parsed))
+    let parsed = py.detach(|| as_json::parse_exact(text)).map_err(Failure::from)?;
+    buffer::bytes(py, &parsed).map_err(to_py)
 }
 
 #[doc = stub!("_parse_shown")]
 #[pyfunction(name = "_parse_shown")]
 #[pyo3(signature = (text, /))]
 pub fn parse_shown<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
-    let parsed = py.detach(|| json::parse(text)).map_err(Failure::from)?;
-    Ok(PyBytes::new(py, &parsed))
+    let parsed = py.detach(|| as_json::parse(text)).map_err(Failure::from)?;
+    buffer::bytes(py, &parsed).map_err(to_py)
+}
+
+/// A message as YAML.
+pub fn yaml<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
+    Ok(buffer::text(py, &yaml_of(message)?)?)
+}
+
+/// A message as JSON.
+pub fn json<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
+    Ok(buffer::text(py, &json_of(message)?)?)
+}
+
+/// The text that a message is.
+pub fn of_message<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
+    Ok(buffer::text(py, &message::text(message)?)?)
 }
 
 /// A message as YAML, with what only Java's dump does not show.
 pub fn yaml_of(message: &[u8]) -> Result<String> {
     let mut out = String::with_capacity(message.len() + message.len() / 2);
-    yaml::put(&mut out, message, true)?;
+    as_yaml::put(&mut out, message, true)?;
     Ok(out)
 }
 
-/// A message as JSON.
-pub fn json_of(message: &[u8]) -> Result<String> {
+fn json_of(message: &[u8]) -> Result<String> {
     let mut out = String::with_capacity(message.len() + message.len() / 2);
-    json::put(&mut out, message)?;
+    as_json::put(&mut out, message)?;
     Ok(out)
 }
 

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +11,16 @@ use quire_kernel::vanilla::format::fields::{FieldError, FieldReader};
 use quire_kernel::vanilla::{Message, VanillaQueue};
 
 use crate::arguments::integer;
-use crate::buffer::Buffer;
-use crate::error::{UnsupportedError, WireError, or_raise};
+use crate::buffer::{self, Buffer};
+use crate::error::{UnsupportedError, WireError, or_raise, to_py};
 use crate::repr;
 use crate::vanilla::object;
 
 /// A lock word holds its count above its owner; this is a count of 1.
 const LOCK_COUNT: u32 = 1 << 24;
+
+/// The class, and its arguments.
+type Pickled<'py> = (Bound<'py, PyType>, (i64, Py<PyBytes>));
 
 #[doc = stub!("VanillaExcerpt")]
 #[pyclass(module = "quire._native", frozen)]
@@ -65,10 +69,25 @@ impl VanillaExcerpt {
         py: Python<'a>,
         take: impl FnOnce(&mut FieldReader<'a>) -> Result<T, FieldError>,
     ) -> PyResult<T> {
+        self.take_as(py, take, Ok)
+    }
+
+    /// What `make` makes of the next field; a failure leaves the position.
+    fn take_as<'a, T, R>(
+        &'a self,
+        py: Python<'a>,
+        take: impl FnOnce(&mut FieldReader<'a>) -> Result<T, FieldError>,
+        make: impl FnOnce(T) -> PyResult<R>,
+    ) -> PyResult<R> {
         let mut reader = FieldReader::at(self.bytes(py), self.position.load(Ordering::Acquire));
-        let taken = take(&mut reader).map_err(|error| self.bad_field(&error))?;
+        let value = make(take(&mut reader).map_err(|error| self.bad_field(&error))?)?;
         self.position.store(reader.position(), Ordering::Release);
-        Ok(taken)
+        Ok(value)
+    }
+
+    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        let bytes = self.bytes(py).get(self.start..).unwrap_or(&[]);
+        Ok(buffer::bytes(py, bytes).map_err(to_py)?.unbind())
     }
 
     #[cold]
@@ -119,9 +138,8 @@ impl VanillaExcerpt {
 
     #[doc = stub!("VanillaExcerpt.data")]
     #[getter]
-    fn data(&self, py: Python<'_>) -> Py<PyBytes> {
-        let copy = || PyBytes::new(py, self.bytes(py).get(self.start..).unwrap_or(&[])).unbind();
-        self.data.get_or_init(py, copy).clone_ref(py)
+    fn data(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        Ok(self.data.get_or_try_init(py, || self.copy(py))?.clone_ref(py))
     }
 
     #[doc = stub!("VanillaExcerpt.view")]
@@ -132,7 +150,7 @@ impl VanillaExcerpt {
                 let buffer = Bound::new(py, Buffer::vanilla(message.clone(), self.start))?;
                 PyMemoryView::from(buffer.as_any())
             }
-            None => PyMemoryView::from(self.data(py).bind(py).as_any()),
+            None => PyMemoryView::from(self.data(py)?.bind(py).as_any()),
         }
     }
 
@@ -164,7 +182,18 @@ impl VanillaExcerpt {
         count: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let count = integer("count", count)?;
-        self.take(py, |fields| Ok(PyBytes::new(py, fields.take(count)?)))
+        self.take_as(
+            py,
+            |fields| fields.take(count),
+            |bytes| buffer::bytes(py, bytes).map_err(to_py),
+        )
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_utf")]
+    fn read_utf<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        let text =
+            |text: Option<Cow<'_, str>>| text.map(|text| buffer::text(py, &text)).transpose();
+        self.take_as(py, FieldReader::utf, text)
     }
 
     #[doc = stub!("VanillaExcerpt.read_char")]
@@ -182,7 +211,7 @@ impl VanillaExcerpt {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let before = self.position.load(Ordering::Acquire);
         let Some(name) = self.take(py, FieldReader::enum_name)? else { return Ok(None) };
-        let name = PyString::new(py, &name).into_any();
+        let name = buffer::text(py, &name)?.into_any();
         match cls.filter(|cls| !cls.is(py.get_type::<PyString>())) {
             None => Ok(Some(name)),
             Some(cls) => match cls.get_item(&name) {
@@ -281,21 +310,21 @@ impl VanillaExcerpt {
         )))
     }
 
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
-        let Ok(other) = other.cast::<Self>() else { return false };
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
-        self.index == other.index && self.data(py).as_bytes(py) == other.data(py).as_bytes(py)
+        Ok(self.index == other.index && self.data(py)?.as_bytes(py) == other.data(py)?.as_bytes(py))
     }
 
-    fn __hash__(&self, py: Python<'_>) -> u64 {
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
         let mut hasher = DefaultHasher::new();
-        (self.index, self.data(py).as_bytes(py)).hash(&mut hasher);
-        hasher.finish()
+        (self.index, self.data(py)?.as_bytes(py)).hash(&mut hasher);
+        Ok(hasher.finish())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (i64, Py<PyBytes>)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let this = slf.get();
-        (slf.get_type(), (this.index, this.data(slf.py())))
+        Ok((slf.get_type(), (this.index, this.data(slf.py())?)))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -326,8 +355,7 @@ field_reads! {
         fn read_compact_int() -> i32 = FieldReader::compact_int;
         fn read_compact_long() -> i64 = FieldReader::compact_long;
         fn read_compact_double() -> f64 = FieldReader::compact_double;
-        fn read_utf() -> Option<String> = FieldReader::utf;
-        fn read_utf16_length() -> String = FieldReader::short_utf;
+        fn read_utf16_length() -> String = |fields| fields.short_utf().map(Cow::into_owned);
         fn parse_int() -> i64 = FieldReader::parse_int;
         fn parse_float() -> f64 = FieldReader::parse_float;
     }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use quire_kernel::Result;
 use quire_kernel::vanilla::indexed::IndexedTailer as Kernel;
 
@@ -22,11 +23,6 @@ pub struct IndexedPayloads(Arc<Kernel>);
 impl RawTailer for Kernel {
     type Index = i64;
     type Mark = i64;
-
-    #[inline]
-    fn read_with<R>(&self, take: impl FnOnce(i64, &[u8]) -> R) -> Result<Option<R>> {
-        Ok(self.read()?.map(|message| take(message.index, message.bytes())))
-    }
 
     fn read_while(
         &self,
@@ -63,7 +59,7 @@ impl IndexedTailer {
     }
 
     #[doc = stub!("IndexedTailer.read_text")]
-    fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
+    fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         read_text(py, &*self.0)
     }
 

@@ -2,11 +2,12 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
 use quire_kernel::vanilla::format::fields::{FieldReader, FieldWriter};
 use quire_kernel::vanilla::format::object::Object;
 
-use crate::error::{UnsupportedError, WireError};
+use crate::buffer;
+use crate::error::{UnsupportedError, WireError, to_py};
 use crate::handles::payload::Message;
 
 type Put = Box<dyn FnOnce(&mut FieldWriter)>;
@@ -78,10 +79,10 @@ pub fn take<'py>(
     let wrong = |what: &str| WireError::new_err(format!("{what}: position={position}"));
     Ok(match fields.object().map_err(|error| wrong(error.what))? {
         Object::Null => py.None().into_bound(py),
-        Object::Text(text) | Object::Class(text) => PyString::new(py, &text).into_any(),
+        Object::Text(text) | Object::Class(text) => buffer::text(py, &text)?.into_any(),
         Object::Whole(number) => number.into_pyobject(py)?.into_any(),
         Object::Double(number) => number.into_pyobject(py)?.into_any(),
-        Object::Buffer(bytes) => PyBytes::new(py, &bytes).into_any(),
+        Object::Buffer(bytes) => buffer::bytes(py, bytes).map_err(to_py)?.into_any(),
         Object::Date(epoch_ms) => {
             let timedelta = py.import("datetime")?.getattr("timedelta")?;
             let time = timedelta.call1((0, 0, 0, epoch_ms)).and_then(|it| epoch(py)?.add(it));
@@ -89,7 +90,7 @@ pub fn take<'py>(
         }
         Object::Of(class) => {
             let text = fields.utf().map_err(|error| wrong(error.what));
-            let text = || text?.ok_or_else(|| wrong("no object"));
+            let text = || Ok(text?.ok_or_else(|| wrong("no object"))?.into_owned());
             of_class(py, &class, cls, text)?.map_err(|found| wrong(&found))?
         }
         Object::Serialised => {

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::Opening;
 use quire_kernel::vanilla::format::fields;
@@ -9,6 +10,7 @@ use quire_kernel::vanilla::{Mark, VanillaTailer as Kernel};
 use super::excerpt::VanillaExcerpt;
 use super::queue::VanillaQueue;
 use crate::arguments::integer;
+use crate::buffer;
 use crate::error::{WireError, or_raise};
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::handles::tailer::on_missing_named;
@@ -25,11 +27,6 @@ pub struct VanillaPayloads(Arc<Kernel>);
 impl RawTailer for Kernel {
     type Index = i64;
     type Mark = Mark;
-
-    #[inline]
-    fn read_with<R>(&self, take: impl FnOnce(i64, &[u8]) -> R) -> Result<Option<R>> {
-        Ok(self.read()?.map(|message| take(message.index, message.bytes())))
-    }
 
     fn read_while(
         &self,
@@ -82,7 +79,7 @@ impl VanillaTailer {
     }
 
     #[doc = stub!("VanillaTailer.read_text")]
-    fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
+    fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         read_text(py, &*self.0)
     }
 
@@ -122,17 +119,12 @@ tailer_direction!(VanillaTailer);
 context_manager!(VanillaTailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));
 
 /// The next message, which is a text; it is the next to read if it is not.
-pub fn read_text<T: RawTailer<Index = i64>>(
-    py: Python<'_>,
-    tailer: &T,
-) -> PyResult<Option<String>> {
-    let start = or_raise(py, tailer.mark())?;
-    let read = tailer.read_with(|index, bytes| fields::text(bytes).ok_or(index));
-    match or_raise(py, read)?.transpose() {
-        Ok(text) => Ok(text),
-        Err(index) => {
-            or_raise(py, tailer.return_to(&start))?;
-            Err(WireError::new_err(format!("no text: index={index:#x}")))
-        }
-    }
+pub fn read_text<'py>(
+    py: Python<'py>,
+    tailer: &impl RawTailer<Index = i64>,
+) -> PyResult<Option<Bound<'py, PyString>>> {
+    raw_tailer::next(py, tailer, |index, bytes| match fields::text(bytes) {
+        Some(text) => buffer::text(py, &text),
+        None => Err(WireError::new_err(format!("no text: index={index:#x}"))),
+    })
 }

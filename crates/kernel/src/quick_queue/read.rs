@@ -486,6 +486,8 @@ impl Opened {
             return Ok(Bytes::InPlace { region, position, length: found.length });
         }
         copy.clear();
+        let length = usize::try_from(found.length).unwrap_or(usize::MAX);
+        copy.try_reserve(length).map_err(|_| Error::OutOfMemory(length))?;
         for part in size.parts(found.begin, found.length) {
             let region = data.ready(part.page, part.position, part.length)?;
             copy.extend_from_slice(region.bytes(part.position, part.length));

@@ -3,6 +3,8 @@
 //! A text is its length as a stop-bit number, then each UTF-16 unit in one to three bytes: characters
 //! beyond U+FFFF become two units of three bytes, and U+0000 is one byte.
 
+use std::borrow::Cow;
+
 /// Why a field cannot be read: what was read, and what was expected there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
@@ -203,7 +205,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// A text, or none.
-    pub fn utf(&mut self) -> Result<Option<String>> {
+    pub fn utf(&mut self) -> Result<Option<Cow<'a, str>>> {
         let start = *self;
         let length = self.stop_bit()?;
         if length == -1 {
@@ -215,7 +217,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// As [`FieldWriter::put_short_utf`] stored it.
-    pub fn short_utf(&mut self) -> Result<String> {
+    pub fn short_utf(&mut self) -> Result<Cow<'a, str>> {
         let start = *self;
         let length = u16::from_le_bytes(self.array()?);
         let bytes = self.take(usize::from(length))?;
@@ -315,9 +317,10 @@ pub fn text_bytes(text: &str) -> Vec<u8> {
 
 /// The text that these bytes are; None where they are none.
 #[must_use]
-pub fn text(bytes: &[u8]) -> Option<String> {
-    if bytes.is_ascii() {
-        return String::from_utf8(bytes.to_vec()).ok();
+pub fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    // Java's bytes are UTF-8 but for characters beyond U+FFFF.
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return bytes.iter().all(|byte| *byte < 0xf0).then_some(Cow::Borrowed(text));
     }
     let mut units = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter().copied();
@@ -331,7 +334,7 @@ pub fn text(bytes: &[u8]) -> Option<String> {
             _ => return None,
         });
     }
-    String::from_utf16(&units).ok()
+    String::from_utf16(&units).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]
@@ -371,7 +374,7 @@ mod tests {
         assert_eq!(bytes, [5, b'c', b'a', b'f', 0xc3, 0xa9]);
         for text in ["", "\0", "\u{4f60} \u{20ac}", "\u{1f600}!"] {
             let bytes = written(|it| it.put_utf(Some(text)));
-            assert_eq!(FieldReader::at(&bytes, 0).utf(), Ok(Some(text.to_owned())));
+            assert_eq!(FieldReader::at(&bytes, 0).utf(), Ok(Some(text.into())));
         }
         assert_eq!(written(|it| it.put_utf(None)), [0x80, 0]);
         assert_eq!(FieldReader::at(&[0x80, 0], 0).utf(), Ok(None));

@@ -1,6 +1,8 @@
 //! Objects, as Java's `writeObject` stores those that it does not serialise: a code, then a text or
 //! bytes.
 
+use std::borrow::Cow;
+
 use super::fields::{FieldError, FieldReader, FieldWriter};
 
 const NULL: u8 = b'N';
@@ -17,11 +19,11 @@ const DATE: u8 = 20;
 
 /// An object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Object {
+pub enum Object<'a> {
     /// No object.
     Null,
     /// A `String`.
-    Text(String),
+    Text(Cow<'a, str>),
     /// An `Integer` or `Long`.
     Whole(i64),
     /// A `Double`.
@@ -29,18 +31,18 @@ pub enum Object {
     /// A `Date`, in epoch milliseconds.
     Date(i64),
     /// A `ByteBuffer`.
-    Buffer(Vec<u8>),
+    Buffer(&'a [u8]),
     /// A class.
-    Class(String),
+    Class(Cow<'a, str>),
     /// One of a class that has no code: what follows depends on it.
-    Of(String),
+    Of(Cow<'a, str>),
     /// One that Java serialised.
     Serialised,
 }
 
-impl FieldReader<'_> {
+impl<'a> FieldReader<'a> {
     /// An object. After one of a named class comes what that made of it.
-    pub fn object(&mut self) -> Result<Object, FieldError> {
+    pub fn object(&mut self) -> Result<Object<'a>, FieldError> {
         let start = *self;
         let [code] = self.array()?;
         Ok(match code {
@@ -53,7 +55,7 @@ impl FieldReader<'_> {
             CLASS => Object::Class(self.some_text(start)?),
             BUFFER => {
                 let length = usize::try_from(self.stop_bit()?);
-                Object::Buffer(self.take(length.map_err(|_| start.error("no object"))?)?.to_vec())
+                Object::Buffer(self.take(length.map_err(|_| start.error("no object"))?)?)
             }
             NAMED => match self.array()? {
                 [CLASS] => Object::Of(self.some_text(start)?),
@@ -63,7 +65,7 @@ impl FieldReader<'_> {
         })
     }
 
-    fn some_text(&mut self, start: Self) -> Result<String, FieldError> {
+    fn some_text(&mut self, start: Self) -> Result<Cow<'a, str>, FieldError> {
         self.utf()?.ok_or_else(|| start.error("no object"))
     }
 
@@ -143,7 +145,7 @@ mod tests {
             Object::Double(f64::NEG_INFINITY),
             Object::Double(1e22),
             Object::Date(-5),
-            Object::Buffer(b"ab".to_vec()),
+            Object::Buffer(b"ab"),
             Object::Of("BigDecimal".into()),
         ] {
             assert_eq!(reader.object(), Ok(expected));

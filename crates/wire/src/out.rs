@@ -1,0 +1,137 @@
+//! Buffers that grow with a message, and say when there is no memory for it. A `Vec` would end the
+//! process.
+
+use crate::error::{Result, WireError};
+
+/// Checks that there is memory for what is about to be made by code that cannot say that there
+/// was none.
+pub fn room(needed: usize) -> Result<()> {
+    let reserved = Vec::<u8>::new().try_reserve_exact(needed);
+    reserved.map_err(|_| WireError::no_memory(needed))
+}
+
+/// Bytes that are written one after the other. Without memory for more, the rest is left out, and
+/// [`Out::check`] says so: writing a value needs no check of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Out {
+    bytes: Vec<u8>,
+    /// How many bytes there was no memory for; 0 if there was.
+    lacking: usize,
+}
+
+impl Out {
+    /// No bytes yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new(), lacking: 0 }
+    }
+
+    /// No bytes yet, with room for a few.
+    #[must_use]
+    pub fn with_capacity(few: usize) -> Self {
+        Self { bytes: Vec::with_capacity(few), lacking: 0 }
+    }
+
+    /// How many bytes there are.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Appends a byte.
+    #[inline]
+    pub fn push(&mut self, byte: u8) {
+        if self.reserve(1) {
+            self.bytes.push(byte);
+        }
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        if self.reserve(bytes.len()) {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Appends `count` times the same byte.
+    #[inline]
+    pub fn fill(&mut self, count: usize, byte: u8) {
+        if self.reserve(count) {
+            self.bytes.resize(self.bytes.len() + count, byte);
+        }
+    }
+
+    /// Replaces bytes that were written.
+    #[inline]
+    pub fn replace(&mut self, start: usize, bytes: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(start..start + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// Goes back to this many bytes.
+    #[inline]
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
+    /// Removes all bytes.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.lacking = 0;
+    }
+
+    /// Makes room for `more` bytes; false without memory for them.
+    #[inline]
+    pub fn reserve(&mut self, more: usize) -> bool {
+        self.bytes.capacity() - self.bytes.len() >= more && self.lacking == 0 || self.grow(more)
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) -> bool {
+        if self.lacking > 0 {
+            return false;
+        }
+        // Room for as much again, or without that, for what is needed.
+        if self.bytes.try_reserve(more).is_err() && self.bytes.try_reserve_exact(more).is_err() {
+            self.lacking = self.bytes.len().saturating_add(more);
+            return false;
+        }
+        true
+    }
+
+    /// Whether everything was written. After an error, more can be written again.
+    #[inline]
+    pub fn check(&mut self) -> Result<()> {
+        if self.lacking == 0 { Ok(()) } else { Err(self.failure()) }
+    }
+
+    #[cold]
+    fn failure(&mut self) -> WireError {
+        WireError::no_memory(std::mem::take(&mut self.lacking))
+    }
+
+    /// What was written, if that was everything.
+    #[inline]
+    pub fn written(&mut self) -> Result<&[u8]> {
+        self.check()?;
+        Ok(&self.bytes)
+    }
+
+    /// What was written, if that was everything.
+    #[inline]
+    pub fn finish(mut self) -> Result<Vec<u8>> {
+        self.check()?;
+        Ok(self.bytes)
+    }
+}
