@@ -161,3 +161,14 @@ def test_the_spacing_of_the_index_is_that_of_the_damaged_file(path: Path, tmp_pa
         (index_of(0, 9), index_of(0, 10)),
         (index_of(0, 28), index_of(0, 30)),
     ]
+
+
+def test_split_skips_damage_where_that_is_asked_for(
+    damaged: Path, tmp_path: Path, cli: Cli
+) -> None:
+    assert cli("split", damaged, tmp_path / "stopped", "--by", "cycle").code == 1
+    ran = cli("split", damaged, tmp_path / "parts", "--by", "cycle", "--on-damage", "skip")
+    assert ran.code == 1
+    assert f"messages from {index_of(1, BROKEN):#x} to before {index_of(1, 104):#x}" in ran.err
+    counts = [len([*read_queue(part)]) for part in sorted((tmp_path / "parts").iterdir())]
+    assert counts == [PER_DAY, PER_DAY - 3, PER_DAY]

@@ -10,6 +10,7 @@ import pytest
 import quire
 from cli_runs import Cli
 from damages import age, empty, fill
+from journal_damages import cut_message, zero_end
 from queues import DAY_MS, START_MS, poke
 
 DAYS, PER_DAY, READ = 3, 10, 5
@@ -149,13 +150,32 @@ def test_an_appender_to_a_later_cycle_puts_it_aside(path: Path, day: int) -> Non
             assert len(tailer.read_many(100)) == (DAYS - 1) * PER_DAY + 1
 
 
+@pytest.mark.parametrize("day", [1, DAYS - 1], ids=["middle", "newest"])
+@pytest.mark.parametrize("damage", [cut_message, zero_end])
+def test_a_lost_end_is_an_error_of_what_counts_to_it(
+    path: Path, damage: Callable[[Path], None], day: int
+) -> None:
+    files = fill(path, DAYS, PER_DAY)
+    damage(files[day])
+    with quire.open(path, read_only=True) as queue:
+        with pytest.raises(quire.CorruptError, match=files[day].name):
+            queue.end_of_cycle(CYCLE + day)
+        if day == DAYS - 1:
+            with pytest.raises(quire.CorruptError, match=files[day].name):
+                assert queue.last_index
+    with quire.open(path, clock=quire.ManualClock(START_MS + 5 * DAY_MS)) as queue:
+        index = queue.appender().write_map({"n": -1})
+        queue.appender().sync()
+        assert queue.last_index == index
+
+
 VERBS = {
     "read": ("read", "Q"),
     "read --reverse": ("read", "Q", "--reverse"),
     "replay": ("replay", "Q"),
     "replay into a queue": ("replay", "Q", "--to-queue", "OUT"),
     "diff": ("diff", "Q", "WHOLE"),
-    "publish": ("publish", "Q", "--stdout"),
+    "publish": ("publish", "Q", "--stdout", "--framing", "length"),
     "convert": ("convert", "Q", "OUT", "--into", "vanilla"),
     "split": ("split", "Q", "OUT", "--by", "cycle"),
     "copy": ("copy", "Q", "OUT"),
@@ -166,15 +186,17 @@ VERBS = {
 }
 
 
+@pytest.mark.parametrize("damage", [empty, cut_message, zero_end])
 @pytest.mark.parametrize("day", [1, DAYS - 1], ids=["middle", "newest"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_ends_well_past_it(
-    path: Path, tmp_path: Path, verb: str, day: int, cli: Cli
+def test_no_verb_ends_well_past_it(  # noqa: PLR0913, PLR0917 - parameters
+    path: Path, tmp_path: Path, verb: str, day: int, damage: Callable[[Path], None], cli: Cli
 ) -> None:
     files = fill(path, DAYS, PER_DAY)
-    by_tailer(path, CYCLE + day)
+    if damage is empty:
+        by_tailer(path, CYCLE + day)
     fill(tmp_path / "whole", DAYS, PER_DAY)
-    empty(files[day])
+    damage(files[day])
     places = {"Q": path, "OUT": tmp_path / "out", "WHOLE": tmp_path / "whole"}
     ran = cli(*(places.get(word, word) for word in VERBS[verb]))
     assert ran.code != 0

@@ -175,7 +175,7 @@ def _of_source(
             first = first_by(queue, lambda excerpt: compare(excerpt) >= 0)
             is_past = first >= end_index_of(queue) and not request.follow
             bounds = bounds._replace(end=0) if is_past else bounds.within(first, None)
-        skipper = Skipper(queue, lost) if request.skips_damage else None
+        skipper = Skipper(queue, lost.append) if request.skips_damage else None
         is_named = request.named is not None
         selection = Selection(queue, tailer, bounds, stages, is_named=is_named, skipper=skipper)
         for found in selection.batches():

@@ -9,10 +9,11 @@ import click
 import quire
 from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.keys import Key, by_condition, by_cycle, by_field, by_time, by_topic, duration_ns
-from quire.cli.options import row_format_option
+from quire.cli.options import on_damage_option, print_lost, row_format_option
 from quire.cli.progress import Progress
 from quire.cli.rows import print_rows
 from quire.queue import Queue
+from quire.ranges.damage import Lost
 
 _COLUMNS = ("name", "messages")
 
@@ -32,6 +33,7 @@ _COLUMNS = ("name", "messages")
 @click.option(
     "--where", "expression", metavar="EXPR", help="Split into `matching` and `other` messages."
 )
+@on_damage_option()
 @row_format_option()
 def split(  # noqa: PLR0913 - its options
     source: Path,
@@ -42,7 +44,8 @@ def split(  # noqa: PLR0913 - its options
     time_field: str | None,
     expression: str | None,
     style: str,
-) -> None:
+    on_damage: str,
+) -> int:
     """
     Write the messages of a queue into several new ones.
 
@@ -63,14 +66,17 @@ def split(  # noqa: PLR0913 - its options
         raise click.UsageError("--by time goes with --every, as in --every 1h")
     if time_field is not None and by != "time":
         raise click.UsageError("--time-field goes with --by time")
+    lost: list[Lost] = []
     with (
         Progress() as progress,
         value_errors_as_usage(),
         quire.open(source, read_only=True, create=False) as queue,
     ):
         key = _key(queue, by, every, time_field, expression)
-        found = quire.split_queue(source, dest, key, progress=progress.show)
+        skipped = lost.append if on_damage == "skip" else None
+        found = quire.split_queue(source, dest, key, progress=progress.show, skipped=skipped)
     print_rows(style, _COLUMNS, ({"name": name, "messages": n} for name, n in found.items()))
+    return print_lost(lost)
 
 
 def _key(

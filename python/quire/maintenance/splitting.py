@@ -14,6 +14,7 @@ from quire.errors import UnsupportedError
 from quire.maintenance.left_out import tell_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.queue import open as open_queue
+from quire.ranges.damage import Skipped, messages_of
 from quire.ranges.numbering import tailer_of
 
 Progress: TypeAlias = Callable[[str, int, int], object]
@@ -30,6 +31,7 @@ def split_queue(
     key: Callable[[Any], str | None],
     *,
     progress: Progress | None = None,
+    skipped: Skipped | None = None,
 ) -> dict[str, int]:
     """
     Write each message of a queue to one of several queues.
@@ -43,11 +45,15 @@ def split_queue(
         key: Called with each excerpt; returns the name of its queue, or None to leave it out.
             Characters other than letters, digits and ``_.-~`` are percent-encoded in the directory.
         progress: Called now and then.
+        skipped: Called with each range of messages that cannot be read, which is passed over: its
+            ``first`` index, the index ``past`` it (None: nothing after it can be read), and the
+            ``error``. None: the first is an error.
 
     Returns:
         How many messages each queue has, by its name.
 
     Raises:
+        CorruptError: Messages cannot be read, and *skipped* is None.
         FileExistsError: *dest* is not empty.
         UnsupportedError: There are more than 256 names, or one is too long for a directory.
 
@@ -74,7 +80,7 @@ def split_queue(
         tell_left_out(queue.path, "split")
         times, total = CycleTimes(queue), queue.entry_count
         tailer: Any = opened.enter_context(closing(tailer_of(queue)))
-        for number, excerpt in enumerate(tailer):
+        for number, excerpt in enumerate(messages_of(queue, tailer, skipped)):
             if progress is not None and number % _BETWEEN_REPORTS == 0:
                 progress("splitting", number, max(number, total))
             name = key(excerpt)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from quire._native import Queue
+from quire._native import Excerpt, Queue
 from quire.errors import CorruptError
 from quire.ranges.cycles import count_of
 
@@ -35,20 +35,25 @@ class Lost(NamedTuple):
         return f"messages from {self.first:#x} to before {past} cannot be read: {self.error}"
 
 
+Skipped: TypeAlias = Callable[[Lost], object]
+"""Called with messages that cannot be read, and are passed over."""
+
+
 class Skipper:
     """
     Moves tailers of a queue on over damage, and notes what is lost.
 
     Args:
         queue: The queue.
-        lost: Where to note it.
+        skipped: Called with what is lost.
 
     """
 
-    def __init__(self, queue: object, lost: list[Lost] | None = None) -> None:
+    def __init__(self, queue: object, skipped: Skipped | None = None) -> None:
         """Note nothing yet."""
         self._queue = queue
-        self.lost: list[Lost] = [] if lost is None else lost
+        self._skipped = skipped
+        self.lost: list[Lost] = []
 
     def skip(self, tailer: Any, error: CorruptError) -> bool:  # noqa: ANN401 - of any format
         """
@@ -63,6 +68,8 @@ class Skipper:
         first = int(tailer.index)
         past = next(_readable(self._queue, tailer, first), None)
         self.lost.append(Lost(first, past, str(error)))
+        if self._skipped is not None:
+            self._skipped(self.lost[-1])
         return past is not None
 
 
@@ -76,6 +83,36 @@ def check_end(queue: object, index: int) -> None:
     """
     if isinstance(queue, Queue):
         queue._check_end(index)  # noqa: SLF001 - the package's own
+
+
+def messages_of(
+    queue: object,
+    tailer: Any,  # noqa: ANN401 - of any format
+    skipped: Skipped | None = None,
+) -> Iterator[Excerpt]:
+    """
+    Yield what a tailer reads to the end.
+
+    Args:
+        queue: Its queue.
+        tailer: The tailer.
+        skipped: Called with what cannot be read, which is passed over; None: that is an error.
+
+    Raises:
+        CorruptError: Messages cannot be read, and *skipped* is None.
+
+    """
+    skipper = None if skipped is None else Skipper(queue, skipped)
+    while True:
+        try:
+            yield from tailer
+            check_end(queue, tailer.index)
+        except CorruptError as error:
+            if skipper is None:
+                raise
+            if skipper.skip(tailer, error):
+                continue
+        return
 
 
 def _readable(queue: Queue, tailer: Any, after: int) -> Iterator[int]:  # noqa: ANN401

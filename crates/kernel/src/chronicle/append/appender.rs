@@ -332,7 +332,7 @@ impl Appender {
             return Ok(());
         }
         std::thread::sleep(commit.collects_for());
-        let last = self.queue.last_index()?;
+        let last = self.queue.last_index_left()?;
         self.sync()?;
         commit.note(last.unwrap_or(index));
         Ok(())

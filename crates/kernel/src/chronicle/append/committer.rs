@@ -64,7 +64,7 @@ pub fn commit_new(queue: &Queue) {
 
 fn try_commit_new(queue: &Queue) -> Result<()> {
     let commit = queue.commit();
-    let Some(last) = queue.last_index()? else { return Ok(()) };
+    let Some(last) = queue.last_index_left()? else { return Ok(()) };
     if commit.check().is_err() || last <= commit.synced() {
         return Ok(());
     }

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 pub fn sync(queue: &Queue, table: &TableStore, own: Option<i32>) -> Result<()> {
     // Others may raise the word meanwhile, and append before they do: it comes first.
     let word = table.value(table.words().last_synced, NO_INDEX);
-    let last = queue.last_index()?;
+    let last = queue.last_index_left()?;
     let is_credible = word >= 0 && last.is_some_and(|last| word <= last);
     table.remember_sync(|| {
         if let Some(newest) = queue.last_cycle()? {

@@ -133,6 +133,17 @@ pub fn place_of(view: &mut View, sequence: u64) -> Result<Place> {
     }
 }
 
+/// An error where the file says that its last message lies after its first empty header.
+pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
+    let last = view.word(view.file().layout.write_position)?; // where the file is cut short, too
+    if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {
+        return Ok(());
+    }
+    let found = format!("no document, and the last one at {last:#x}");
+    let what = "messages are missing in the middle of the file";
+    Err(Error::corrupt(what, view.file().path(), position, found, "a document"))
+}
+
 /// Positions of consecutive messages, for reading backward.
 #[derive(Clone, Debug, Default)]
 pub struct Run {

@@ -6,7 +6,7 @@ use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::locate::{self, Place};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::roll;
-use crate::chronicle::protocol::roll_file::{Slot, View};
+use crate::chronicle::protocol::roll_file::View;
 use crate::chronicle::protocol::unfinished;
 use crate::{Error, Result};
 
@@ -72,7 +72,7 @@ impl Queue {
         let (cycle, sequence) = self.roll().split(index)?;
         let Some(mut view) = self.view(cycle)? else { return Ok(()) };
         match locate::place_of(&mut view, sequence)? {
-            Place::NotYet(position) => check_nothing_behind(&mut view, position),
+            Place::NotYet(position) => locate::check_nothing_behind(&mut view, position),
             _ => Ok(()),
         }
     }
@@ -83,9 +83,9 @@ impl Queue {
         Ok(view.map_or(self.roll().index_spacing, |view| view.file().shape.index_spacing))
     }
 
-    /// As [`Queue::last_sequence`]; a file that cannot be read is logged and counts as empty.
+    /// As [`Queue::last_sequence_left`]; a file that cannot be read is logged and counts as empty.
     pub fn last_sequence_if_readable(&self, cycle: i32) -> Result<Option<u64>> {
-        let found = match self.last_sequence(cycle) {
+        let found = match self.last_sequence_left(cycle) {
             Ok(None) => self.check_finished(cycle).map(|()| None),
             found => found,
         };
@@ -138,17 +138,6 @@ impl Queue {
         }
         Ok(())
     }
-}
-
-/// An error where the file says that its last message lies after its first empty header.
-pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
-    let last = view.word(view.file().layout.write_position)?; // where the file is cut short, too
-    if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {
-        return Ok(());
-    }
-    let found = format!("no document, and the last one at {last:#x}");
-    let what = "messages are missing in the middle of the file";
-    Err(Error::corrupt(what, view.file().path(), position, found, "a document"))
 }
 
 /// The file is damaged, or not for this user.

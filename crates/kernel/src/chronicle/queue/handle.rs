@@ -17,7 +17,7 @@ use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::file_events::FileEvents;
 use crate::chronicle::protocol::listing::{self, Listing, Names};
 use crate::chronicle::protocol::locate::{self, Place};
-use crate::chronicle::protocol::roll_file::{RollFile, Slot};
+use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
 use crate::metrics::Metrics;
@@ -40,6 +40,20 @@ pub trait Handle: Send + Sync {
     /// The same when `queue` closes, which may be when its last owner is gone.
     fn let_go_of(&self, _queue: &Queue) {
         self.let_go();
+    }
+}
+
+/// Where the documents of a cycle end.
+struct CycleEnd {
+    position: u64,
+    messages: u64,
+    /// It is closed by an end-of-file marker.
+    is_marked: bool,
+}
+
+impl CycleEnd {
+    const fn last_sequence(&self) -> Option<u64> {
+        self.messages.checked_sub(1)
     }
 }
 
@@ -236,7 +250,7 @@ impl Queue {
     pub fn last_index_synced(&self) -> Result<Option<i64>> {
         let Some(table) = self.table() else { return Ok(None) };
         let word = table.value(table.words().last_synced, NO_INDEX);
-        Ok(self.last_index()?.filter(|last| (0..=*last).contains(&word)).map(|_| word))
+        Ok(self.last_index_left()?.filter(|last| (0..=*last).contains(&word)).map(|_| word))
     }
 
     /// The table store; None for a read-only queue that has none.
@@ -429,10 +443,22 @@ impl Queue {
     }
 
     /// The index of the newest message.
+    ///
+    /// # Errors
+    /// A file that it may lie in is damaged, or has lost its end.
     pub fn last_index(&self) -> Result<Option<i64>> {
+        self.newest_by(|cycle| self.last_sequence(cycle))
+    }
+
+    /// As [`Queue::last_index`], for appenders: what was lost before stops nobody who adds more.
+    pub fn last_index_left(&self) -> Result<Option<i64>> {
+        self.newest_by(|cycle| self.last_sequence_left(cycle))
+    }
+
+    fn newest_by(&self, look: impl Fn(i32) -> Result<Option<u64>>) -> Result<Option<i64>> {
         let mut next = self.last_cycle()?;
         while let Some(cycle) = next {
-            if let Some(sequence) = self.last_sequence(cycle)? {
+            if let Some(sequence) = look(cycle)? {
                 return self.roll().to_index(cycle, sequence).map(Some);
             }
             next = self.cycle_before(cycle)?;
@@ -442,13 +468,35 @@ impl Queue {
 
     /// The sequence of a cycle's last message; None when there is no file or no message in it.
     pub fn last_sequence(&self, cycle: i32) -> Result<Option<u64>> {
-        if let Some(summary) = self.summary_of(cycle)? {
-            return Ok(summary.messages.checked_sub(1));
-        }
-        let Some(mut view) = self.view(cycle)? else {
+        Ok(self.checked_end(cycle)?.and_then(|end| end.last_sequence()))
+    }
+
+    /// As [`Queue::last_sequence`], whatever is lost after it.
+    pub(super) fn last_sequence_left(&self, cycle: i32) -> Result<Option<u64>> {
+        Ok(self.end_in(cycle)?.and_then(|(_, end)| end.last_sequence()))
+    }
+
+    /// Where a cycle's documents end; None when its file is missing, or not ready and had none.
+    fn checked_end(&self, cycle: i32) -> Result<Option<CycleEnd>> {
+        let Some((view, end)) = self.end_in(cycle)? else {
             return self.check_held_none(cycle).map(|()| None);
         };
-        Ok(locate::end(&mut view)?.last.map(|last| last.sequence))
+        if let Some(mut view) = view.filter(|_| !end.is_marked) {
+            locate::check_nothing_behind(&mut view, end.position)?;
+        }
+        Ok(Some(end))
+    }
+
+    fn end_in(&self, cycle: i32) -> Result<Option<(Option<View>, CycleEnd)>> {
+        if let Some(summary) = self.summary_of(cycle)? {
+            let (position, messages) = (summary.position, summary.messages);
+            return Ok(Some((None, CycleEnd { position, messages, is_marked: true })));
+        }
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        let end = locate::end(&mut view)?;
+        let (position, messages) = (end.position, end.next_sequence());
+        let is_marked = end.slot == Slot::EndOfData;
+        Ok(Some((Some(view), CycleEnd { position, messages, is_marked })))
     }
 
     fn entries_in(&self, cycle: i32) -> Result<u64> {
@@ -493,16 +541,12 @@ impl Queue {
     /// closed by an end-of-file marker; None when it is missing or not ready.
     ///
     /// # Errors
-    /// A file that is not ready although a later one has messages is damaged.
+    /// The file is not ready although a later one has messages, or has lost its end.
     pub fn end_of_cycle(&self, cycle: i32) -> Result<Option<(u64, u64, bool)>> {
-        if let Some(summary) = self.summary_of(cycle)? {
-            return Ok(Some((summary.position, summary.messages, true)));
+        match self.checked_end(cycle)? {
+            Some(end) => Ok(Some((end.position, end.messages, end.is_marked))),
+            None => self.check_finished(cycle).map(|()| None),
         }
-        let Some(mut view) = self.view(cycle)? else {
-            return self.check_finished(cycle).map(|()| None);
-        };
-        let end = locate::end(&mut view)?;
-        Ok(Some((end.position, end.next_sequence(), end.slot == Slot::EndOfData)))
     }
 
     /// Where a message lies in its file; None if there is none.

@@ -8,7 +8,6 @@ use super::stall::Hold;
 use crate::Result;
 use crate::chronicle::protocol::locate::{self, Place, Run};
 use crate::chronicle::protocol::roll_file::{Document, Slot, View};
-use crate::chronicle::queue::damage::check_nothing_behind;
 use crate::chronicle::queue::handle::Queue;
 use crate::memory::window::Region;
 
@@ -432,7 +431,7 @@ impl Cursor {
         let Some(view) = self.view.as_mut() else { return Ok(None) };
         self.run = locate::run_up_to(view, self.sequence)?;
         if self.run.position(self.sequence).is_none() {
-            check_nothing_behind(view, self.run.end)?;
+            locate::check_nothing_behind(view, self.run.end)?;
         }
         let Some(position) = self.run.positions.last() else { return Ok(None) };
         self.sequence = self.run.first + self.run.positions.len() as u64 - 1;

@@ -2,8 +2,8 @@
 //! without a marker, and before a file that is not ready (`docs/protocol.md` §9.3).
 
 use super::Cursor;
+use crate::chronicle::protocol::locate::check_nothing_behind;
 use crate::chronicle::protocol::roll_file::Slot;
-use crate::chronicle::queue::damage::check_nothing_behind;
 use crate::chronicle::queue::handle::Queue;
 use crate::{Result, warnings};
 
