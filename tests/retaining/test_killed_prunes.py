@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -167,3 +167,58 @@ def test_what_is_left_of_compressing_goes_with_its_cycle(path: Path, tmp_path: P
         assert days_in(path) == [2, 3]
         assert len([*path.glob("*.cq4*")]) == 3  # with the table
         assert problems_of(path) == []
+
+
+@pytest.mark.parametrize("action", ["move", "compress"])
+def test_what_replaces_a_file_is_durable_before_it_goes(
+    path: Path,
+    tmp_path: Path,
+    action: Literal["move", "compress"],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its bytes before its name, its name before the removal: whenever the power is cut."""
+    write_days(path)
+    place, end = (tmp_path / "aside", "") if action == "move" else (path, ".zst")
+    place.mkdir(exist_ok=True)
+    steps: list[tuple[str, object]] = []
+
+    def note(name: str, of: Callable[..., object]) -> None:
+        work = getattr(os, name)
+
+        def noted(*values: Any, **options: Any) -> object:  # noqa: ANN401 - as it is called
+            steps.append((name, of(*values)))
+            return work(*values, **options)
+
+        monkeypatch.setattr(os, name, noted)
+
+    def rename(*values: Any, **folders: Any) -> None:  # noqa: ANN401 - as it is called
+        if folders.get("src_dir_fd") != folders.get("dst_dir_fd"):
+            raise OSError(errno.EXDEV, "another file system")
+        steps.append(("rename", values))
+        os_rename(*values, **folders)
+
+    def compress(source: str, target: str, check: Callable[[], object]) -> None:
+        compress_roll_file(source, target, check)  # which returns when it is synced
+        steps.append(("fsync", os.stat(target).st_ino))  # noqa: PTH116
+
+    os_rename, compress_roll_file = os.rename, vars(actions)["compress_roll_file"]
+    note("fsync", lambda file: os.fstat(file).st_ino)
+    note("unlink", lambda name: name)
+    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(actions, "compress_roll_file", compress)
+    quire.prune(path, max_cycles=2, action=action, dest=place if action == "move" else None)
+
+    replaced = [it for it in steps if it[0] == "rename" and it[1][1].endswith(f".cq4{end}")]  # type: ignore[index]
+    assert len(replaced) == 2
+    for step in replaced:
+        _, name = cast("tuple[str, str]", step[1])
+        own = (place / name).stat().st_ino
+        wanted = [("fsync", own), step, ("fsync", place.stat().st_ino)]
+        wanted.append(("unlink", name.removesuffix(".zst")))
+        assert is_part(wanted, steps), steps
+
+
+def is_part(wanted: list[tuple[str, object]], steps: list[tuple[str, object]]) -> bool:
+    """Whether all *wanted* are among the steps, in this order."""
+    rest = iter(steps)
+    return all(step in rest for step in wanted)
