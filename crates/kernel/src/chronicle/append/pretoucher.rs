@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::appender::Appender;
+use super::sync;
 use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::index;
 use crate::chronicle::protocol::listing;
@@ -121,7 +122,10 @@ impl Pretoucher {
             && warm.view.file().cycle == cycle
             && self.queue().has_file(cycle)
         {
-            return Ok(());
+            if !sync::is_removed(warm.view.file())? {
+                return Ok(());
+            }
+            self.queue().forget_file(warm.view.file()); // another one has its name
         }
         state.current = None;
         let mut file = self.queue().file(cycle)?;

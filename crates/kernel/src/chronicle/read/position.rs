@@ -57,6 +57,8 @@ pub struct Cursor {
     is_resumed: bool,
     /// A later cycle that had a file when this one was entered, or -1.
     known_next: i32,
+    /// When the file was last seen to have its name.
+    looked_ms: i64,
 }
 
 impl Cursor {
@@ -148,7 +150,9 @@ impl Cursor {
                 AtOnce::Found(document)
             }
             Some(Slot::Waiting(_))
-                if !queue.may_have_after(self.cycle) && !view.is_near_end(self.position) =>
+                if !queue.may_have_after(self.cycle)
+                    && !view.is_near_end(self.position)
+                    && !self.is_look_due() =>
             {
                 AtOnce::Nothing
             }

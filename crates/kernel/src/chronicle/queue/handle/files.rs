@@ -99,6 +99,12 @@ impl Queue {
         file
     }
 
+    /// Has the next handle open a cycle's file again: this one has lost its name.
+    pub fn forget_file(&self, file: &Arc<RollFile>) {
+        let is_another = |open: &Weak<RollFile>| !std::ptr::eq(open.as_ptr(), Arc::as_ptr(file));
+        self.lock_files().retain(|_, open| is_another(open));
+    }
+
     pub(super) fn lock_files(&self) -> MutexGuard<'_, HashMap<i32, Weak<RollFile>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }

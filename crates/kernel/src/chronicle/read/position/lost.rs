@@ -1,9 +1,11 @@
 //! Where a cursor goes on after what was lost or deleted.
 
 use super::{Cursor, State};
-use crate::chronicle::protocol::locate;
-use crate::chronicle::queue::handle::Queue;
-use crate::{Result, warnings};
+use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::roll_file::{Slot, View};
+use crate::chronicle::queue::handle::{LOOK_MS, Queue};
+use crate::os::{clock, files};
+use crate::{Error, Result, warnings};
 
 impl Cursor {
     /// Enters the next file there is, and reports one that is known to have been deleted in between.
@@ -14,7 +16,7 @@ impl Cursor {
         let before = (self.cycle, self.sequence, self.position, self.view.take());
         if !self.enter_from(queue, next)? {
             self.view = before.3;
-            return Ok(false);
+            return Ok(self.is_look_due() && self.enter_replacement(queue)?);
         }
         if known <= before.0 || known >= self.cycle || queue.has_file(known) {
             return Ok(true);
@@ -25,6 +27,46 @@ impl Cursor {
             (self.state, self.known_next) = (State::EndOfCycle, known);
         }
         reported.map(|()| true)
+    }
+
+    /// Whether to look if the file still has its name.
+    #[inline]
+    pub(super) fn is_look_due(&self) -> bool {
+        clock::coarse_time_ms().abs_diff(self.looked_ms) >= LOOK_MS.unsigned_abs()
+    }
+
+    /// Where another file took the name of the one that was read to its end, as where a backup is
+    /// restored: goes to the first message in it that was not read, and reports those that went.
+    #[cold]
+    pub(super) fn enter_replacement(&mut self, queue: &Queue) -> Result<bool> {
+        self.looked_ms = clock::coarse_time_ms();
+        let Some(mut old) = self.view.take() else { return Ok(false) };
+        let entered = self.enter_other(queue, &mut old);
+        if !matches!(entered, Ok(true)) {
+            self.view = Some(old);
+        }
+        if entered.is_err() {
+            self.looked_ms = 0; // the next read fails, too
+        }
+        entered
+    }
+
+    fn enter_other(&mut self, queue: &Queue, old: &mut View) -> Result<bool> {
+        let file = old.file();
+        let failed = |e| Error::io("cannot look at", file.path(), e);
+        if !files::is_removed(file.window.file()).map_err(failed)? {
+            return Ok(false);
+        }
+        queue.forget_file(file);
+        let Some(mut new) = queue.view(self.cycle)? else { return Ok(false) };
+        let first = first_difference(old, &mut new, self.sequence)?;
+        if first < self.sequence {
+            let [expected, found] =
+                [self.sequence, first].map(|it| queue.roll().to_index(self.cycle, it));
+            self.missing.report(queue, expected?, Some(found?))?;
+        }
+        self.locate(queue, self.cycle, first)?;
+        Ok(true)
     }
 
     /// Goes on after a stored position whose file was deleted; false while no later one is ready.
@@ -87,6 +129,31 @@ impl Cursor {
             self.index(queue)?
         ));
         Ok(false)
+    }
+}
+
+/// The first of the messages before `end` that are not the same in two files of which one began as
+/// the other.
+fn first_difference(old: &mut View, new: &mut View, end: u64) -> Result<u64> {
+    let (mut first, mut end) = (0, end.min(locate::end(new)?.next_sequence()));
+    while first < end {
+        let middle = first.midpoint(end);
+        if payload_of(old, middle)?
+            .is_some_and(|it| Some(it) == payload_of(new, middle).ok().flatten())
+        {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    Ok(first)
+}
+
+fn payload_of(view: &mut View, sequence: u64) -> Result<Option<&[u8]>> {
+    let Place::Found(position) = locate::place_of(view, sequence)? else { return Ok(None) };
+    match view.slot(position)? {
+        Slot::Document(document) => Ok(Some(view.payload(&document))),
+        _ => Ok(None),
     }
 }
 

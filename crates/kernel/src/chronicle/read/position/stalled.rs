@@ -45,6 +45,9 @@ impl Cursor {
     /// end stayed quiet for the grace time.
     #[inline]
     pub(super) fn at_tail(&mut self, queue: &Queue) -> Result<AtTail> {
+        if self.is_look_due() && self.enter_replacement(queue)? {
+            return Ok(AtTail::Look);
+        }
         if queue.may_have_after(self.cycle) {
             return self.at_tail_of_older(queue);
         }
