@@ -10,7 +10,8 @@ import pytest
 
 import quire
 from cli_runs import Cli
-from damages import break_message, fill, patch, positions, spoil
+from damages import break_message, empty, fill, patch, positions, spoil
+from journal_damages import zero_end
 from queues import START_MS, snapshot
 from reference import read_queue
 
@@ -172,3 +173,65 @@ def test_split_skips_damage_where_that_is_asked_for(
     assert f"messages from {index_of(1, BROKEN):#x} to before {index_of(1, 104):#x}" in ran.err
     counts = [len([*read_queue(part)]) for part in sorted((tmp_path / "parts").iterdir())]
     assert counts == [PER_DAY, PER_DAY - 3, PER_DAY]
+
+
+def test_a_replay_skips_damage_where_that_is_asked_for(
+    damaged: Path, tmp_path: Path, cli: Cli
+) -> None:
+    said = f"messages from {index_of(1, BROKEN):#x} to before {index_of(1, 104):#x}"
+    ran = cli("replay", damaged, "--format", "jsonl", "--on-damage", "skip")
+    assert (ran.code, len(ran.lines), ran.err.count(said)) == (1, DAYS * PER_DAY - 3, 1)
+    paced = ("--time-field", "n", "--speed", "1000000x")
+    ran = cli("replay", damaged, "--format", "jsonl", "--on-damage", "skip", *paced)
+    assert (ran.code, len(ran.lines), ran.err.count(said)) == (1, DAYS * PER_DAY - 3, 1)
+    out = tmp_path / "out"
+    for _ in range(2):  # the second finds all of it there
+        ran = cli("replay", damaged, "--to-queue", out, "--on-damage", "skip")
+        assert (ran.code, ran.err.count(said)) == (1, 1)
+        assert len([*read_queue(out)]) == DAYS * PER_DAY - 3
+    assert cli("replay", damaged, "--format", "jsonl").code == 1
+
+
+def test_a_replay_skips_a_file_that_cannot_be_read_and_a_lost_end(
+    path: Path, tmp_path: Path, cli: Cli
+) -> None:
+    files = fill(path, DAYS, 10)
+    spoil(files[0])
+    zero_end(files[-1])
+    ran = cli("replay", path, "--to-queue", tmp_path / "out", "--on-damage", "skip")
+    assert (ran.code, ran.err.count("cannot be read")) == (1, 2)
+    assert len([*read_queue(tmp_path / "out")]) == 10 + 7
+
+
+def test_reading_backward_skips_damage_where_that_is_asked_for(damaged: Path, cli: Cli) -> None:
+    said = f"messages from {index_of(1, BROKEN):#x} to before {index_of(1, 104):#x}"
+    reverse = ("--reverse", "--no-index", "--format", "jsonl")
+    ran = cli("read", damaged, "--on-damage", "skip", *reverse)
+    assert (ran.code, ran.err.count(said), ran.err.count("cannot be read")) == (1, 1, 1)
+    forward = cli("read", damaged, "--on-damage", "skip", "--no-index", "--format", "jsonl")
+    assert ran.lines == forward.lines[::-1]
+    assert cli("read", damaged, *reverse).code == 1
+
+
+@pytest.mark.parametrize("day", range(DAYS))
+@pytest.mark.parametrize("verb", ["read", "reverse", "replay", "split", "salvage"])
+def test_an_emptied_file_is_skipped_alone(
+    path: Path, tmp_path: Path, cli: Cli, verb: str, day: int
+) -> None:
+    files = fill(path, DAYS, 10)
+    with quire.open(path) as queue, queue.tailer("reader") as tailer:
+        tailer.move_to_index(index_of(day, 5))
+    empty(files[day])
+    out = tmp_path / "out"
+    options: dict[str, list[str | Path]] = {
+        "read": ["--format", "jsonl", "--on-damage", "skip"],
+        "reverse": ["--format", "jsonl", "--on-damage", "skip", "--reverse"],
+        "replay": ["--format", "jsonl", "--on-damage", "skip"],
+        "split": [out, "--by", "cycle", "--on-damage", "skip"],
+        "salvage": [out],
+    }
+    ran = cli("read" if verb == "reverse" else verb, path, *options[verb])
+    assert (ran.code, ran.err.count("cannot be read")) == (1, 1)
+    queues = [out] if verb == "salvage" else [*out.iterdir()] if verb == "split" else []
+    found = sum(len([*read_queue(it)]) for it in queues) if queues else len(ran.lines)
+    assert found == (DAYS - 1) * 10

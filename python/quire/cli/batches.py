@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import quire
@@ -10,6 +11,7 @@ from quire._native import Tailer, render_rows
 from quire._terminal import escape_controls, escape_json, escape_line
 from quire.cli.formats import as_it_is, as_it_reads
 from quire.ranges.cycles import count_of, cycles_of
+from quire.ranges.damage import Skipper
 from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering
 
 if TYPE_CHECKING:
@@ -156,10 +158,7 @@ def backward(
 ) -> Iterator[tuple[Batch, range]]:
     """Yield the messages from *start* to *end* (exclusive), the last first: rows are descending."""
     for first, past in _blocks(queue, start, end):
-        tailer.move_to_index(first)
-        found = [*_until(tailer, past)]
-        for batch, count in reversed(found):
-            yield batch, range(count - 1, -1, -1)
+        yield from _backward_within(tailer, first, past)
 
 
 def _blocks(queue: AnyQueue, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -172,6 +171,53 @@ def _blocks(queue: AnyQueue, start: int, end: int) -> Iterator[tuple[int, int]]:
             first = max(low, high - BATCH * numbering.step)
             yield first, high
             high = first
+
+
+def backward_past_damage(
+    queue: AnyQueue, tailer: AnyTailer, start: int, end: int, skipper: Skipper
+) -> Iterator[tuple[Batch, range]]:
+    """Yield as :func:`backward` what can be read: each cycle is looked through from its start."""
+    numbering = Numbering.of(queue)
+    for cycle in reversed(cycles_of(queue)):
+        low = max(start, numbering.to_index(cycle, 0))
+        high = min(end, numbering.to_index(cycle + 1, 0))
+        with suppress(quire.CorruptError):
+            high = min(high, numbering.to_index(cycle, count_of(queue, cycle)))
+        stretches = [*_readable(tailer, low, high, skipper)] if low < high else []
+        for first, past in reversed(stretches):
+            yield from _backward_within(tailer, first, past)
+
+
+def _backward_within(tailer: AnyTailer, first: int, past: int) -> Iterator[tuple[Batch, range]]:
+    """Yield the messages between two indexes, which are few, the last first."""
+    tailer.move_to_index(first)
+    for batch, count in reversed([*_until(tailer, past)]):
+        yield batch, range(count - 1, -1, -1)
+
+
+def _readable(
+    tailer: AnyTailer, low: int, high: int, skipper: Skipper
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a cycle that can be read, each of a batch at most."""
+    if not skipper.go_to(tailer, low):
+        return
+    past = low
+    while past < high:
+        try:
+            batch = next_batch(tailer)
+            if not batch.count:
+                skipper.check_end(tailer.index)
+                return
+        except quire.CorruptError as error:
+            if skipper.skip(tailer, error):
+                continue
+            return
+        indexes = [index for index in batch.indexes if index < high]
+        if indexes:
+            past = indexes[-1] + 1
+            yield indexes[0], past
+        if len(indexes) < batch.count:
+            return
 
 
 def _until(tailer: AnyTailer, past: int) -> Iterator[tuple[Batch, int]]:

@@ -14,11 +14,11 @@ import quire
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.batches import BATCH, Batch, Columns
 from quire.cli.errors import INTERRUPTED, print_error
-from quire.cli.options import columns_option
+from quire.cli.options import columns_option, on_damage_option, print_lost
 from quire.cli.progress import Progress
 from quire.cli.read import FORMATS
 from quire.cli.reading import AnyPrinter, Request, printer_of
-from quire.ranges.range import Chunks
+from quire.ranges.damage import Lost
 from quire.replaying.pacing import Pace, Replay, has_documents
 from quire.replaying.replay import Copy, Replayed
 
@@ -71,6 +71,7 @@ def pace_of(value: str) -> Pace | None:
     "--schema", metavar="SCHEMA", help="Types of the fields: module:Name or a file; else inferred."
 )
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
+@on_damage_option()
 def replay(  # noqa: PLR0913, PLR0917 - its options
     path: Path,
     start: int | datetime | None,
@@ -83,7 +84,8 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     schema: str | None,
     *,
     no_index: bool,
-) -> None:
+    on_damage: str,
+) -> int:
     """
     Replay a range of a queue, or of one of its files.
 
@@ -107,13 +109,16 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
         raise click.UsageError(
             "--to-queue shows no messages: no --format, --columns, --schema and --no-index"
         )
+    lost: list[Lost] = []
+    skipped = lost.append if on_damage == "skip" else None
     with open_read_only(path) as queue, value_errors_as_usage():
-        plan = Replay(queue, start, end, pace=pace, time_field=time_field)
-        if out is not None:
+        plan = Replay(queue, start, end, pace=pace, time_field=time_field, skipped=skipped)
+        if out is None:
+            request = Request(style or FORMATS[0], columns=columns, with_index=not no_index)
+            _show(plan, _printer(queue, request, schema))
+        else:
             _copy(plan, out)
-            return
-        request = Request(style or FORMATS[0], columns=columns, with_index=not no_index)
-        _show(plan, _printer(queue, request, schema))
+    return print_lost(lost)
 
 
 def _printer(queue: quire.Queue, request: Request, schema: str | None) -> AnyPrinter:
@@ -146,7 +151,7 @@ def _batches(plan: Replay) -> Iterator[Batch]:
             yield Batch.of_one(document.index, bytes(document.bytes), is_raw=raw)
         return
     with plan.source.tailer() as tailer:
-        chunks = Chunks(tailer, plan.stretch)
+        chunks = plan.chunks(tailer)
         while len(chunk := chunks.take(BATCH)):
             columns: Columns = chunk.indexes, chunk.offsets, chunk.data
             yield Batch(len(chunk), *columns, is_raw=raw)

@@ -9,7 +9,14 @@ import click
 
 import quire
 from quire._native import Tailer
-from quire.cli.batches import BATCH, Batch, backward, next_batch, next_document
+from quire.cli.batches import (
+    BATCH,
+    Batch,
+    backward,
+    backward_past_damage,
+    next_batch,
+    next_document,
+)
 from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Skipper, check_end
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
@@ -151,7 +158,13 @@ class Selection:
 
     def _backward(self) -> Iterator[tuple[Batch, Rows]]:
         start, past = self._bounds.start or 0, self._past()
-        for batch, rows in backward(self._queue, self._tailer, start, past or 0):
+        end = past or 0
+        if self._skipper is None:
+            found = backward(self._queue, self._tailer, start, end)
+        else:
+            skipper = self._skipper
+            found = backward_past_damage(self._queue, self._tailer, start, end, skipper)
+        for batch, rows in found:
             chosen, passed = self._chosen(batch, rows)
             if passed:
                 yield chosen, passed

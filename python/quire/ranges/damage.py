@@ -55,9 +55,14 @@ class Skipper:
         self._skipped = skipped
         self.lost: list[Lost] = []
 
-    def skip(self, tailer: Any, error: CorruptError) -> bool:  # noqa: ANN401 - of any format
+    def skip(self, tailer: Any, error: CorruptError, at: int | None = None) -> bool:  # noqa: ANN401
         """
         Move a tailer to the next message that can be read by its index; False if there is none.
+
+        Args:
+            tailer: The tailer, of any format.
+            error: What it met.
+            at: The index that it was to read; None: its own.
 
         Raises:
             CorruptError: The queue's format has no index to go on by.
@@ -65,12 +70,47 @@ class Skipper:
         """
         if not isinstance(self._queue, Queue):
             raise error
-        first = int(tailer.index)
+        first = _place(self._queue, tailer) if at is None else at
         past = next(_readable(self._queue, tailer, first), None)
-        self.lost.append(Lost(first, past, str(error)))
-        if self._skipped is not None:
-            self._skipped(self.lost[-1])
+        # A reader that comes back, or backward, may meet the same damage again.
+        if all(lost.past != past for lost in self.lost):
+            self.lost.append(Lost(first, past, str(error)))
+            if self._skipped is not None:
+                self._skipped(self.lost[-1])
         return past is not None
+
+    def check_end(self, index: int) -> None:
+        """
+        Check that no messages lie after the index at which a reader found none.
+
+        Raises:
+            CorruptError: One before them was lost.
+
+        """
+        check_end(self._queue, index)
+
+    def go_to(self, tailer: Any, index: int) -> bool:  # noqa: ANN401 - of any format
+        """Move a tailer to an index, or the next that can be read; False if there is none."""
+        try:
+            if not tailer.move_to_index(index) and isinstance(self._queue, Queue):
+                count_of(self._queue, self._queue.roll_cycle.to_cycle(index))
+        except CorruptError as error:
+            return self.skip(tailer, error, index)
+        return True
+
+
+def go_to(tailer: Any, index: int, skipper: Skipper | None) -> bool:  # noqa: ANN401
+    """
+    Move a tailer to an index; False where nothing from there on can be read.
+
+    Raises:
+        CorruptError: A file is damaged, and there is no *skipper*.
+
+    """
+    if skipper is not None:
+        return skipper.go_to(tailer, index)
+    tailer.move_to_index(index)
+    return True
 
 
 def check_end(queue: object, index: int) -> None:
@@ -113,6 +153,14 @@ def messages_of(
             if skipper.skip(tailer, error):
                 continue
         return
+
+
+def _place(queue: Queue, tailer: Any) -> int:  # noqa: ANN401
+    """Return the index that a tailer is to read, which may not have begun."""
+    try:
+        return int(tailer.index)
+    except CorruptError:
+        return queue.roll_cycle.to_index(queue.cycles[0], 0)
 
 
 def _readable(queue: Queue, tailer: Any, after: int) -> Iterator[int]:  # noqa: ANN401

@@ -14,10 +14,11 @@ from typing import Final, NamedTuple, TypeAlias, cast
 from quire import _arguments as arguments
 from quire._native import Excerpt
 from quire._native import Queue as NativeQueue
-from quire.errors import IndexOutOfRangeError
+from quire.errors import CorruptError, IndexOutOfRangeError
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.ranges.cycles import end_index_of
+from quire.ranges.damage import Skipper, go_to
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
 from quire.ranges.numbering import AnyQueue
 from quire.ranges.seek import NO_INDEX, first_at, first_from, index_at_time
@@ -173,19 +174,32 @@ class Chunks:
     Args:
         tailer: The tailer to read with.
         stretch: The range.
+        skipper: Goes on after what cannot be read; None: that is an error.
 
     """
 
-    def __init__(self, tailer: Tailer, stretch: Range) -> None:
+    def __init__(self, tailer: Tailer, stretch: Range, skipper: Skipper | None = None) -> None:
         """Go to the first message."""
         self._tailer = tailer
         self._past = 0 if stretch.is_empty else stretch.past
-        if not stretch.is_empty:
-            tailer.move_to_index(stretch.first)
+        self._skipper = skipper
+        if not stretch.is_empty and not go_to(tailer, stretch.first, skipper):
+            self._past = 0
 
     def take(self, count: int = _COUNT) -> Chunk:
         """Return up to *count* messages, capped at 8 MiB of payload; empty at the end."""
-        return read_chunk(self._tailer, count).until(self._past)
+        skipper = self._skipper
+        while True:
+            try:
+                chunk = read_chunk(self._tailer, count)
+                if skipper is not None and not len(chunk) and self._past:
+                    skipper.check_end(self._tailer.index)
+                return chunk.until(self._past)
+            except CorruptError as error:
+                if skipper is None:
+                    raise
+                if not skipper.skip(self._tailer, error):
+                    self._past = 0
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield the remaining chunks."""
@@ -199,6 +213,7 @@ def range_of(
     end: Point | None = None,
     *,
     time_field: str | None = None,
+    skips: bool = False,
 ) -> Range:
     """
     Return the range of the current messages from *start* to *end* (exclusive).
@@ -210,6 +225,7 @@ def range_of(
         time_field: A time stands for the first message in which this field is not earlier, found
             by binary search: see :func:`quire.ranges.seek.index_at_time`. Without it, for the first
             message appended since: see :func:`quire.ranges.seek.first_at`.
+        skips: Where damage hides the end, the range has none.
 
     Raises:
         ValueError: *end* precedes *start*, or a time lies within a cycle.
@@ -217,13 +233,18 @@ def range_of(
     """
     if start is not None and end is not None and _are_crossed(start, end):
         raise ValueError(f"the end lies before the start: start={shown(start)} end={shown(end)}")
-    past_all = end_index_of(queue)
+    try:
+        past_all = end_index_of(queue)
+    except CorruptError:
+        if not skips:
+            raise
+        past_all = NO_INDEX
     if not past_all:
         return Range(0, 0)
     field = None if time_field is None else TimeField(time_field)
     first = 0 if start is None else _at(queue, start, field)
     past = past_all if end is None else _at(queue, end, field)
-    return Range(first_from(queue, first), min(past, past_all))
+    return Range(first_from(queue, first, skips=skips), min(past, past_all))
 
 
 def index_bounds(

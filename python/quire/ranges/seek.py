@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from quire._arguments import shown
 from quire._native import Queue
+from quire.errors import CorruptError
 from quire.ranges.cycles import count_of, cycles_of, end_index_of
 from quire.ranges.event_time import Field, TimeField, datetime_of
 from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tailer_of
@@ -205,13 +206,32 @@ def _cycle_at(queue: AnyQueue, time_ns: int) -> int | None:
     return cycle if end and 0 <= cycle <= Numbering.of(queue).to_cycle(end - 1) else None
 
 
-def first_from(queue: AnyQueue, index: int) -> int:
-    """Return the index of the first message that does not lie before *index*."""
+def first_from(queue: AnyQueue, index: int, *, skips: bool = False) -> int:
+    """
+    Return the index of the first message that does not lie before *index*.
+
+    Args:
+        queue: The queue.
+        index: The index.
+        skips: A damaged file counts as one with messages; else it is an error.
+
+    Raises:
+        CorruptError: A file that may hold it is damaged.
+
+    """
     numbering = Numbering.of(queue)
     cycle, sequence = numbering.to_cycle(index), numbering.to_sequence(index)
     for one in cycles_of(queue):
         low = sequence if one == cycle else 0
-        if one >= cycle and count_of(queue, one) > low:
+        if one < cycle:
+            continue
+        try:
+            has_one = count_of(queue, one) > low
+        except CorruptError:
+            if not skips:
+                raise
+            has_one = True
+        if has_one:
             return numbering.to_index(one, low)
     return NO_INDEX
 

@@ -11,11 +11,13 @@ from typing import Final, TypeAlias
 
 from quire._native import Excerpt, QuickQueue, ReadDocument, VanillaQueue
 from quire._native import Queue as NativeQueue
-from quire.errors import WireError
+from quire.errors import CorruptError, WireError
 from quire.queue import Queue
+from quire.ranges.damage import Lost, Skipped, Skipper, go_to
 from quire.ranges.event_time import TimeField
 from quire.ranges.numbering import AnyQueue
-from quire.ranges.range import Point, Range, range_of, require
+from quire.ranges.range import Chunks, Point, Range, range_of, require
+from quire.tailer import Tailer
 
 _NS_PER_S: Final = 1_000_000_000
 _BEGAN_ANEW_NS: Final = _NS_PER_S
@@ -112,10 +114,11 @@ class Replay:
         end: The first message to leave out.
         pace: Waits for each message; None: nothing waits.
         time_field: The field that holds the event time; None: take it from the history.
+        skipped: Called with what cannot be read, which is passed over; None: that is an error.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keywords
         self,
         source: Queue,
         start: Point | None = None,
@@ -123,10 +126,14 @@ class Replay:
         *,
         pace: Pace | None = None,
         time_field: str | None = None,
+        skipped: Skipped | None = None,
     ) -> None:
         """Find the stretch."""
         self.source = source
-        self.stretch = range_of(source, start, end, time_field=time_field)
+        skips = skipped is not None
+        self.stretch = range_of(source, start, end, time_field=time_field, skips=skips)
+        self.skipped = skipped
+        self._told = set[int | None]()
         self.pace = pace
         self._limits = start, end
         self._field = None if time_field is None else TimeField(time_field)
@@ -143,7 +150,22 @@ class Replay:
     def again(self) -> Replay:
         """Return the same of the queue as it is now."""
         field = None if self._field is None else self._field.name
-        return Replay(self.source, *self._limits, pace=self.pace, time_field=field)
+        return Replay(
+            self.source, *self._limits, pace=self.pace, time_field=field, skipped=self.skipped
+        )
+
+    def skipper(self) -> Skipper | None:
+        """Return what goes on after damage, which it tells once; None: damage is an error."""
+        return None if self.skipped is None else Skipper(self.source, self._tell)
+
+    def chunks(self, tailer: Tailer, left: Range | None = None) -> Chunks:
+        """Return the messages of what is *left* to do; None: of the stretch."""
+        return Chunks(tailer, self.stretch if left is None else left, self.skipper())
+
+    def _tell(self, lost: Lost) -> None:
+        if self.skipped is not None and lost.past not in self._told:
+            self._told.add(lost.past)
+            self.skipped(lost)
 
     def documents(self, left: Range | None = None) -> Iterator[Document]:
         """
@@ -165,15 +187,26 @@ class Replay:
         if left.is_empty:
             return
         with self.source.tailer() as tailer:
-            tailer.move_to_index(left.first)
+            skipper = self.skipper()
+            if not go_to(tailer, left.first, skipper):
+                return
             if not has_documents(self.source):
                 yield from _raw_documents(tailer, left.past)
                 return
             while True:
-                with tailer.reading_document() as document:
-                    if not document.is_present or document.index >= left.past:
+                try:
+                    with tailer.reading_document() as document:
+                        if document.is_present and document.index < left.past:
+                            yield document
+                            continue
+                        if skipper is not None and not document.is_present:
+                            skipper.check_end(tailer.index)
                         return
-                    yield document
+                except CorruptError as error:
+                    if skipper is None:
+                        raise
+                    if not skipper.skip(tailer, error):
+                        return
 
     def _check_start(self, start: int) -> None:
         if start != self.stretch.first or self.stretch.is_empty:

@@ -16,10 +16,10 @@ from quire._native import Excerpt, IndexedQueue, ManualClock, QuickQueue, RollCy
 from quire.appender import Appender
 from quire.errors import ReplayError
 from quire.queue import open as open_queue
+from quire.ranges.damage import Skipped
 from quire.ranges.numbering import AnyQueue, Numbering, Periods, start_options
 from quire.ranges.range import (
     Chunk,
-    Chunks,
     PointLike,
     Range,
     Source,
@@ -66,6 +66,7 @@ def replay(  # noqa: PLR0913 - by keywords
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
     progress: Callable[[int], object] | None = None,
+    skipped: Skipped | None = None,
 ) -> Replayed:
     """
     Write the messages of a queue from *start* to *end* to another, byte for byte.
@@ -90,8 +91,11 @@ def replay(  # noqa: PLR0913 - by keywords
         now: The clock for *speed*, in seconds.
         sleep: Waits for a number of seconds.
         progress: Called from time to time with the number of messages handled.
+        skipped: Called with each range of messages that cannot be read, which is passed over; see
+            :func:`quire.split_queue`. None: the first is an error.
 
     Raises:
+        CorruptError: Messages cannot be read, and *skipped* is None.
         ReplayError: *out* holds something else, or another process writes it.
         IndexOutOfRangeError: No message has the index *start*.
         ValueError: No event time sets the pace or resolves a bound; or *end* precedes *start*.
@@ -106,7 +110,7 @@ def replay(  # noqa: PLR0913 - by keywords
     pace = None if speed is None else Pace(speed, now, sleep)
     with opened(source) as queue:
         first, past = parse_point("start", start), parse_point("end", end)
-        plan = Replay(queue, first, past, pace=pace, time_field=time_field)
+        plan = Replay(queue, first, past, pace=pace, time_field=time_field, skipped=skipped)
         with Copy(plan, out, roll_cycle, progress) as copy:
             return copy.run()
 
@@ -202,7 +206,7 @@ class Copy:
     def _compare(self) -> None:
         """Compare what the target holds with the source, and skip it."""
         with self._plan.source.tailer() as tailer, self._out.tailer() as there:
-            for chunk in Chunks(tailer, self._plan.stretch):
+            for chunk in self._plan.chunks(tailer):
                 found = read_chunk(there, len(chunk))
                 self._compare_chunk(chunk, found)
                 if len(found) < len(chunk):
@@ -228,7 +232,7 @@ class Copy:
 
     def _write_chunks(self, appender: Appender) -> None:
         with self._plan.source.tailer() as tailer:
-            for chunk in Chunks(tailer, self._left()):
+            for chunk in self._plan.chunks(tailer, self._left()):
                 for cycle, first, past in self._runs(chunk):
                     count = past - first
                     expected = self._turn_to(cycle, count) + self._numbers.length(count - 1)
@@ -253,7 +257,8 @@ class Copy:
             self._handled(1, document.index, expected)
 
     def _left(self) -> Range:
-        first = first_from(self._plan.source, self._next)
+        skips = self._plan.skipped is not None
+        first = first_from(self._plan.source, self._next, skips=skips)
         return Range(first, self._plan.stretch.past)
 
     def _turn_to(self, cycle: int, count: int) -> int:
