@@ -6,6 +6,7 @@ Each has to raise `MemoryError`, and to succeed as soon as there is enough: noth
 
 from __future__ import annotations
 
+import ctypes
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -15,11 +16,11 @@ from typing import Any
 
 import quire
 
-import_module("pyarrow")  # while there is memory for it
+pa = import_module("pyarrow")
 
-# More than the allocator ever keeps of what was freed.
 BYTES = 48 << 20
 LEFT = BYTES // 2
+LIBC = ctypes.CDLL(None)
 HARD = resource.getrlimit(resource.RLIMIT_AS)[1]
 
 Call = Callable[[], Any]
@@ -28,6 +29,8 @@ Calls = Iterator[tuple[str, Call]]
 
 def limit(left: int | None) -> None:
     """Leave this much memory beyond what is in use, or all."""
+    if sys.platform == "linux" and hasattr(LIBC, "malloc_trim"):
+        LIBC.malloc_trim(0)  # what was freed is no longer in use
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
     soft = HARD if left is None else pages * resource.getpagesize() + left
     resource.setrlimit(resource.RLIMIT_AS, (soft, HARD))
@@ -91,6 +94,41 @@ def journal_reads(path: Path) -> Calls:
         yield f"ReadDocument.to_dict {name}", document(name).to_dict
 
 
+def journal_writes(path: Path) -> Calls:
+    queue = quire.open(path, block_bytes=1 << 29)
+    appender = queue.appender()
+    wide, text, data = "\N{GRINNING FACE}" * (BYTES // 4), "x" * BYTES, bytes(BYTES)
+    buffer, floats = bytearray(BYTES), [1.5] * 3_000_000
+    appender.write_bytes(data)  # maps what the rest goes to
+    json = f'{{"it": "{text}"}}'
+    rows = pa.table({"it": pa.array([text]), "other": pa.array([1])})
+    yield "write_bytes", lambda: appender.write_bytes(buffer)
+    yield "write_many", lambda: appender.write_many([buffer])
+    yield "write_text", lambda: appender.write_text(wide)
+    yield "write_map text", lambda: appender.write_map({"it": text})
+    yield "write_map wide text", lambda: appender.write_map({"it": wide})
+    yield "write_map bytes", lambda: appender.write_map({"it": data})
+    yield "write_map list", lambda: appender.write_map({"it": floats})
+    yield "write_json", lambda: appender.write_json(json)
+    yield "write_yaml", lambda: appender.write_yaml(json)
+    yield "write_batch", lambda: appender.write_batch(rows)
+
+    def document(name: str, put: Callable[[quire.WriteDocument], object]) -> tuple[str, Call]:
+        def write() -> int:
+            with appender.writing_document() as document:
+                put(document)
+            return document.index
+
+        return f"WriteDocument.{name}", write
+
+    yield document("write", lambda it: it.write("it", text))
+    yield document("write_bytes", lambda it: it.write_bytes(data))
+    yield document("reserve", lambda it: it.reserve(BYTES))
+    yield document("wire.write", lambda it: it.wire.write("it", data))
+    yield document("raw.write_utf8", lambda it: it.raw.write_utf8(text))
+    yield document("raw.write_bytes", lambda it: it.raw.write_bytes(data))
+
+
 def raw_reads(queue: quire.QuickQueue | quire.VanillaQueue) -> Calls:
     appender = queue.appender()
     appender.write_text("small: its file is mapped")
@@ -117,7 +155,58 @@ def vanilla_reads(path: Path) -> Calls:
     yield from raw_reads(quire.open(path, format="vanilla", data_block_bytes=1 << 27))
 
 
-GROUPS = [journal_reads, quick_reads, vanilla_reads]
+def quick_writes(path: Path) -> Calls:
+    queue = quire.open(path, format="quick-queue", page_bytes=1 << 27)
+    appender = queue.appender()
+    text, data = "x" * BYTES, bytes(BYTES)
+    packer = appender.new_message()
+    yield "pack_bytes", lambda: packer.pack_bytes(data)
+    yield "pack_raw", lambda: packer.pack_raw(data)
+    yield "pack_string", lambda: packer.pack_string(text)
+
+
+def vanilla_writes(path: Path) -> Calls:
+    queue = quire.open(path, format="vanilla", data_block_bytes=1 << 28)
+    appender = queue.appender()
+    wide, text, data = "\N{GRINNING FACE}" * (BYTES // 4), "x" * BYTES, bytes(BYTES)
+    appender.write_bytes(data)  # maps what the rest goes to
+    yield "write_text", lambda: appender.write_text(wide)
+
+    def excerpt(name: str, put: Callable[[quire.ExcerptWriter], object]) -> tuple[str, Call]:
+        def write() -> int:
+            with appender.writing_excerpt(capacity=1 << 27) as writer:
+                put(writer)
+            assert writer.index is not None
+            return writer.index
+
+        return f"ExcerptWriter.{name}", write
+
+    yield excerpt("write_bytes", lambda it: it.write_bytes(data))
+    yield excerpt("write_utf", lambda it: it.write_utf(text))
+    yield excerpt("append", lambda it: it.append(text))
+    yield excerpt("write_object text", lambda it: it.write_object(text))
+    yield excerpt("write_object bytes", lambda it: it.write_object(data))
+
+
+def texts(_: Path) -> Calls:
+    text = "x" * BYTES
+    json = f'{{"it": "{text}"}}'
+    message = quire.parse_json(json)
+    yield "to_yaml", lambda: quire.to_yaml(message)
+    yield "to_json", lambda: quire.to_json(message)
+    yield "parse_yaml", lambda: quire.parse_yaml(json)
+    yield "parse_json", lambda: quire.parse_json(json)
+
+
+GROUPS = [
+    journal_reads,
+    journal_writes,
+    quick_reads,
+    quick_writes,
+    vanilla_reads,
+    vanilla_writes,
+    texts,
+]
 
 if __name__ == "__main__":
     group = {group.__name__: group for group in GROUPS}[sys.argv[1]]

@@ -44,9 +44,10 @@ fn entry_bytes<'py>(
     name: &str,
     value: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut out = Vec::new();
+    let mut out = quire_wire::out::Out::new();
     values::encode::put_entry(&mut out, name, value)?;
-    buffer::bytes(py, &out).map_err(error::to_py)
+    let out = out.written().map_err(values::failure::Failure::from)?;
+    buffer::bytes(py, out).map_err(error::to_py)
 }
 
 /// The native half of `quire`. Private: import from `quire`.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use quire_kernel::chronicle::read::tailer::Tailer;
 use quire_wire::history::{self, History};
 use quire_wire::message;
+use quire_wire::out::Out;
 use quire_wire::text::{json, summary, yaml, yaml_parser};
 use quire_wire::topic::{Topics, Wanted};
 
@@ -240,9 +241,9 @@ pub fn wire(data: &[u8]) {
 /// A history that was read can be written in both forms, unless it is too long.
 fn carried_on(history: &History) {
     for as_fields in [false, true] {
-        let mut out = Vec::new();
+        let mut out = Out::new();
         if history.put(&mut out, 7, as_fields).is_ok() {
-            let again = history::of_message(&out).unwrap().unwrap();
+            let again = history::of_message(out.written().unwrap()).unwrap().unwrap();
             assert_eq!(again.sources, history.sources);
             assert_eq!(again.timings.split_last(), Some((&7, &history.timings[..])));
         }

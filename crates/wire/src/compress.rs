@@ -6,10 +6,14 @@ use std::io::Read;
 use flate2::read::{GzDecoder, GzEncoder, ZlibDecoder, ZlibEncoder};
 
 use crate::error::{Result, WireError};
+use crate::out::{Out, room};
 
 /// Limit on the decompressed size of all blobs of one message together: a message of one megabyte
 /// can contain thousands of decompression bombs.
 pub const UNPACKED_MAX: usize = 256 << 20;
+
+/// Bytes that are decompressed at a time.
+const PIECE: usize = 16 << 10;
 
 thread_local! {
     /// Decompressed bytes so far in the message that this thread is decoding.
@@ -73,6 +77,7 @@ impl Method {
                 if length > limit {
                     return Err(self.too_large(limit));
                 }
+                room(length)?;
                 snap::raw::Decoder::new().decompress_vec(packed).map_err(|error| self.bad(error))
             }
         }
@@ -85,16 +90,23 @@ impl Method {
             Self::Gzip => self.read(GzEncoder::new(bytes, level), usize::MAX),
             Self::Lzw => self.read(ZlibEncoder::new(bytes, level), usize::MAX),
             Self::Snappy => {
+                room(snap::raw::max_compress_len(bytes.len()))?;
                 snap::raw::Encoder::new().compress_vec(bytes).map_err(|error| self.bad(error))
             }
         }
     }
 
     fn read(self, from: impl Read, limit: usize) -> Result<Vec<u8>> {
-        let mut found = Vec::new();
-        let most = (limit as u64).saturating_add(1);
-        from.take(most).read_to_end(&mut found).map_err(|error| self.bad(error))?;
-        if found.len() > limit { Err(self.too_large(limit)) } else { Ok(found) }
+        let (mut found, mut piece) = (Out::new(), [0; PIECE]);
+        let mut from = from.take((limit as u64).saturating_add(1));
+        loop {
+            match from.read(&mut piece).map_err(|error| self.bad(error))? {
+                0 => break,
+                length => found.extend_from_slice(&piece[..length]),
+            }
+            found.check()?;
+        }
+        if found.len() > limit { Err(self.too_large(limit)) } else { found.finish() }
     }
 
     fn bad(self, error: impl std::fmt::Display) -> WireError {

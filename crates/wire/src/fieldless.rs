@@ -2,18 +2,20 @@
 //! Event names are kept (`docs/format.md` §8).
 
 use crate::error::Result;
+use crate::out::Out;
 use crate::reader::{self, Name, Reader, Shape, Token};
 use crate::writer;
 use crate::writer::{close_block, open_block, put_type_prefix};
 
 /// The message without its field names.
 pub fn without_names(message: &[u8]) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(message.len());
+    let mut out = Out::new();
+    out.reserve(message.len());
     content(&mut out, message, &mut Reader::new(message), 0)?;
-    Ok(out)
+    out.finish()
 }
 
-fn content(out: &mut Vec<u8>, message: &[u8], cursor: &mut Reader<'_>, depth: usize) -> Result<()> {
+fn content(out: &mut Out, message: &[u8], cursor: &mut Reader<'_>, depth: usize) -> Result<()> {
     while let Some(code) = cursor.peek() {
         if reader::is_name(code) {
             let start = cursor.offset();
@@ -35,7 +37,7 @@ fn content(out: &mut Vec<u8>, message: &[u8], cursor: &mut Reader<'_>, depth: us
     Ok(())
 }
 
-fn value(out: &mut Vec<u8>, message: &[u8], cursor: &mut Reader<'_>, depth: usize) -> Result<()> {
+fn value(out: &mut Out, message: &[u8], cursor: &mut Reader<'_>, depth: usize) -> Result<()> {
     cursor.peek();
     let start = cursor.offset();
     match cursor.value()? {

@@ -6,6 +6,7 @@
 
 use crate::codes::{BYTES_LENGTH16, FIELD_NUMBER, HISTORY_MESSAGE};
 use crate::error::{Result, WireError};
+use crate::out::Out;
 use crate::reader::{self, Name, Reader, Shape, Token};
 use crate::writer::put_hex;
 use crate::writer::{self, put_compact, put_number, put_stop_bit};
@@ -122,7 +123,7 @@ impl History {
 
     /// Appends the event of a message written at `now`: packed, or as fields if requested or if it
     /// exceeds the packed form.
-    pub fn put(&self, out: &mut Vec<u8>, now: i64, as_fields: bool) -> Result<()> {
+    pub fn put(&self, out: &mut Out, now: i64, as_fields: bool) -> Result<()> {
         let (sources, timings) = (self.sources.len(), self.timings.len() + 1);
         if sources > SOURCES_MAX || timings > TIMINGS_MAX {
             return Err(WireError::new("the history is too long")
@@ -145,7 +146,7 @@ impl History {
         Ok(())
     }
 
-    fn put_packed(&self, out: &mut Vec<u8>, now: i64) {
+    fn put_packed(&self, out: &mut Out, now: i64) {
         out.extend_from_slice(&[HISTORY_MESSAGE, self.sources.len().to_le_bytes()[0]]);
         for (id, _) in &self.sources {
             out.extend_from_slice(&id.to_le_bytes());
@@ -159,7 +160,7 @@ impl History {
         }
     }
 
-    fn put_fields(&self, out: &mut Vec<u8>, now: i64) {
+    fn put_fields(&self, out: &mut Out, now: i64) {
         writer::put_short_field(out, "sources");
         let list = writer::open_block(out);
         for (id, index) in &self.sources {
@@ -202,14 +203,14 @@ fn read_numbers(cursor: &mut Reader<'_>, limit: usize, into: &mut Vec<i64>) -> R
 }
 
 /// A block with a 16-bit length, like that of a history.
-fn open_short(out: &mut Vec<u8>) -> usize {
+fn open_short(out: &mut Out) -> usize {
     put_number(out, BYTES_LENGTH16, [0; 2]);
     out.len()
 }
 
-fn close_short(out: &mut [u8], start: usize) {
+fn close_short(out: &mut Out, start: usize) {
     let length = u16::try_from(out.len() - start).unwrap_or(u16::MAX);
-    out[start - 2..start].copy_from_slice(&length.to_le_bytes());
+    out.replace_before(start, length.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -247,7 +248,7 @@ mod tests {
     fn both_forms_of_java_are_read_and_written() {
         for (number, (bytes, expected)) in cases().into_iter().enumerate() {
             assert_eq!(of_message(&bytes).unwrap().as_ref(), Some(&expected));
-            let mut out = Vec::new();
+            let mut out = Out::new();
             let (now, before) = expected.timings.split_last().unwrap();
             let before = History { sources: expected.sources.clone(), timings: before.to_vec() };
             before.put(&mut out, *now, number == 1).unwrap();
@@ -287,11 +288,11 @@ mod tests {
             timings: vec![5; count],
         };
         for count in [126, 127, 128] {
-            let mut out = Vec::new();
+            let mut out = Out::new();
             of(count).put(&mut out, 5, false).unwrap();
             assert_eq!(out[0] == FIELD_NUMBER, count < 127, "{count}");
             assert_eq!(of_message(&out).unwrap().unwrap().sources, of(count).sources);
         }
-        assert!(of(129).put(&mut Vec::new(), 5, false).is_err());
+        assert!(of(129).put(&mut Out::new(), 5, false).is_err());
     }
 }

@@ -64,6 +64,7 @@ fn value(cursor: &mut Reader<'_>, depth: usize, count: &mut usize) -> Result<()>
 mod tests {
     use super::*;
     use crate::DEPTH_MAX;
+    use crate::out::Out;
     use crate::writer;
 
     #[test]
@@ -82,11 +83,11 @@ mod tests {
         let mut message = vec![0xBB];
         for depth in 0..DEPTH_MAX + 2 {
             assert_eq!(check(&message).is_ok(), depth <= DEPTH_MAX, "{depth}");
-            let mut outer = Vec::new();
+            let mut outer = Out::new();
             let block = writer::open_block(&mut outer);
             outer.extend_from_slice(&message);
             writer::close_block(&mut outer, block);
-            message = outer;
+            message = outer.finish().unwrap();
         }
     }
 

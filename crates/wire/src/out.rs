@@ -10,6 +10,12 @@ pub fn room(needed: usize) -> Result<()> {
     reserved.map_err(|_| WireError::no_memory(needed))
 }
 
+/// Room for the header of a file.
+const SMALL: usize = 4 << 10;
+
+/// Bytes by which a buffer grows where it cannot double.
+const STEP: usize = 64 << 10;
+
 /// Bytes that are written one after the other. Without memory for more, the rest is left out, and
 /// [`Out::check`] says so: writing a value needs no check of its own.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +38,22 @@ impl Out {
         Self { bytes: Vec::with_capacity(few), lacking: 0 }
     }
 
+    /// For a header: without memory even for that, the process ends as for every other small thing.
+    #[must_use]
+    pub fn small() -> Self {
+        Self::with_capacity(SMALL)
+    }
+
+    /// What was written, of [`Out::small`].
+    ///
+    /// # Panics
+    /// If there was no memory for it.
+    #[must_use]
+    pub fn into_small(self) -> Vec<u8> {
+        assert_eq!(self.lacking, 0, "no memory for a header");
+        self.bytes
+    }
+
     /// How many bytes there are.
     #[inline]
     #[must_use]
@@ -44,6 +66,13 @@ impl Out {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// How many bytes there is room for already.
+    #[inline]
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Appends a byte.
@@ -70,11 +99,11 @@ impl Out {
         }
     }
 
-    /// Replaces bytes that were written.
+    /// Replaces the bytes before `end`.
     #[inline]
-    pub fn replace(&mut self, start: usize, bytes: &[u8]) {
-        if let Some(place) = self.bytes.get_mut(start..start + bytes.len()) {
-            place.copy_from_slice(bytes);
+    pub fn replace_before<const N: usize>(&mut self, end: usize, bytes: [u8; N]) {
+        if let Some(place) = self.bytes.get_mut(..end).and_then(|before| before.last_chunk_mut()) {
+            *place = bytes;
         }
     }
 
@@ -102,8 +131,10 @@ impl Out {
         if self.lacking > 0 {
             return false;
         }
-        // Room for as much again, or without that, for what is needed.
-        if self.bytes.try_reserve(more).is_err() && self.bytes.try_reserve_exact(more).is_err() {
+        // Room for as much again, or without that, for little more than is needed.
+        if self.bytes.try_reserve(more).is_err()
+            && self.bytes.try_reserve_exact(more.max(STEP)).is_err()
+        {
             self.lacking = self.bytes.len().saturating_add(more);
             return false;
         }
@@ -123,9 +154,8 @@ impl Out {
 
     /// What was written, if that was everything.
     #[inline]
-    pub fn written(&mut self) -> Result<&[u8]> {
-        self.check()?;
-        Ok(&self.bytes)
+    pub fn written(&self) -> Result<&[u8]> {
+        if self.lacking == 0 { Ok(&self.bytes) } else { Err(WireError::no_memory(self.lacking)) }
     }
 
     /// What was written, if that was everything.
@@ -133,5 +163,47 @@ impl Out {
     pub fn finish(mut self) -> Result<Vec<u8>> {
         self.check()?;
         Ok(self.bytes)
+    }
+}
+
+impl From<Vec<u8>> for Out {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, lacking: 0 }
+    }
+}
+
+#[cfg(test)]
+impl std::ops::Deref for Out {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        assert_eq!(self.lacking, 0);
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+impl<T: AsRef<[u8]>> PartialEq<T> for Out {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_memory_for_is_said_once_and_later_writes_go_on() {
+        let mut out = Out::new();
+        out.push(1);
+        assert!(!out.reserve(usize::MAX / 2));
+        out.extend_from_slice(&[2, 3]); // a hole would be worse than nothing
+        assert_eq!(out.len(), 1);
+        assert!(out.written().is_err());
+        let fault = out.check().unwrap_err();
+        assert_eq!(fault.lacking(), Some(usize::MAX / 2 + 1));
+        out.push(4);
+        assert_eq!(out.written().unwrap(), [1, 4]);
     }
 }

@@ -1,6 +1,7 @@
 //! Writing BinaryWire (`docs/format.md` §8.2-8.6): values as tokens, in the forms of Java's writers.
 //! Each function appends one.
 
+use crate::out::Out;
 use std::borrow::Cow;
 
 use crate::codes::{
@@ -29,7 +30,7 @@ pub enum Scalar<'a> {
 }
 
 /// Appends a stop-bit integer (`docs/format.md` §8.2).
-pub fn put_stop_bit(out: &mut Vec<u8>, value: i64) {
+pub fn put_stop_bit(out: &mut Out, value: i64) {
     let negative = value < 0;
     let mut rest = (if negative { !value } else { value }).cast_unsigned();
     while rest > 0x7F {
@@ -46,26 +47,26 @@ pub fn put_stop_bit(out: &mut Vec<u8>, value: i64) {
 
 /// Appends padding so that the byte after the next code is aligned to a multiple of `alignment`
 /// (`docs/format.md` §3.2).
-pub fn pad_before_code(out: &mut Vec<u8>, alignment: usize) {
+pub fn pad_before_code(out: &mut Out, alignment: usize) {
     let code_end = out.len() + 1;
     put_padding(out, code_end.next_multiple_of(alignment) - code_end);
 }
 
 /// Appends `count` bytes of padding: as single bytes below 5, otherwise as one block.
-pub fn put_padding(out: &mut Vec<u8>, count: usize) {
+pub fn put_padding(out: &mut Out, count: usize) {
     const RUN: usize = 5;
     if let Some(inside) = count.checked_sub(RUN) {
         out.push(PADDING32);
         out.extend_from_slice(&u32::try_from(inside).unwrap_or(0).to_le_bytes());
-        out.resize(out.len() + inside, 0);
+        out.fill(inside, 0);
     } else {
-        out.resize(out.len() + count, PADDING);
+        out.fill(count, PADDING);
     }
 }
 
 /// Appends an integer in the shortest form, as Java's generated writers choose it
 /// (`docs/format.md` §8.3).
-pub fn put_compact(out: &mut Vec<u8>, value: i64) {
+pub fn put_compact(out: &mut Out, value: i64) {
     if let Ok(value) = u8::try_from(value) {
         out.extend_from_slice(&[UINT8, value]);
     } else if let Ok(value) = i8::try_from(value) {
@@ -93,36 +94,46 @@ fn exact_f32(value: i64) -> Option<f32> {
 }
 
 /// Appends a code and the little-endian bytes of a number.
-pub fn put_number<const N: usize>(out: &mut Vec<u8>, code: u8, bytes: [u8; N]) {
+pub fn put_number<const N: usize>(out: &mut Out, code: u8, bytes: [u8; N]) {
     out.push(code);
     out.extend_from_slice(&bytes);
 }
 
 /// Appends a string value. Characters above U+FFFF become two surrogates of three bytes
 /// each, as Java writes them (CESU-8, `docs/format.md` §8.5).
-pub fn put_text(out: &mut Vec<u8>, text: &str) {
+pub fn put_text(out: &mut Out, text: &str) {
     if text.bytes().any(|byte| byte >= 0xF0) {
-        put_text_bytes(out, &cesu8(text));
+        put_text_head(out, cesu8_length(text));
+        put_cesu8(out, text);
     } else {
         put_text_bytes(out, text.as_bytes());
     }
 }
 
 /// Appends a string value that is already encoded.
-pub fn put_text_bytes(out: &mut Vec<u8>, text: &[u8]) {
-    if text.len() <= SHORT_LENGTH_MAX {
-        out.push(STRING_0 | text.len().to_le_bytes()[0]);
-    } else {
-        out.push(STRING_ANY);
-        put_stop_bit(out, text.len().cast_signed() as i64);
-    }
+pub fn put_text_bytes(out: &mut Out, text: &[u8]) {
+    put_text_head(out, text.len());
     out.extend_from_slice(text);
 }
 
-/// UTF-8 with surrogates as three bytes each.
+fn put_text_head(out: &mut Out, length: usize) {
+    if length <= SHORT_LENGTH_MAX {
+        out.push(STRING_0 | length.to_le_bytes()[0]);
+    } else {
+        out.push(STRING_ANY);
+        put_stop_bit(out, length.cast_signed() as i64);
+    }
+}
+
+/// How many bytes [`put_cesu8`] appends.
 #[must_use]
-pub fn cesu8(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() * 3 / 2);
+pub fn cesu8_length(text: &str) -> usize {
+    text.len() + 2 * text.bytes().filter(|byte| *byte >= 0xF0).count()
+}
+
+/// Appends UTF-8 with surrogates as three bytes each.
+pub fn put_cesu8(out: &mut Out, text: &str) {
+    out.reserve(cesu8_length(text));
     let mut buffer = [0; 4];
     for character in text.chars() {
         let mut units = [0; 2];
@@ -136,11 +147,10 @@ pub fn cesu8(text: &str) -> Vec<u8> {
             out.extend_from_slice(&[0xE0 | (high >> 4), six, 0x80 | (low & 0x3F)]);
         }
     }
-    out
 }
 
 /// Appends an event name.
-pub fn put_event(out: &mut Vec<u8>, name: impl AsRef<[u8]>) {
+pub fn put_event(out: &mut Out, name: impl AsRef<[u8]>) {
     let name = name.as_ref();
     out.push(EVENT_NAME);
     put_stop_bit(out, name.len().cast_signed() as i64);
@@ -148,40 +158,40 @@ pub fn put_event(out: &mut Vec<u8>, name: impl AsRef<[u8]>) {
 }
 
 /// Appends an ASCII field name shorter than 32 bytes.
-pub fn put_short_field(out: &mut Vec<u8>, name: &'static str) {
+pub fn put_short_field(out: &mut Out, name: &'static str) {
     debug_assert!(name.len() <= SHORT_LENGTH_MAX);
     out.push(FIELD_NAME0 | name.len().to_le_bytes()[0]);
     out.extend_from_slice(name.as_bytes());
 }
 
 /// Appends a type prefix and opens a block; pass the result to [`close_block`].
-pub fn open_object(out: &mut Vec<u8>, name: &str) -> usize {
+pub fn open_object(out: &mut Out, name: &str) -> usize {
     put_type_prefix(out, name);
     open_block(out)
 }
 
 /// Appends the type name of the next value.
-pub fn put_type_prefix(out: &mut Vec<u8>, name: &str) {
+pub fn put_type_prefix(out: &mut Out, name: &str) {
     out.push(TYPE_PREFIX);
     put_stop_bit(out, name.len().cast_signed() as i64);
     out.extend_from_slice(name.as_bytes());
 }
 
 /// Opens a block with a 32-bit length.
-pub fn open_block(out: &mut Vec<u8>) -> usize {
+pub fn open_block(out: &mut Out) -> usize {
     out.push(BYTES_LENGTH32);
     out.extend_from_slice(&[0; 4]);
     out.len()
 }
 
 /// Fills in the length of an open block.
-pub fn close_block(out: &mut [u8], start: usize) {
+pub fn close_block(out: &mut Out, start: usize) {
     let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
-    out[start - 4..start].copy_from_slice(&length.to_le_bytes());
+    out.replace_before(start, length.to_le_bytes());
 }
 
 /// Appends a map key or an event name.
-pub fn put_key(out: &mut Vec<u8>, key: &str) -> Result<()> {
+pub fn put_key(out: &mut Out, key: &str) -> Result<()> {
     out.push(EVENT_NAME);
     let latin = latin1(key)?;
     put_stop_bit(out, latin.len().cast_signed() as i64);
@@ -190,7 +200,7 @@ pub fn put_key(out: &mut Vec<u8>, key: &str) -> Result<()> {
 }
 
 /// Appends a field name; a decimal number becomes a numeric name, as in Java.
-pub fn put_field(out: &mut Vec<u8>, name: &str) -> Result<()> {
+pub fn put_field(out: &mut Out, name: &str) -> Result<()> {
     if let Some(number) = number(name) {
         put_field_number(out, number);
         return Ok(());
@@ -221,18 +231,18 @@ fn latin1(name: &str) -> Result<Cow<'_, [u8]>> {
 }
 
 /// Appends a numeric field name or a method id.
-pub fn put_field_number(out: &mut Vec<u8>, number: i64) {
+pub fn put_field_number(out: &mut Out, number: i64) {
     out.push(FIELD_NUMBER);
     put_stop_bit(out, number);
 }
 
 /// Appends the prefix of a complex key.
-pub fn put_object_key(out: &mut Vec<u8>) {
+pub fn put_object_key(out: &mut Out) {
     out.push(EVENT_OBJECT);
 }
 
 /// Appends a value as Java boxes it.
-pub fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> Result<()> {
+pub fn put_scalar(out: &mut Out, value: Scalar<'_>) -> Result<()> {
     match value {
         Scalar::Null => put_null(out),
         Scalar::Bool(value) => put_bool(out, value),
@@ -251,7 +261,7 @@ pub fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> Result<()> {
 }
 
 /// Appends an integer with a fixed width in bits.
-pub fn put_boxed_int(out: &mut Vec<u8>, value: i64, bits: u32) {
+pub fn put_boxed_int(out: &mut Out, value: i64, bits: u32) {
     let bytes = value.to_le_bytes();
     match bits {
         8 => out.extend_from_slice(&[INT8, bytes[0]]),
@@ -262,36 +272,36 @@ pub fn put_boxed_int(out: &mut Vec<u8>, value: i64, bits: u32) {
 }
 
 /// Appends a 64-bit float without shortening it.
-pub fn put_boxed_f64(out: &mut Vec<u8>, value: f64) {
+pub fn put_boxed_f64(out: &mut Out, value: f64) {
     put_number(out, FLOAT64, value.to_le_bytes());
 }
 
 /// Appends a 32-bit float without shortening it.
-pub fn put_boxed_f32(out: &mut Vec<u8>, value: f32) {
+pub fn put_boxed_f32(out: &mut Out, value: f32) {
     put_number(out, FLOAT32, value.to_le_bytes());
 }
 
-pub fn put_null(out: &mut Vec<u8>) {
+pub fn put_null(out: &mut Out) {
     out.push(NULL);
 }
 
-pub fn put_bool(out: &mut Vec<u8>, value: bool) {
+pub fn put_bool(out: &mut Out, value: bool) {
     out.push(if value { TRUE } else { FALSE });
 }
 
 /// Appends 64 bits in full width, printed in hexadecimal.
-pub fn put_hex(out: &mut Vec<u8>, value: i64) {
+pub fn put_hex(out: &mut Out, value: i64) {
     put_number(out, INT64_0X, value.to_le_bytes());
 }
 
 /// Appends 64 bits in full width.
-pub fn put_int64(out: &mut Vec<u8>, value: i64) {
+pub fn put_int64(out: &mut Out, value: i64) {
     put_number(out, INT64, value.to_le_bytes());
 }
 
 /// Appends a 64-bit float in its shortest form (`docs/format.md` §8.4).
 #[allow(clippy::cast_possible_truncation, clippy::float_cmp)] // compared to see what was lost
-pub fn put_f64(out: &mut Vec<u8>, value: f64) {
+pub fn put_f64(out: &mut Out, value: f64) {
     if value.trunc() == value {
         return put_integral(out, value);
     }
@@ -309,7 +319,7 @@ pub fn put_f64(out: &mut Vec<u8>, value: f64) {
 
 /// Appends a 32-bit float in its shortest form (`docs/format.md` §8.4).
 #[allow(clippy::cast_possible_truncation, clippy::float_cmp)] // compared to see what was lost
-pub fn put_f32(out: &mut Vec<u8>, value: f32) {
+pub fn put_f32(out: &mut Out, value: f32) {
     if value.trunc() == value && value.abs() < INTEGRAL_32 {
         return put_integral(out, f64::from(value));
     }
@@ -327,7 +337,7 @@ const FRACTION_32: (f64, f64) = (16_384.0, 2_097_152.0);
 const INTEGRAL_32: f32 = 65_536.0;
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::float_cmp)]
-fn put_integral(out: &mut Vec<u8>, value: f64) {
+fn put_integral(out: &mut Out, value: f64) {
     let fits_f32 = f64::from(value as f32) == value;
     let number = value as i64; // saturates: the bounds were checked
     match value {
@@ -342,7 +352,7 @@ fn put_integral(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-fn put_fraction(out: &mut Vec<u8>, millionths: i64) {
+fn put_fraction(out: &mut Out, millionths: i64) {
     let (code, value) = match millionths {
         scaled if scaled % 10_000 == 0 => (FLOAT_STOP_2, scaled / 10_000),
         scaled if scaled % 100 == 0 => (FLOAT_STOP_4, scaled / 100),
@@ -353,33 +363,33 @@ fn put_fraction(out: &mut Vec<u8>, millionths: i64) {
 }
 
 /// Appends a UUID, high half first.
-pub fn put_uuid(out: &mut Vec<u8>, high: u64, low: u64) {
+pub fn put_uuid(out: &mut Out, high: u64, low: u64) {
     put_number(out, UUID, high.to_le_bytes());
     out.extend_from_slice(&low.to_le_bytes());
 }
 
 /// Appends a date, a time or both as text, with this code.
-pub fn put_temporal(out: &mut Vec<u8>, code: u8, text: &str) {
+pub fn put_temporal(out: &mut Out, code: u8, text: &str) {
     put_long_text(out, code, text.as_bytes());
 }
 
 /// Appends a type name as a value.
-pub fn put_type_literal(out: &mut Vec<u8>, name: &str) {
+pub fn put_type_literal(out: &mut Out, name: &str) {
     put_long_text(out, TYPE_LITERAL, name.as_bytes());
 }
 
-pub fn put_comment(out: &mut Vec<u8>, text: &str) {
+pub fn put_comment(out: &mut Out, text: &str) {
     put_long_text(out, COMMENT, text.as_bytes());
 }
 
-fn put_long_text(out: &mut Vec<u8>, code: u8, text: &[u8]) {
+fn put_long_text(out: &mut Out, code: u8, text: &[u8]) {
     out.push(code);
     put_stop_bit(out, text.len().cast_signed() as i64);
     out.extend_from_slice(text);
 }
 
 /// Appends an array of 64-bit integers with this capacity, 8-aligned in the document.
-pub fn put_longs(out: &mut Vec<u8>, used: &[i64], capacity: usize) {
+pub fn put_longs(out: &mut Out, used: &[i64], capacity: usize) {
     pad_before_code(out, 8);
     let count = |count: usize| (count.cast_signed() as i64).to_le_bytes();
     put_number(out, I64_ARRAY, count(capacity.max(used.len())));
@@ -387,11 +397,11 @@ pub fn put_longs(out: &mut Vec<u8>, used: &[i64], capacity: usize) {
     for value in used {
         out.extend_from_slice(&value.to_le_bytes());
     }
-    out.resize(out.len() + 8 * capacity.saturating_sub(used.len()), 0);
+    out.fill(8 * capacity.saturating_sub(used.len()), 0);
 }
 
 /// Appends a block of bytes in its shortest form.
-pub fn put_blob(out: &mut Vec<u8>, value: &[u8]) -> Result<()> {
+pub fn put_blob(out: &mut Out, value: &[u8]) -> Result<()> {
     put_length(out, value.len() + 1)?;
     out.push(U8_ARRAY);
     out.extend_from_slice(value);
@@ -399,7 +409,7 @@ pub fn put_blob(out: &mut Vec<u8>, value: &[u8]) -> Result<()> {
 }
 
 /// Appends the code and length of a block in the shortest form.
-pub fn put_length(out: &mut Vec<u8>, length: usize) -> Result<()> {
+pub fn put_length(out: &mut Out, length: usize) -> Result<()> {
     if let Ok(length) = u8::try_from(length) {
         put_number(out, BYTES_LENGTH8, length.to_le_bytes());
     } else if let Ok(length) = u16::try_from(length) {
@@ -421,18 +431,23 @@ pub fn text_head(length: usize) -> ([u8; 11], usize) {
         head[0] = STRING_0 | length.to_le_bytes()[0];
         return (head, 1);
     }
-    let mut out = vec![STRING_ANY];
-    put_stop_bit(&mut out, length.cast_signed() as i64);
-    head[..out.len()].copy_from_slice(&out);
-    (head, out.len())
+    head[0] = STRING_ANY;
+    let (mut used, mut rest) = (1, length);
+    while rest > 0x7F {
+        head[used] = rest.to_le_bytes()[0] | 0x80;
+        (used, rest) = (used + 1, rest >> 7);
+    }
+    head[used] = rest.to_le_bytes()[0];
+    (head, used + 1)
 }
 
 /// A string's bytes as Java stores them; None if they are plain UTF-8.
-#[must_use]
-pub fn stored_text(text: &[u8]) -> Option<Vec<u8>> {
+pub fn stored_text(text: &[u8]) -> Result<Option<Vec<u8>>> {
     let has_wide = text.iter().any(|byte| *byte >= 0xF0);
-    let text = std::str::from_utf8(text).ok().filter(|_| has_wide)?;
-    Some(cesu8(text))
+    let Some(text) = std::str::from_utf8(text).ok().filter(|_| has_wide) else { return Ok(None) };
+    let mut out = Out::new();
+    put_cesu8(&mut out, text);
+    out.finish().map(Some)
 }
 
 #[cfg(test)]
@@ -440,8 +455,8 @@ mod tests {
     use super::*;
     use crate::reader::Reader;
 
-    fn scalar(value: Scalar<'_>) -> Vec<u8> {
-        let mut out = Vec::new();
+    fn scalar(value: Scalar<'_>) -> Out {
+        let mut out = Out::new();
         put_scalar(&mut out, value).unwrap();
         out
     }
@@ -457,7 +472,7 @@ mod tests {
 
     #[test]
     fn a_key_outside_latin_1_is_refused() {
-        let mut out = Vec::new();
+        let mut out = Out::new();
         put_key(&mut out, "\u{e9}").unwrap();
         assert_eq!(out, [0xB9, 1, 0xE9]);
         assert!(put_key(&mut out, "\u{20ac}").is_err());
@@ -485,7 +500,7 @@ mod tests {
             (std::f64::consts::PI, &[0x91, 0x18, 0x2D, 0x44, 0x54, 0xFB, 0x21, 9, 0x40]),
         ];
         for (value, bytes) in cases {
-            let mut out = Vec::new();
+            let mut out = Out::new();
             put_f64(&mut out, value);
             assert_eq!(out, bytes, "{value}");
         }
@@ -494,17 +509,17 @@ mod tests {
     #[test]
     fn field_names_of_digits_are_numbers() {
         for (name, bytes) in [("12", &[0xBA, 12][..]), ("1a", b"\xC21a"), ("", &[0xC0])] {
-            let mut out = Vec::new();
+            let mut out = Out::new();
             put_field(&mut out, name).unwrap();
             assert_eq!(out, bytes, "{name}");
         }
-        let mut out = Vec::new();
+        let mut out = Out::new();
         put_field(&mut out, &"x".repeat(32)).unwrap();
         assert_eq!(out[..2], [0xB7, 32]);
     }
 
-    fn written(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-        let mut out = Vec::new();
+    fn written(put: impl FnOnce(&mut Out)) -> Out {
+        let mut out = Out::new();
         put(&mut out);
         out
     }

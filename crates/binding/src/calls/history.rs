@@ -1,5 +1,6 @@
 //! Message history: as an object, and as the state of each thread that its writers pass on.
 
+use quire_wire::out::Out;
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -142,7 +143,7 @@ impl Drop for Handling {
 }
 
 /// Appends the history of a message written by this thread now.
-pub fn put(out: &mut Vec<u8>, as_fields: bool) -> quire_kernel::Result<()> {
+pub fn put(out: &mut Out, as_fields: bool) -> quire_kernel::Result<()> {
     let now = clock::monotonic_time_ns();
     CURRENT.with_borrow(|history| Ok(history.put(out, now, as_fields)?))
 }

@@ -4,8 +4,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
+use quire_wire::out::Out;
 use quire_wire::reader::{Name, Reader};
-use quire_wire::{history, writer};
+use quire_wire::{history, latin1, writer};
 
 use crate::buffer;
 use crate::error::to_py;
@@ -49,9 +50,9 @@ impl Method {
         id: Option<i64>,
         next: Option<Py<PyDict>>,
     ) -> PyResult<Self> {
-        let mut event = Vec::new();
+        let mut event = Out::new();
         writer::put_key(&mut event, &name).map_err(Failure::from)?;
-        let latin_name = event[event.len() - name.chars().count()..].to_vec();
+        let latin_name = latin1::encode(&name).unwrap_or_default().into_owned();
         if let Some(id) = id {
             event.clear();
             writer::put_field_number(&mut event, id);
@@ -66,6 +67,7 @@ impl Method {
             let default = default.iter().next().map(Bound::unbind);
             Parameter { name, kind, default }
         };
+        let event = event.finish().map_err(Failure::from)?;
         let parameters: Vec<_> = parameters.into_iter().map(parameter).collect();
         let required = parameters.iter().take_while(|it| it.default.is_none()).count();
         Ok(Self { name, id, event, latin_name, parameters, required, next })
@@ -90,9 +92,9 @@ impl Method {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let arguments = self.bind(py, given.iter().collect(), named)?;
-        let mut out = Vec::new();
+        let mut out = Out::new();
         self.put(&mut out, &arguments)?;
-        buffer::bytes(py, &out).map_err(to_py)
+        buffer::bytes(py, out.written().map_err(Failure::from)?).map_err(to_py)
     }
 
     fn __repr__(&self) -> String {
@@ -152,7 +154,7 @@ impl Method {
 
     /// Appends the event of a call with one argument.
     #[inline]
-    pub fn put_one(&self, out: &mut Vec<u8>, argument: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub fn put_one(&self, out: &mut Out, argument: &Bound<'_, PyAny>) -> PyResult<()> {
         out.extend_from_slice(&self.event);
         self.put_argument(out, 0, argument)
     }
@@ -164,7 +166,7 @@ impl Method {
     }
 
     /// Appends the event of a call with these arguments, as many as there are parameters.
-    pub fn put(&self, out: &mut Vec<u8>, arguments: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    pub fn put(&self, out: &mut Out, arguments: &[Bound<'_, PyAny>]) -> PyResult<()> {
         out.extend_from_slice(&self.event);
         match arguments {
             [] => writer::put_text(out, ""),
@@ -183,7 +185,7 @@ impl Method {
     #[inline]
     fn put_argument(
         &self,
-        out: &mut Vec<u8>,
+        out: &mut Out,
         number: usize,
         argument: &Bound<'_, PyAny>,
     ) -> PyResult<()> {

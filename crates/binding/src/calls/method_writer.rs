@@ -1,5 +1,6 @@
 //! Calls that append: each becomes one document, built in a buffer and appended at once.
 
+use quire_wire::out::Out;
 use std::cell::Cell;
 
 use pyo3::exceptions::{PyAttributeError, PyValueError};
@@ -15,13 +16,14 @@ use crate::error::to_py;
 use crate::handles::appender::Appender;
 use crate::handles::payload::in_wire_of;
 use crate::handles::write_document::WriteDocument;
+use crate::values::failure::Failure;
 
 /// A buffer larger than this is not reused.
 const KEPT_BYTES: usize = 1 << 16;
 
 thread_local! {
     /// Taken while a call is encoded: an argument's Python code may call another method.
-    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static BUFFER: Cell<Out> = const { Cell::new(Out::new()) };
 }
 
 #[doc = stub!("MethodWriter")]
@@ -168,8 +170,10 @@ impl Call {
             }
             return Ok(None);
         };
-        let mut before = self.before.clone();
+        let mut before = Out::new();
+        before.extend_from_slice(&self.before);
         method.put(&mut before, arguments)?;
+        let before = before.finish().map_err(Failure::from)?;
         let (writer, methods) = (self.writer.clone_ref(py), next.clone_ref(py));
         Ok(Some(Chain { writer, methods, before, is_dropped: !is_kept }))
     }
@@ -194,15 +198,15 @@ impl MethodWriter {
         &self,
         py: Python<'_>,
         before: &[u8],
-        put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
+        put: impl FnOnce(&mut Out) -> PyResult<()>,
     ) -> PyResult<()> {
         if let Some(document) = &self.document {
             return self.write_into(document.get(), before, put);
         }
         let mut buffer = BUFFER.take();
         buffer.clear();
-        let written =
-            self.put(&mut buffer, true, before, put).and_then(|()| self.append(py, &buffer));
+        let put = self.put(&mut buffer, true, before, put);
+        let written = put.and_then(|()| self.append(py, buffer.written().map_err(Failure::from)?));
         if buffer.capacity() <= KEPT_BYTES {
             BUFFER.set(buffer);
         }
@@ -212,10 +216,10 @@ impl MethodWriter {
     #[inline]
     fn put(
         &self,
-        out: &mut Vec<u8>,
+        out: &mut Out,
         is_first: bool,
         before: &[u8],
-        put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
+        put: impl FnOnce(&mut Out) -> PyResult<()>,
     ) -> PyResult<()> {
         if is_first && self.history != History::None {
             history::put(out, self.history == History::Fields).map_err(to_py)?;
@@ -234,7 +238,7 @@ impl MethodWriter {
         &self,
         document: &WriteDocument,
         before: &[u8],
-        put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
+        put: impl FnOnce(&mut Out) -> PyResult<()>,
     ) -> PyResult<()> {
         let is_first = document.is_empty();
         document.put(|out| Ok(self.put(out, is_first, before, put)?))

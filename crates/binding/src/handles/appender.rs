@@ -9,6 +9,7 @@ use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::ring::handle::Ring;
+use quire_wire::out::Out;
 use quire_wire::writer;
 
 use super::clock::QueueClock;
@@ -20,6 +21,7 @@ use super::write_document::WriteDocument;
 use crate::buffer::Borrowed;
 use crate::error::{or_raise, to_py};
 use crate::repr;
+use crate::values::failure::Failure;
 use crate::values::{codec, encode};
 
 #[doc = stub!("Appender")]
@@ -52,7 +54,7 @@ impl Appender {
     #[pyo3(signature = (text, /))]
     fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<i64> {
         let text = text.to_cow()?;
-        let stored = writer::stored_text(text.as_bytes());
+        let stored = writer::stored_text(text.as_bytes()).map_err(Failure::from)?;
         let body = stored.as_deref().unwrap_or(text.as_bytes());
         let (head, length) = writer::text_head(body.len());
         self.write(py, Payload { head: &head[..length], body, zeros: 0 })
@@ -61,12 +63,12 @@ impl Appender {
     #[doc = stub!("Appender.write_map")]
     #[pyo3(signature = (values, /))]
     fn write_map(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<i64> {
-        let mut out = Vec::with_capacity(128);
+        let mut out = Out::with_capacity(128);
         encode::put_entries(&mut out, encode::mapping(values)?)?;
         if out.is_empty() {
             return Err(PyValueError::new_err("a message holds at least one value: count=0"));
         }
-        self.write(py, Payload::new(&out))
+        self.write(py, Payload::new(out.written().map_err(Failure::from)?))
     }
 
     #[doc = stub!("Appender.write_message")]
@@ -78,10 +80,10 @@ impl Appender {
         typed: bool,
     ) -> PyResult<i64> {
         let codec = codec::of_class(message.get_type().as_any())?;
-        let mut out = Vec::with_capacity(128);
+        let mut out = Out::with_capacity(128);
         codec.get().put_message(&mut out, message, typed)?;
         let out = in_wire_of(self.kernel.queue(), out)?;
-        self.write(py, Payload::new(&out))
+        self.write(py, Payload::new(out.written().map_err(Failure::from)?))
     }
 
     #[doc = stub!("Appender.write_many")]
@@ -362,7 +364,7 @@ impl Appender {
         self.check_open()?;
         Self::put_each(py, count, |number| {
             let text = column.element(number)?;
-            let stored = writer::stored_text(text);
+            let stored = writer::stored_text(text)?;
             let body = stored.as_deref().unwrap_or(text);
             let (head, length) = writer::text_head(body.len());
             ring.put(Payload { head: &head[..length], body, zeros: 0 }, false)

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_wire::fieldless;
+use quire_wire::out::Out;
 
 use crate::arguments::iterator;
 use crate::buffer::{self, Borrowed};
@@ -80,8 +81,11 @@ pub fn in_tuples<'py, I>(
 }
 
 /// A message as the queue's wire type has it.
-pub fn in_wire_of(queue: &Queue, message: Vec<u8>) -> failure::Result<Vec<u8>> {
-    if queue.is_fieldless() { Ok(fieldless::without_names(&message)?) } else { Ok(message) }
+pub fn in_wire_of(queue: &Queue, message: Out) -> failure::Result<Out> {
+    if !queue.is_fieldless() {
+        return Ok(message);
+    }
+    Ok(Out::from(fieldless::without_names(message.written()?)?))
 }
 
 #[cold]

@@ -77,6 +77,7 @@ fn rows(
     column: &Column<'_>,
     range: std::ops::Range<usize>,
 ) -> quire_kernel::Result<(String, usize)> {
+    buffer::room(column.data.len().saturating_mul(4))?;
     let mut out = String::with_capacity(2 * column.data.len());
     for row in range.clone() {
         let index = indexes.and_then(|it| it.get(row * 8..)?.first_chunk());

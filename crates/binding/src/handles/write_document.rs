@@ -6,14 +6,16 @@ use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender, Claim};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::ring::handle::Ring;
+use quire_wire::out::Out;
 use quire_wire::writer;
 
 use super::clock::QueueClock;
 use super::payload::in_wire_of;
 use super::ring::NO_INDEX;
-use crate::buffer::Borrowed;
+use crate::buffer::{self, Borrowed};
 use crate::error::{or_raise, to_py};
 use crate::repr;
+use crate::values::failure::Failure;
 use crate::values::{codec, encode, failure};
 
 use wire_out::{RawOut, WireOut};
@@ -99,19 +101,23 @@ impl WriteDocument {
 
     /// Appends what `put` appends, unless it fails. It runs without the lock: it may call Python
     /// code, which may use this document.
-    pub fn put(&self, put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>) -> PyResult<()> {
+    pub fn put(&self, put: impl FnOnce(&mut Out) -> failure::Result<()>) -> PyResult<()> {
         drop(self.writable()?);
-        let mut bytes = Vec::with_capacity(64);
+        let mut bytes = Out::with_capacity(64);
         put(&mut bytes)?;
-        self.writable()?.bytes.extend_from_slice(&bytes);
+        self.add(bytes.written().map_err(Failure::from)?)
+    }
+
+    /// Appends bytes, all or none.
+    pub fn add(&self, bytes: &[u8]) -> PyResult<()> {
+        let mut state = self.writable()?;
+        buffer::reserve(&mut state.bytes, bytes.len()).map_err(to_py)?;
+        state.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
     /// Like [`WriteDocument::put`], for values with fields: they follow the queue's wire type.
-    pub fn put_fields(
-        &self,
-        put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>,
-    ) -> PyResult<()> {
+    pub fn put_fields(&self, put: impl FnOnce(&mut Out) -> failure::Result<()>) -> PyResult<()> {
         self.put(|bytes| {
             put(bytes)?;
             *bytes = in_wire_of(self.appender.queue(), std::mem::take(bytes))?;
@@ -143,8 +149,8 @@ impl WriteDocument {
             (place, std::mem::take(&mut state.bytes), reserved, drop_it || state.rollback)
         };
         for (offset, memory) in reserved {
-            let written = memory.bind(py).to_vec();
-            bytes[offset..].iter_mut().zip(written).for_each(|(to, byte)| *to = byte);
+            let written = Borrowed::new(memory.bind(py))?;
+            bytes[offset..].iter_mut().zip(written.bytes()).for_each(|(to, byte)| *to = *byte);
         }
         let place = match place {
             Place::Claimed(claim) if rollback => {
@@ -234,9 +240,11 @@ impl WriteDocument {
     #[pyo3(signature = (length, /))]
     fn reserve<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyMemoryView>> {
         self.appender.check_length(length as u64).map_err(to_py)?;
+        buffer::room(length).map_err(to_py)?; // Python's own failure also logs an error of its own
         let memory = PyByteArray::new_with(py, length, |_| Ok(()))?;
         let mut state = self.writable()?;
         let offset = state.bytes.len();
+        buffer::reserve(&mut state.bytes, length).map_err(to_py)?;
         state.bytes.resize(offset + length, 0);
         state.reserved.push((offset, memory.clone().unbind()));
         drop(state); // a view is made with the collector at work
@@ -246,11 +254,7 @@ impl WriteDocument {
     #[doc = stub!("WriteDocument.write_bytes")]
     #[pyo3(signature = (data, /))]
     fn write_bytes(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let data = Borrowed::new(data)?;
-        self.put(|bytes| {
-            bytes.extend_from_slice(data.bytes());
-            Ok(())
-        })
+        self.add(Borrowed::new(data)?.bytes())
     }
 
     #[doc = stub!("WriteDocument.rollback_on_close")]

@@ -7,34 +7,47 @@ use quire_kernel::quick_queue::append::Appender;
 use quire_kernel::quick_queue::format::decimal::Decimal;
 use quire_kernel::quick_queue::format::field::{FieldError, Result as FieldResult};
 use quire_kernel::quick_queue::format::pack;
+use quire_wire::out::Out;
 
 use super::{appender, decimal};
 use crate::arguments::integer;
-use crate::buffer::Borrowed;
+use crate::handles::payload::Message;
+use crate::values::failure::Failure;
 
 #[doc = stub!("MessagePacker")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct MessagePacker {
     appender: Arc<Appender>,
-    fields: Mutex<Vec<u8>>,
+    fields: Mutex<Out>,
 }
 
 impl MessagePacker {
     /// An empty message of `appender`.
     pub const fn new(appender: Arc<Appender>) -> Self {
-        Self { appender, fields: Mutex::new(Vec::new()) }
+        Self { appender, fields: Mutex::new(Out::new()) }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut Out) -> T) -> T {
         act(&mut self.fields.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, bytes: &[u8]) {
-        self.with(|fields| fields.extend_from_slice(bytes));
+    fn add(&self, bytes: &[u8]) -> PyResult<()> {
+        self.try_add(|fields| {
+            fields.extend_from_slice(bytes);
+            Ok(())
+        })
     }
 
-    fn try_add(&self, add: impl FnOnce(&mut Vec<u8>) -> FieldResult<()>) -> PyResult<()> {
-        self.with(add).map_err(refusal)
+    fn try_add(&self, add: impl FnOnce(&mut Out) -> FieldResult<()>) -> PyResult<()> {
+        self.with(|fields| {
+            let before = fields.len();
+            let added = add(fields).map_err(refusal);
+            let added = added.and_then(|()| Ok(fields.check().map_err(Failure::from)?));
+            if added.is_err() {
+                fields.truncate(before);
+            }
+            added
+        })
     }
 }
 
@@ -57,15 +70,15 @@ impl MessagePacker {
         slf: PyRef<'py, Self>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<PyRef<'py, Self>> {
-        slf.add(&integer::<i8>("value", value)?.to_le_bytes());
+        slf.add(&integer::<i8>("value", value)?.to_le_bytes())?;
         Ok(slf)
     }
 
     #[doc = stub!("MessagePacker.pack_boolean")]
     #[pyo3(signature = (value, /))]
-    fn pack_boolean(slf: PyRef<'_, Self>, value: bool) -> PyRef<'_, Self> {
-        slf.add(&[value.into()]);
-        slf
+    fn pack_boolean(slf: PyRef<'_, Self>, value: bool) -> PyResult<PyRef<'_, Self>> {
+        slf.add(&[value.into()])?;
+        Ok(slf)
     }
 
     #[doc = stub!("MessagePacker.pack_short")]
@@ -74,7 +87,7 @@ impl MessagePacker {
         slf: PyRef<'py, Self>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<PyRef<'py, Self>> {
-        slf.add(&integer::<i16>("value", value)?.to_le_bytes());
+        slf.add(&integer::<i16>("value", value)?.to_le_bytes())?;
         Ok(slf)
     }
 
@@ -89,7 +102,7 @@ impl MessagePacker {
             let what = "a char field holds one UTF-16 unit";
             return Err(PyValueError::new_err(format!("{what}: value={}", value.repr()?)));
         }
-        slf.add(units.as_bytes());
+        slf.add(units.as_bytes())?;
         Ok(slf)
     }
 
@@ -99,7 +112,7 @@ impl MessagePacker {
         slf: PyRef<'py, Self>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<PyRef<'py, Self>> {
-        slf.add(&integer::<i32>("value", value)?.to_le_bytes());
+        slf.add(&integer::<i32>("value", value)?.to_le_bytes())?;
         Ok(slf)
     }
 
@@ -109,7 +122,7 @@ impl MessagePacker {
         slf: PyRef<'py, Self>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<PyRef<'py, Self>> {
-        slf.add(&integer::<i64>("value", value)?.to_le_bytes());
+        slf.add(&integer::<i64>("value", value)?.to_le_bytes())?;
         Ok(slf)
     }
 
@@ -122,15 +135,15 @@ impl MessagePacker {
             let what = format!("too large for a float field: value={value}");
             return Err(PyValueError::new_err(what));
         }
-        slf.add(&narrow.to_le_bytes());
+        slf.add(&narrow.to_le_bytes())?;
         Ok(slf)
     }
 
     #[doc = stub!("MessagePacker.pack_double")]
     #[pyo3(signature = (value, /))]
-    fn pack_double(slf: PyRef<'_, Self>, value: f64) -> PyRef<'_, Self> {
-        slf.add(&value.to_le_bytes());
-        slf
+    fn pack_double(slf: PyRef<'_, Self>, value: f64) -> PyResult<PyRef<'_, Self>> {
+        slf.add(&value.to_le_bytes())?;
+        Ok(slf)
     }
 
     #[doc = stub!("MessagePacker.pack_string")]
@@ -183,8 +196,8 @@ impl MessagePacker {
         slf: PyRef<'py, Self>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<PyRef<'py, Self>> {
-        let bytes = raw(value)?;
-        slf.try_add(|fields| pack::counted(fields, "bytes", &bytes))?;
+        let bytes = Message::any(value)?;
+        slf.try_add(|fields| pack::counted(fields, "bytes", bytes.bytes()))?;
         Ok(slf)
     }
 
@@ -194,24 +207,28 @@ impl MessagePacker {
         slf: PyRef<'py, Self>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<PyRef<'py, Self>> {
-        slf.add(&raw(value)?);
+        slf.add(Message::any(value)?.bytes())?;
         Ok(slf)
     }
 
     #[doc = stub!("MessagePacker.write_message")]
     fn write_message(&self, py: Python<'_>) -> PyResult<u64> {
-        let fields = self.with(std::mem::take);
-        let written = appender::append(py, &self.appender, &fields);
+        let mut fields = self.with(std::mem::take);
+        let written = fields.written().map_err(|fault| Failure::from(fault).into());
+        let written = written.and_then(|fields| appender::append(py, &self.appender, fields));
         if written.is_err() {
             // Nothing was written: they are still to be written, or discarded.
-            self.with(|later| drop(later.splice(0..0, fields)));
+            self.with(|later| {
+                fields.extend_from_slice(later.written().unwrap_or_default());
+                *later = fields;
+            });
         }
         written
     }
 
     #[doc = stub!("MessagePacker.discard")]
     fn discard(&self) {
-        self.with(Vec::clear);
+        self.with(Out::clear);
     }
 
     #[doc = stub!("MessagePacker.__len__")]
@@ -222,12 +239,4 @@ impl MessagePacker {
     fn __repr__(&self) -> String {
         format!("MessagePacker({} bytes)", self.__len__())
     }
-}
-
-/// A copy of the bytes of any object that has some.
-fn raw(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    Ok(match value.cast::<PyBytes>() {
-        Ok(bytes) => bytes.as_bytes().to_vec(),
-        Err(_) => Borrowed::new(value)?.bytes().to_vec(),
-    })
 }

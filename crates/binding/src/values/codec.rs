@@ -1,5 +1,6 @@
 //! Message classes: registered Python classes, and the encoding of their fields.
 
+use quire_wire::out::Out;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
@@ -204,23 +205,13 @@ impl Codec {
     }
 
     /// Appends an object where its class was not declared: under its name.
-    pub fn put_typed(
-        &self,
-        out: &mut Vec<u8>,
-        object: &Bound<'_, PyAny>,
-        depth: usize,
-    ) -> Result<()> {
+    pub fn put_typed(&self, out: &mut Out, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         put_type_prefix(out, &self.alias);
         self.put_block(out, object, depth)
     }
 
     /// Appends a whole message: the fields, or the object under its name.
-    pub fn put_message(
-        &self,
-        out: &mut Vec<u8>,
-        object: &Bound<'_, PyAny>,
-        typed: bool,
-    ) -> Result<()> {
+    pub fn put_message(&self, out: &mut Out, object: &Bound<'_, PyAny>, typed: bool) -> Result<()> {
         if typed || self.members.is_some() {
             return self.put_typed(out, object, 0);
         }
@@ -234,7 +225,7 @@ impl Codec {
     /// Appends an object where this class was declared; one of another class under its name.
     pub fn put_declared(
         &self,
-        out: &mut Vec<u8>,
+        out: &mut Out,
         object: &Bound<'_, PyAny>,
         depth: usize,
     ) -> Result<()> {
@@ -253,7 +244,7 @@ impl Codec {
         }
     }
 
-    fn put_block(&self, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    fn put_block(&self, out: &mut Out, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         if let Some(members) = &self.members {
             return members.get().put(out, object, depth);
         }
@@ -264,12 +255,7 @@ impl Codec {
     }
 
     /// Appends the fields alone.
-    pub fn put_fields(
-        &self,
-        out: &mut Vec<u8>,
-        object: &Bound<'_, PyAny>,
-        depth: usize,
-    ) -> Result<()> {
+    pub fn put_fields(&self, out: &mut Out, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         let py = object.py();
         let plan = self.plan(py)?;
         if self.bytes_layout {
@@ -551,8 +537,9 @@ impl Plan {
         let mut fields = Vec::with_capacity(rows.len());
         let mut by_name = HashMap::new();
         for (name, attribute, kind, has_default, default) in rows {
-            let mut token = Vec::new();
+            let mut token = Out::new();
             writer::put_field(&mut token, &name).map_err(Failure::from)?;
+            let token = token.finish().map_err(Failure::from)?;
             let key: Vec<u8> =
                 name.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
             by_name.insert(key.clone(), fields.len());

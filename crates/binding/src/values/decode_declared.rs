@@ -7,6 +7,7 @@ use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_wire::compress::Method;
 use quire_wire::convert;
 use quire_wire::latin1;
+use quire_wire::out::Out;
 use quire_wire::reader::{self, Name, Reader, Shape, Token};
 use quire_wire::writer;
 
@@ -177,9 +178,9 @@ impl Kind {
         if matches!(self.0, Form::Any | Form::Text) {
             return Ok(buffer::text(py, name)?.into_any());
         }
-        let mut key = Vec::new();
+        let mut key = Out::new();
         writer::put_text(&mut key, name);
-        self.get(py, &mut Reader::new(&key), 0).map_err(|failure| failure.inside(name))
+        self.get(py, &mut Reader::new(key.written()?), 0).map_err(|failure| failure.inside(name))
     }
 
     /// Types whose values are strings, or similar.

@@ -11,6 +11,7 @@ use pyo3::types::{
 use quire_wire::WireError;
 use quire_wire::compress::{Method, UNPACKED_MAX};
 use quire_wire::convert::Width;
+use quire_wire::out::Out;
 use quire_wire::reader;
 use quire_wire::writer::put_type_prefix;
 use quire_wire::writer::{self, Scalar};
@@ -22,28 +23,28 @@ use super::{classes, codec, encode_declared, numpy, temporal};
 use crate::buffer::Borrowed;
 
 /// Appends `name: value`, as an entry of Java's `writeMap`.
-pub fn put_entry(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>) -> Result<()> {
+pub fn put_entry(out: &mut Out, name: &str, value: &Bound<'_, PyAny>) -> Result<()> {
     put_named(out, name, value, 0)
 }
 
 /// Appends every entry of a mapping.
-pub fn put_entries(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>) -> Result<()> {
+pub fn put_entries(out: &mut Out, values: &Bound<'_, PyMapping>) -> Result<()> {
     put_items(out, values, 0)
 }
 
-fn put_named(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+fn put_named(out: &mut Out, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     writer::put_key(out, name)?;
     put_value(out, value, depth).map_err(|failure| failure.inside(name))
 }
 
-fn put_items(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
+fn put_items(out: &mut Out, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
     if let Ok(dict) = values.cast::<PyDict>() {
         return put_pairs(out, &dict.items(), depth); // a copy: a value may change the dict
     }
     put_pairs(out, &values.items()?, depth)
 }
 
-fn put_pairs(out: &mut Vec<u8>, pairs: &Bound<'_, PyList>, depth: usize) -> Result<()> {
+fn put_pairs(out: &mut Out, pairs: &Bound<'_, PyList>, depth: usize) -> Result<()> {
     for item in pairs.iter() {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
         put_item(out, &key, &value, depth)?;
@@ -52,7 +53,7 @@ fn put_pairs(out: &mut Vec<u8>, pairs: &Bound<'_, PyList>, depth: usize) -> Resu
 }
 
 fn put_item(
-    out: &mut Vec<u8>,
+    out: &mut Out,
     key: &Bound<'_, PyAny>,
     value: &Bound<'_, PyAny>,
     depth: usize,
@@ -67,7 +68,7 @@ fn put_item(
 
 /// Appends a value.
 #[inline(never)] // its frame is not for every value
-pub fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+pub fn put_value(out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     if value.is_none() {
         writer::put_null(out);
     } else if let Ok(text) = value.cast_exact::<PyString>() {
@@ -91,7 +92,7 @@ fn int64(value: &Bound<'_, PyAny>) -> Result<i64> {
 }
 
 /// Values other than the five most common types: a container, a registered class, …
-fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+fn put_other(out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     let depth = reader::deeper(depth, out.len())?;
     if let Ok(values) = value.cast::<PyDict>() {
         return put_map(out, values.as_mapping(), depth);
@@ -122,14 +123,14 @@ fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Resul
 }
 
 /// A map. An empty one gets a type prefix, to be distinct from an empty list.
-fn put_map(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
+fn put_map(out: &mut Out, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
     if values.is_empty()? {
         put_type_prefix(out, reader::EMPTY_MAP);
     }
     put_block(out, |out| put_items(out, values, depth))
 }
 
-fn put_plain(out: &mut Vec<u8>, plain: &Plain<'_>, depth: usize) -> Result<()> {
+fn put_plain(out: &mut Out, plain: &Plain<'_>, depth: usize) -> Result<()> {
     match plain {
         Plain::Value(value) => return put_value(out, value, depth),
         Plain::Temporal(code, text) => writer::put_temporal(out, *code, text),
@@ -138,14 +139,14 @@ fn put_plain(out: &mut Vec<u8>, plain: &Plain<'_>, depth: usize) -> Result<()> {
     Ok(())
 }
 
-fn put_block(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+fn put_block(out: &mut Out, content: impl FnOnce(&mut Out) -> Result<()>) -> Result<()> {
     let block = writer::open_block(out);
     content(out)?;
     writer::close_block(out, block);
     Ok(())
 }
 
-fn put_each(out: &mut Vec<u8>, values: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+fn put_each(out: &mut Out, values: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     for (place, item) in values.try_iter()?.enumerate() {
         put_value(out, &item?, depth)
             .map_err(|failure| failure.inside(format_args!("[{place}]")))?;
@@ -154,7 +155,7 @@ fn put_each(out: &mut Vec<u8>, values: &Bound<'_, PyAny>, depth: usize) -> Resul
 }
 
 /// Bytes, dates and times, and other scalars; false if it is none of them.
-fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<bool> {
+fn put_scalar_object(out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<bool> {
     let py = value.py();
     if let Ok(bytes) = value.cast::<PyBytes>() {
         writer::put_scalar(out, Scalar::Bytes(bytes.as_bytes()))?;
@@ -190,7 +191,7 @@ fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) 
 }
 
 /// A value after its type prefix: bytes and elements of Java's arrays get no own prefix.
-fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+fn put_under(out: &mut Out, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         if let Some(method) = Method::named(name.as_bytes()) {
             method.unpack_alone(bytes.as_bytes(), UNPACKED_MAX)?; // or nobody could read it again
@@ -224,7 +225,7 @@ pub fn decimal_text(value: &Bound<'_, PyAny>) -> Result<String> {
 }
 
 /// Appends a UUID.
-pub fn put_uuid(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn put_uuid(out: &mut Out, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let number: u128 = value.getattr(intern!(value.py(), "int"))?.extract()?;
     let [high, low] = [number >> 64, number & u128::from(u64::MAX)]
         .map(|half| u64::try_from(half).unwrap_or_default());

@@ -7,6 +7,7 @@ use pyo3::types::{
 };
 use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_wire::convert::Width;
+use quire_wire::out::Out;
 use quire_wire::reader;
 use quire_wire::writer::put_type_prefix;
 use quire_wire::writer::{self, Scalar};
@@ -19,7 +20,7 @@ use crate::buffer::Borrowed;
 
 impl Kind {
     /// Appends a value. None is null wherever Java has a reference.
-    pub fn put(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    pub fn put(&self, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         match &self.0 {
             Form::Text => match value.cast::<PyString>() {
                 Ok(text) => writer::put_text(out, &text.to_cow()?),
@@ -45,7 +46,7 @@ impl Kind {
         Ok(())
     }
 
-    fn put_null(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result<()> {
+    fn put_null(&self, out: &mut Out, value: &Bound<'_, PyAny>) -> Result<()> {
         if !value.is_none() {
             return Err(self.misfit(value));
         }
@@ -77,7 +78,7 @@ impl Kind {
     }
 
     #[inline(never)] // its frame is not for every value
-    fn put_object(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    fn put_object(&self, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         let py = value.py();
         match &self.0 {
             Form::Bytes => self.put_bytes(out, value),
@@ -113,7 +114,7 @@ impl Kind {
     /// Appends a numpy scalar as its Python value.
     #[cold]
     #[inline(never)]
-    fn put_numpy(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    fn put_numpy(&self, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         match (numpy::plain(value)?, &self.0) {
             (Some(Plain::Value(plain)), _) => self.put(out, &plain, depth),
             (Some(Plain::Temporal(DATE, text)), Form::Date) => {
@@ -136,7 +137,7 @@ impl Kind {
     /// collection holds is of any type to them.
     pub fn put_argument(
         &self,
-        out: &mut Vec<u8>,
+        out: &mut Out,
         value: &Bound<'_, PyAny>,
         depth: usize,
     ) -> Result<()> {
@@ -149,7 +150,7 @@ impl Kind {
 
     /// Appends a value where Java has forgotten the declared type: numbers at their width, objects
     /// under their names.
-    fn put_boxed(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    fn put_boxed(&self, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         if value.is_none() {
             writer::put_null(out);
             return Ok(());
@@ -178,7 +179,7 @@ impl Kind {
     }
 
     /// Appends an element of a collection whose type is declared; of a nested one it is forgotten.
-    fn put_element(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    fn put_element(&self, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         if self.0.is_container() {
             self.put_boxed(out, value, depth)
         } else {
@@ -189,7 +190,7 @@ impl Kind {
     /// Appends a collection, with `put` for what it holds.
     fn put_elements(
         &self,
-        out: &mut Vec<u8>,
+        out: &mut Out,
         value: &Bound<'_, PyAny>,
         depth: usize,
         put: Put,
@@ -213,7 +214,7 @@ impl Kind {
         }
     }
 
-    fn put_bytes(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result<()> {
+    fn put_bytes(&self, out: &mut Out, value: &Bound<'_, PyAny>) -> Result<()> {
         if let Ok(bytes) = value.cast::<PyBytes>() {
             return Ok(writer::put_blob(out, bytes.as_bytes())?);
         }
@@ -223,7 +224,7 @@ impl Kind {
         Err(self.misfit(value))
     }
 
-    fn put_temporal(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result<()> {
+    fn put_temporal(&self, out: &mut Out, value: &Bound<'_, PyAny>) -> Result<()> {
         let found = temporal::text(value)?;
         match (found, &self.0) {
             (Some((DATE, text)), Form::Date) => writer::put_temporal(out, DATE, &text),
@@ -239,11 +240,11 @@ impl Kind {
 }
 
 /// How what a collection holds is appended.
-type Put = fn(&Kind, &mut Vec<u8>, &Bound<'_, PyAny>, usize) -> Result<()>;
+type Put = fn(&Kind, &mut Out, &Bound<'_, PyAny>, usize) -> Result<()>;
 
 /// Appends a list of elements, each as `put` says.
 pub fn put_each(
-    out: &mut Vec<u8>,
+    out: &mut Out,
     item: &Kind,
     values: &Bound<'_, PyAny>,
     depth: usize,
@@ -260,7 +261,7 @@ pub fn put_each(
 }
 
 fn put_dict(
-    out: &mut Vec<u8>,
+    out: &mut Out,
     (key_kind, kind): (&Kind, &Kind),
     entries: &Bound<'_, PyMapping>,
     depth: usize,

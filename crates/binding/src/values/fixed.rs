@@ -4,6 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use quire_wire::WireError;
+use quire_wire::out::Out;
 use quire_wire::reader::{self, Reader};
 use quire_wire::writer::{self, put_stop_bit};
 
@@ -53,7 +54,7 @@ pub fn check(plan: &Plan) -> Result<()> {
 }
 
 /// Appends the fields of an object.
-pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+pub fn put(plan: &Plan, out: &mut Out, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     let depth = reader::deeper(depth, out.len())?;
     for field in &plan.fields {
         let value = object.getattr(field.attribute.bind(object.py()))?;
@@ -63,7 +64,7 @@ pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usi
 }
 
 #[allow(clippy::cast_possible_truncation)] // a float of 32 bits, as declared
-fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+fn put_one(field: &Field, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     let kind = field.kind.get();
     let misfit = || -> Failure { kind.misfit(value) };
     match form(field) {
@@ -86,10 +87,10 @@ fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: us
     Ok(())
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    let stored = writer::cesu8(text);
-    put_stop_bit(out, stored.len().cast_signed() as i64);
-    out.extend_from_slice(&stored);
+/// Appends a text after its length.
+pub fn put_text(out: &mut Out, text: &str) {
+    put_stop_bit(out, writer::cesu8_length(text).cast_signed() as i64);
+    writer::put_cesu8(out, text);
 }
 
 /// Reads the fields of an object.

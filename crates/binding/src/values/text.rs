@@ -5,6 +5,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use quire_wire::Result;
 use quire_wire::compress;
 use quire_wire::message;
+use quire_wire::out::room;
 use quire_wire::reader::{Reader, Token};
 use quire_wire::text::{json as as_json, yaml as as_yaml, yaml_parser};
 
@@ -68,15 +69,22 @@ pub fn of_message<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound
 
 /// A message as YAML, with what only Java's dump does not show.
 pub fn yaml_of(message: &[u8]) -> Result<String> {
-    let mut out = String::with_capacity(message.len() + message.len() / 2);
+    let mut out = shown_of(message)?;
     as_yaml::put(&mut out, message, true)?;
     Ok(out)
 }
 
 fn json_of(message: &[u8]) -> Result<String> {
-    let mut out = String::with_capacity(message.len() + message.len() / 2);
+    let mut out = shown_of(message)?;
     as_json::put(&mut out, message)?;
     Ok(out)
+}
+
+/// An empty text for what a message shows. The code that fills it cannot say that there is no
+/// memory, so there has to be as much as messages of many small values need.
+fn shown_of(message: &[u8]) -> Result<String> {
+    room(message.len().saturating_mul(4))?;
+    Ok(String::with_capacity(message.len() + message.len() / 2))
 }
 
 /// The named values of a message, or those of the object that it is.

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use quire_kernel::vanilla::format::fields::text_bytes;
 use quire_kernel::vanilla::{Consumption, Record, VanillaAppender as Kernel};
 
 use super::excerpt_writer::ExcerptWriter;
@@ -16,6 +15,8 @@ use crate::handles::column::Column;
 use crate::handles::payload::{Message, SMALL, in_tuples};
 use crate::handles::scan::STEP;
 use crate::repr;
+use crate::values::failure::Failure;
+use quire_wire::writer::stored_text;
 
 /// The claim word of a message that nobody has claimed.
 const FREE: &[u8] = &[0; 4];
@@ -53,7 +54,9 @@ impl VanillaAppender {
     #[doc = stub!("VanillaAppender.write_text")]
     #[pyo3(signature = (text, /))]
     fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<i64> {
-        self.write(py, &text_bytes(&text.to_cow()?))
+        let text = text.to_cow()?;
+        let stored = stored_text(text.as_bytes()).map_err(Failure::from)?;
+        self.write(py, stored.as_deref().unwrap_or(text.as_bytes()))
     }
 
     #[doc = stub!("VanillaAppender.write_many")]

@@ -11,6 +11,7 @@ use crate::arguments::{integer, kind};
 use crate::error::{or_raise, to_py};
 use crate::handles::clock::QueueClock;
 use crate::handles::payload::Message;
+use crate::values::failure::Failure;
 use crate::vanilla::object;
 
 /// The claim word at the start of a claimable message.
@@ -54,9 +55,10 @@ impl ExcerptWriter {
     fn put(&self, put: impl FnOnce(&mut FieldWriter)) -> PyResult<()> {
         let mut state = self.lock();
         let Some(fields) = &mut state.fields else { return Err(self.closed()) };
-        let before = fields.bytes().len();
+        let before = fields.length();
         put(fields);
-        let fits = self.appender.check_fits(fields.bytes().len() as u64);
+        let fits = fields.check().map_err(Error::from);
+        let fits = fits.and_then(|()| self.appender.check_fits(fields.length() as u64));
         if fits.is_err() {
             fields.truncate(before);
         }
@@ -81,7 +83,7 @@ impl ExcerptWriter {
     #[getter]
     fn position(&self) -> PyResult<usize> {
         let state = self.lock();
-        state.fields.as_ref().map(|fields| fields.bytes().len()).ok_or_else(|| self.closed())
+        state.fields.as_ref().map(FieldWriter::length).ok_or_else(|| self.closed())
     }
 
     #[doc = stub!("ExcerptWriter.write_bytes")]
@@ -234,12 +236,12 @@ impl ExcerptWriter {
     #[pyo3(signature = (value, /))]
     fn append(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let text = if let Ok(text) = value.cast::<PyString>() {
-            text.to_cow()?.into_owned()
+            text.to_cow()?
         } else if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
-            integer::<i64>("value", value)?.to_string()
+            integer::<i64>("value", value)?.to_string().into()
         } else if value.is_instance_of::<PyFloat>() {
             let number: f64 = value.extract()?;
-            number.to_string().replace("inf", "Infinity")
+            number.to_string().replace("inf", "Infinity").into()
         } else {
             let name = value.get_type().name()?;
             let what = format!("invalid value: expected text, an integer or a float, found {name}");
@@ -253,7 +255,7 @@ impl ExcerptWriter {
         let now = self.clock.now_ms(py)?;
         let Some(fields) = self.lock().fields.take() else { return Err(self.closed()) };
         let record = Record {
-            parts: [fields.bytes(), &[]],
+            parts: [fields.bytes().map_err(Failure::from)?, &[]],
             capacity: self.capacity,
             synchronous: self.synchronous,
         };
@@ -272,7 +274,7 @@ impl ExcerptWriter {
         let claimable = if self.claimable { ", claimable" } else { "" };
         match (&state.fields, state.index) {
             (Some(fields), _) => {
-                format!("ExcerptWriter({} bytes{claimable})", fields.bytes().len())
+                format!("ExcerptWriter({} bytes{claimable})", fields.length())
             }
             (None, Some(index)) => format!("ExcerptWriter(index={index:#x}{claimable})"),
             (None, None) => "ExcerptWriter(rolled back)".to_owned(),

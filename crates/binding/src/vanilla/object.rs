@@ -19,7 +19,9 @@ pub fn put(value: &Bound<'_, PyAny>) -> PyResult<Put> {
         return Ok(Box::new(FieldWriter::put_null));
     }
     if let Ok(text) = value.cast::<PyString>() {
-        let text = text.to_cow()?.into_owned();
+        let text = text.to_cow()?;
+        buffer::room(text.len()).map_err(to_py)?;
+        let text = text.into_owned();
         return Ok(Box::new(move |fields| fields.put_text_object(&text)));
     }
     if value.is_instance_of::<PyBool>() {
@@ -43,7 +45,7 @@ pub fn put(value: &Bound<'_, PyAny>) -> PyResult<Put> {
         return Ok(Box::new(move |fields| fields.put_date_object(epoch_ms)));
     }
     if let Ok(bytes) = Message::any(value) {
-        let bytes = bytes.bytes().to_vec();
+        let bytes = buffer::copy(bytes.bytes()).map_err(to_py)?;
         return Ok(Box::new(move |fields| fields.put_buffer_object(&bytes)));
     }
     let name = value.get_type().name()?;

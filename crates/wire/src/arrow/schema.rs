@@ -2,6 +2,7 @@
 
 use crate::DEPTH_MAX;
 use crate::error::{Result, WireError};
+use crate::out::Out;
 use crate::{history, writer};
 
 /// The unit of a time column.
@@ -169,7 +170,7 @@ impl Plan {
                     if method.id.is_some() && earlier.iter().any(|it| it.id == method.id) {
                         return Err(WireError::new("two methods of one id").inside(&method.name));
                     }
-                    writer::put_key(&mut Vec::new(), &method.name)?;
+                    writer::put_key(&mut Out::new(), &method.name)?;
                     if method.id.map_or(method.name == history::NAME, |id| id == history::ID) {
                         return Err(WireError::new("this event name is reserved for the history")
                             .inside(&method.name));
@@ -198,7 +199,7 @@ fn check_all(fields: &[Field], depth: usize) -> Result<()> {
         if fields[..place].iter().any(|it| it.name == field.name) {
             return Err(WireError::new("two columns of one name").inside(&field.name));
         }
-        writer::put_key(&mut Vec::new(), &field.name)?;
+        writer::put_key(&mut Out::new(), &field.name)?;
         check(field, depth)?;
     }
     Ok(())

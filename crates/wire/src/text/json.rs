@@ -1,6 +1,7 @@
 //! Messages as JSON, and JSON as messages, in the form of Java's JSON wire (`docs/format.md` §8.11);
 //! a typed value is wrapped in an object, as in `{"@Trade":{"price":1.5}}`.
 
+use crate::out::{Out, room};
 use std::fmt;
 
 use base64::Engine;
@@ -316,12 +317,14 @@ fn string_length(text: &str) -> usize {
 
 /// Encodes JSON as a message, as Java does: an integer of more than 64 bits becomes a float.
 pub fn parse(text: &str) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
+    room(text.len())?; // for the unescaped text of a string
+    let mut out = Out::new();
+    out.reserve(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = Value { out: &mut out, depth: 0, is_typed: false }.deserialize(&mut reader);
     read.and_then(|()| reader.end())
         .map_err(|error| WireError::new("cannot read the JSON").with("why", error))?;
-    Ok(out)
+    out.finish()
 }
 
 /// Digits that an integer of more than 64 bits has at least.
@@ -329,7 +332,7 @@ const LEAST_LARGE: usize = 19;
 
 /// Deserializes the next value into the message.
 struct Value<'a> {
-    out: &'a mut Vec<u8>,
+    out: &'a mut Out,
     depth: usize,
     /// Whether a type precedes the value, so that its names are field names.
     is_typed: bool,
@@ -346,7 +349,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
 impl Value<'_> {
     fn block<E: serde::de::Error>(
         &mut self,
-        content: impl FnOnce(&mut Vec<u8>, usize) -> std::result::Result<(), E>,
+        content: impl FnOnce(&mut Out, usize) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let depth = reader::deeper(self.depth, 0).map_err(E::custom)?;
         let block = writer::open_block(self.out);
@@ -417,7 +420,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         }
         let is_typed = self.is_typed;
         let is_empty = first.is_none();
-        let entries = |out: &mut Vec<u8>, depth| {
+        let entries = |out: &mut Out, depth| {
             let mut next = first;
             while let Some(name) = next {
                 scalar::put_name(out, &name, is_typed).map_err(A::Error::custom)?;

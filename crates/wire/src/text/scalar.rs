@@ -1,5 +1,6 @@
 //! Strings, numbers and other scalars in text.
 
+use crate::out::Out;
 use std::borrow::Cow;
 
 use super::uuid;
@@ -69,7 +70,7 @@ impl Scalar<'_> {
         is_large_integer(text).then_some(text)
     }
 
-    pub fn put(&self, out: &mut Vec<u8>) {
+    pub fn put(&self, out: &mut Out) {
         match self {
             Self::Plain("true") => writer::put_bool(out, true),
             Self::Plain("false") => writer::put_bool(out, false),
@@ -85,25 +86,25 @@ impl Scalar<'_> {
 
 /// Encodes four-byte characters as surrogate pairs; escapes may have produced other surrogates.
 fn stored(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() * 3 / 2);
+    let mut out = Out::new();
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte >= LEAD_OF_FOUR) {
         let (before, wide) = rest.split_at(at);
         let (wide, after) = wide.split_at(wide.len().min(4));
         out.extend_from_slice(before);
-        out.extend_from_slice(&writer::cesu8(std::str::from_utf8(wide).unwrap_or_default()));
+        writer::put_cesu8(&mut out, std::str::from_utf8(wide).unwrap_or_default());
         rest = after;
     }
     out.extend_from_slice(rest);
-    out
+    out.finish().unwrap_or_default() // there was room: see the parser
 }
 
-fn put_f64(out: &mut Vec<u8>, value: f64) {
+fn put_f64(out: &mut Out, value: f64) {
     writer::put_number(out, FLOAT64, value.to_le_bytes());
 }
 
 /// Numbers as Java's text wire boxes them, dates and times; anything else is a string.
-fn put_plain(out: &mut Vec<u8>, text: &str) {
+fn put_plain(out: &mut Out, text: &str) {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {
         return writer::put_text(out, text);
@@ -155,7 +156,7 @@ fn float(text: &str) -> Option<f64> {
 }
 
 /// Appends a field name or a key. Names are Latin-1; any other key is encoded as a value.
-pub fn put_name(out: &mut Vec<u8>, name: &str, is_field: bool) -> Result<()> {
+pub fn put_name(out: &mut Out, name: &str, is_field: bool) -> Result<()> {
     // Java's dump refuses control characters in field names.
     if is_field && !name.bytes().any(|byte| byte < b' ') {
         return writer::put_field(out, name);
@@ -169,7 +170,7 @@ pub fn put_name(out: &mut Vec<u8>, name: &str, is_field: bool) -> Result<()> {
 }
 
 /// Appends a value of an explicit type.
-pub fn put_typed(out: &mut Vec<u8>, name: &[u8], value: &Scalar<'_>) -> Result<()> {
+pub fn put_typed(out: &mut Out, name: &[u8], value: &Scalar<'_>) -> Result<()> {
     let text = value.text()?;
     let wrong = || {
         WireError::new("invalid value for the type")

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use super::scalar::{self, Scalar};
 use super::source::{Source, YamlStyle};
 use crate::error::{Result, WireError};
+use crate::out::{Out, room};
 use crate::reader;
 use crate::writer;
 use crate::writer::put_type_prefix;
@@ -31,17 +32,19 @@ fn parsed(text: &str, is_exact: bool) -> Result<Vec<u8>> {
             source.placed(WireError::new("a control character: write it as an escape, in quotes"))
         );
     }
-    let (from, out) = (Source::new(text), Vec::with_capacity(text.len()));
+    room(text.len().saturating_mul(2))?; // for the text of a scalar, and as it is stored
+    let (from, mut out) = (Source::new(text), Out::new());
+    out.reserve(text.len());
     let mut parser = Parser { from, out, is_exact, is_too_large: false };
     match parser.document() {
-        Ok(()) => Ok(parser.out),
+        Ok(()) => parser.out.finish(),
         Err(fault) => Err(parser.from.placed(fault)),
     }
 }
 
 struct Parser<'a> {
     from: Source<'a>,
-    out: Vec<u8>,
+    out: Out,
     /// Integers that do not fit 64 bits are refused.
     is_exact: bool,
     /// One was: its error gets the names around it.

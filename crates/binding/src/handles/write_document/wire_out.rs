@@ -3,13 +3,14 @@
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quire_wire::WireError;
+use quire_wire::out::Out;
 use quire_wire::writer::{self, put_stop_bit, put_type_prefix};
 
 use super::WriteDocument;
 use crate::buffer::Borrowed;
-use crate::values::encode;
 use crate::values::failure::Result;
 use crate::values::schema;
+use crate::values::{encode, fixed};
 
 #[doc = stub!("WireOut")]
 #[pyclass(module = "quire._native", frozen)]
@@ -22,7 +23,7 @@ pub struct RawOut(pub Py<WriteDocument>);
 /// Appends a value, as a declared type if one is given.
 fn put(
     py: Python<'_>,
-    out: &mut Vec<u8>,
+    out: &mut Out,
     value: &Bound<'_, PyAny>,
     declared: Option<&Bound<'_, PyAny>>,
 ) -> Result<()> {
@@ -100,10 +101,7 @@ impl WireOut {
 
 impl RawOut {
     fn append(&self, bytes: &[u8]) -> PyResult<()> {
-        self.0.get().put(|out| {
-            out.extend_from_slice(bytes);
-            Ok(())
-        })
+        self.0.get().add(bytes)
     }
 
     /// Appends the low bytes of an integer, if it fits.
@@ -202,9 +200,7 @@ impl RawOut {
                 put_stop_bit(out, -1);
                 return Ok(());
             };
-            let stored = writer::cesu8(&text.to_cow()?);
-            put_stop_bit(out, stored.len().cast_signed() as i64);
-            out.extend_from_slice(&stored);
+            fixed::put_text(out, &text.to_cow()?);
             Ok(())
         })
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
+use quire_wire::out::Out;
 use quire_wire::writer;
 
 use super::committer::Committer;
@@ -365,13 +366,13 @@ impl Appender {
         count: usize,
         text: impl Fn(usize) -> Result<&'p [u8]>,
     ) -> Result<Option<i64>> {
-        let mut buffer = Vec::new();
+        let mut buffer = Out::new();
         self.append_each(now_ms, None, count, |number, append| {
             let text = text(number)?;
-            let stored = writer::stored_text(text);
+            let stored = writer::stored_text(text)?;
             buffer.clear();
             writer::put_text_bytes(&mut buffer, stored.as_deref().unwrap_or(text));
-            append(Payload::new(&buffer))
+            append(Payload::new(buffer.written()?))
         })
     }
 

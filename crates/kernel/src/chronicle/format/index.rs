@@ -8,6 +8,7 @@
 //! message.
 
 use quire_wire::codes::I64_ARRAY;
+use quire_wire::out::Out;
 use quire_wire::reader::Reader;
 use quire_wire::writer::{pad_before_code, put_event};
 
@@ -27,13 +28,14 @@ const WORD: u64 = 8;
 pub fn preamble(name: &str, position: u64, index_count: u32, used: u64) -> Vec<u8> {
     // Offsets must equal positions modulo 8 for the padding to come out right.
     let lead = usize::try_from((position + HEADER_LEN) % WORD).unwrap_or(0);
-    let mut out = vec![0; lead];
+    let mut out = Out::small();
+    out.fill(lead, 0);
     put_event(&mut out, name);
     pad_before_code(&mut out, 8);
     out.push(I64_ARRAY);
     out.extend_from_slice(&i64::from(index_count).to_le_bytes());
     out.extend_from_slice(&used.to_le_bytes());
-    out.split_off(lead)
+    out.into_small().split_off(lead)
 }
 
 /// Bytes of the slots of an array.

@@ -11,6 +11,7 @@
 //! The positions are those of files this kernel writes; others are found by parsing.
 
 use quire_wire::codes::{I64_ARRAY, INT64, PADDING};
+use quire_wire::out::Out;
 use quire_wire::reader::Reader;
 use quire_wire::writer::{
     self, close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
@@ -76,13 +77,14 @@ pub struct RollFields {
 /// leave the names of the fields out.
 #[must_use]
 pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>, StoreLayout) {
-    let put_short_field = |out: &mut Vec<u8>, name| {
+    let put_short_field = |out: &mut Out, name| {
         if !fieldless {
             writer::put_short_field(out, name);
         }
     };
     // The header word is kept in front so that offsets are positions; it is cut off at the end.
-    let mut out = vec![0; 4];
+    let mut out = Out::small();
+    out.fill(4, 0);
     put_event(&mut out, "header");
     let store = open_object(&mut out, "SCQStore");
     put_short_field(&mut out, "writePosition");
@@ -117,7 +119,7 @@ pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>
         fieldless,
         roll: None,
     };
-    (out.split_off(4), layout)
+    (out.into_small().split_off(4), layout)
 }
 
 /// Finds the words in the payload at position 4 of a file; None if it is not a roll file's.
@@ -247,20 +249,20 @@ fn parse_long(fields: &mut Reader<'_>) -> Option<u64> {
     Some(at)
 }
 
-fn put_long(out: &mut Vec<u8>) -> u64 {
+fn put_long(out: &mut Out) -> u64 {
     let at = out.len() as u64;
     out.extend_from_slice(&[0; 8]);
     at
 }
 
-fn put_aligned_long(out: &mut Vec<u8>) -> u64 {
+fn put_aligned_long(out: &mut Out) -> u64 {
     pad_before_code(out, LONG_ALIGNMENT);
     out.push(INT64);
     put_long(out)
 }
 
 /// Keeps the next header from straddling a cache line, as Java does.
-fn pad_before_line_end(out: &mut Vec<u8>) {
+fn pad_before_line_end(out: &mut Out) {
     const LINE: usize = 64;
     if out.len() % LINE > LINE - 4 {
         put_padding(out, LINE - out.len() % LINE);

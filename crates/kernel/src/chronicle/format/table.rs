@@ -6,6 +6,7 @@
 //! ```
 
 use quire_wire::codes::{INT64, TIME};
+use quire_wire::out::Out;
 use quire_wire::reader::Reader;
 use quire_wire::writer::{
     close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
@@ -98,7 +99,7 @@ pub struct Metadata {
 /// The payload of the header document, to lie at position 4.
 #[must_use]
 pub fn encode(metadata: &Metadata) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Out::small();
     put_event(&mut out, "header");
     let outer = open_object(&mut out, "STStore");
     put_short_field(&mut out, "wireType");
@@ -121,10 +122,10 @@ pub fn encode(metadata: &Metadata) -> Vec<u8> {
     close_block(&mut out, meta);
     pad_document(&mut out);
     close_block(&mut out, outer);
-    out
+    out.into_small()
 }
 
-fn put_roll_time(out: &mut Vec<u8>, roll: &RollFields) {
+fn put_roll_time(out: &mut Out, roll: &RollFields) {
     if let Some(time) = &roll.roll_time {
         put_short_field(out, "rollTime");
         out.push(TIME);
@@ -138,7 +139,7 @@ fn put_roll_time(out: &mut Vec<u8>, roll: &RollFields) {
 }
 
 /// Pads a payload so that the document ends at a multiple of 4 (it starts at one).
-fn pad_document(out: &mut Vec<u8>) {
+fn pad_document(out: &mut Out) {
     let pad = out.len().next_multiple_of(4) - out.len();
     put_padding(out, pad);
 }
@@ -183,15 +184,17 @@ fn parse_metadata(block: &mut Reader<'_>, metadata: &mut Metadata) -> Option<()>
 #[must_use]
 pub fn encode_entry(key: &[u8], position: u64, value: i64) -> (Vec<u8>, usize) {
     let lead = usize::try_from((position + 4) % 8).unwrap_or(0);
-    let mut out = vec![0; lead];
+    let mut out = Out::small();
+    out.fill(lead, 0);
     put_event(&mut out, key);
     pad_before_code(&mut out, 8);
     out.push(INT64);
     let at = out.len() - lead;
     out.extend_from_slice(&value.to_le_bytes());
-    let mut payload = out.split_off(lead);
-    pad_document(&mut payload);
-    (payload, at)
+    // The document's own length is padded, not the position of its end.
+    let length = out.len() - lead;
+    put_padding(&mut out, length.next_multiple_of(4) - length);
+    (out.into_small().split_off(lead), at)
 }
 
 /// Reads a key's document: the key, and the value's offset in the payload.

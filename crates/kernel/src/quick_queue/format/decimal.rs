@@ -7,6 +7,8 @@
 //! 2 scale:int32 unscaled                  as the original's writer stores it: see `legacy`
 //! ```
 
+use quire_wire::out::Out;
+
 use super::field::{FieldError, Result};
 use super::unpack::Fields;
 
@@ -25,16 +27,16 @@ pub struct Decimal<'a> {
 
 impl<'a> Decimal<'a> {
     /// Appends its bytes.
-    pub fn pack(self, out: &mut Vec<u8>) -> Result<()> {
+    pub fn pack(self, out: &mut Out) -> Result<()> {
         let length = super::pack::length_of(FIELD, self.unscaled)?;
         if let (Ok(scale), Ok(short)) = (i8::try_from(self.scale), i8::try_from(length)) {
-            out.extend([SHORT, scale.cast_unsigned(), short.cast_unsigned()]);
+            out.extend_from_slice(&[SHORT, scale.cast_unsigned(), short.cast_unsigned()]);
         } else {
             out.push(LONG);
-            out.extend(self.scale.to_le_bytes());
-            out.extend(length.to_le_bytes());
+            out.extend_from_slice(&self.scale.to_le_bytes());
+            out.extend_from_slice(&length.to_le_bytes());
         }
-        out.extend(self.unscaled);
+        out.extend_from_slice(self.unscaled);
         Ok(())
     }
 
@@ -109,10 +111,10 @@ mod tests {
     use super::*;
 
     fn packed(unscaled: i128, scale: i32) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = Out::new();
         let unscaled = shortest(&unscaled.to_le_bytes());
         Decimal { unscaled: &unscaled, scale }.pack(&mut out).unwrap();
-        out
+        out.finish().unwrap()
     }
 
     #[test]
@@ -135,8 +137,9 @@ mod tests {
             }
         }
         let long = [1; 200];
-        let mut out = Vec::new();
+        let mut out = Out::new();
         Decimal { unscaled: &long, scale: 3 }.pack(&mut out).unwrap();
+        let out = out.finish().unwrap();
         assert_eq!(out[..9], [2, 3, 0, 0, 0, 200, 0, 0, 0]);
         let found = Decimal::unpack(&mut Fields::new(&out), false).unwrap();
         assert_eq!((found.unscaled, small(found.unscaled)), (&long[..], None));

@@ -5,6 +5,10 @@
 
 use std::borrow::Cow;
 
+use quire_wire as wire;
+use quire_wire::out::Out;
+use quire_wire::writer::{cesu8_length, put_cesu8};
+
 /// Why a field cannot be read: what was read, and what was expected there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
@@ -20,19 +24,29 @@ type Result<T> = std::result::Result<T, FieldError>;
 
 /// Appends fields to a payload.
 #[derive(Debug, Default)]
-pub struct FieldWriter(Vec<u8>);
+pub struct FieldWriter(Out);
 
 impl FieldWriter {
     /// After the bytes that are there.
     #[must_use]
-    pub const fn after(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+    pub fn after(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
     }
 
     /// The payload so far.
+    pub fn bytes(&self) -> wire::Result<&[u8]> {
+        self.0.written()
+    }
+
+    /// The length of the payload so far.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
+    pub const fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there was memory for all fields since the last call.
+    pub fn check(&mut self) -> wire::Result<()> {
+        self.0.check()
     }
 
     /// Takes back what is after `length` bytes.
@@ -65,24 +79,22 @@ impl FieldWriter {
     /// A text, or none.
     pub fn put_utf(&mut self, text: Option<&str>) {
         let Some(text) = text else { return self.put_stop_bit(-1) };
-        let units = text_bytes(text);
-        self.put_stop_bit(i64::try_from(units.len()).unwrap_or(i64::MAX));
-        self.0.extend_from_slice(&units);
+        self.put_stop_bit(i64::try_from(cesu8_length(text)).unwrap_or(i64::MAX));
+        self.put_text(text);
     }
 
     /// A text after its length in 16 bits; false if it is too long for them.
     #[must_use]
     pub fn put_short_utf(&mut self, text: &str) -> bool {
-        let units = text_bytes(text);
-        let Ok(length) = u16::try_from(units.len()) else { return false };
+        let Ok(length) = u16::try_from(cesu8_length(text)) else { return false };
         self.put(&length.to_le_bytes());
-        self.put(&units);
+        self.put_text(text);
         true
     }
 
     /// The text's bytes without a length.
     pub fn put_text(&mut self, text: &str) {
-        self.0.extend_from_slice(&text_bytes(text));
+        put_cesu8(&mut self.0, text);
     }
 
     /// The name of an enum's value: one byte for each character; false if one needs more.
@@ -299,22 +311,6 @@ fn low_byte(bits: u64) -> u8 {
     bits.to_le_bytes()[0]
 }
 
-/// The bytes of a text, without a length.
-#[must_use]
-pub fn text_bytes(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    for unit in text.encode_utf16() {
-        let [low, middle, high] =
-            [unit & 0x3f, unit >> 6 & 0x3f, unit >> 12].map(|it| it.to_le_bytes()[0]);
-        match unit {
-            0..0x80 => out.push(unit.to_le_bytes()[0]),
-            0x80..0x800 => out.extend([0xc0 | (unit >> 6).to_le_bytes()[0], 0x80 | low]),
-            _ => out.extend([0xe0 | high, 0x80 | middle, 0x80 | low]),
-        }
-    }
-    out
-}
-
 /// The text that these bytes are; None where they are none.
 #[must_use]
 pub fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
@@ -344,7 +340,7 @@ mod tests {
     fn written(put: impl FnOnce(&mut FieldWriter)) -> Vec<u8> {
         let mut writer = FieldWriter::default();
         put(&mut writer);
-        writer.0
+        writer.0.finish().unwrap()
     }
 
     #[test]

@@ -136,7 +136,7 @@ mod tests {
         writer.put_date_object(-5);
         writer.put_buffer_object(b"ab");
         writer.put_object_of("BigDecimal", "1.50");
-        let mut reader = FieldReader::at(writer.bytes(), 0);
+        let mut reader = FieldReader::at(writer.bytes().unwrap(), 0);
         for expected in [
             Object::Null,
             Object::Text("é".into()),

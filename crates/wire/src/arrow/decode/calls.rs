@@ -10,6 +10,7 @@ use crate::arrow::schema::{Field, Kind, Method, Takes};
 use crate::codes::NULL;
 use crate::error::{Result, WireError};
 use crate::latin1;
+use crate::out::Out;
 use crate::reader::{Name, Reader, Token};
 use crate::writer;
 
@@ -211,13 +212,13 @@ fn is(method: &Method, name: &Name<'_>) -> bool {
 }
 
 fn head_of(method: &Method) -> Head {
-    let mut head = Vec::new();
+    let mut head = Out::small();
     match method.id {
         Some(id) => writer::put_field_number(&mut head, id),
         // Names that no message can have were rejected with the schema.
         None => drop(writer::put_key(&mut head, &method.name)),
     }
-    Head::new(&head)
+    Head::new(&head.into_small())
 }
 
 /// Skips the value of an event; it may have none.

@@ -4,6 +4,7 @@ use super::column::Column;
 use crate::arrow::schema::{Field, Kind};
 use crate::error::Result;
 use crate::history::{self, History};
+use crate::out::Out;
 use crate::reader;
 use crate::reader::Reader;
 use crate::writer::{close_block, open_block, put_field, put_hex, put_int64};
@@ -39,7 +40,7 @@ pub fn take<'a>(cursor: &mut Reader<'a>) -> Result<Option<Reader<'a>>> {
 /// Appends the history that [`take`] returned.
 pub fn read(column: &mut Column, mut from: Reader<'_>) -> Result<()> {
     let found = History::read(&mut from)?;
-    let mut fields = Vec::new();
+    let mut fields = Out::new();
     let whole = open_block(&mut fields);
     put_field(&mut fields, "sources")?;
     let list = open_block(&mut fields);
@@ -57,5 +58,5 @@ pub fn read(column: &mut Column, mut from: Reader<'_>) -> Result<()> {
     found.timings.into_iter().for_each(|timing| put_int64(&mut fields, timing));
     close_block(&mut fields, list);
     close_block(&mut fields, whole);
-    column.read(&mut Reader::new(&fields))
+    column.read(&mut Reader::new(fields.written()?))
 }

@@ -4,6 +4,7 @@ use super::buffers::{Bits, Buffers, Offsets, Strings, short};
 use super::temporal;
 use crate::arrow::schema::{Field, Kind, Unit};
 use crate::error::{Result, WireError};
+use crate::out::Out;
 use crate::reader::EMPTY_MAP;
 use crate::writer;
 use crate::writer::{put_text_bytes, put_type_prefix};
@@ -93,7 +94,7 @@ impl<'a> Column<'a> {
 
     /// Appends the value of a row.
     #[inline]
-    pub fn put(&self, out: &mut Vec<u8>, row: usize, style: Style) -> Result<()> {
+    pub fn put(&self, out: &mut Out, row: usize, style: Style) -> Result<()> {
         if row >= self.length {
             return Err(short());
         }
@@ -116,7 +117,7 @@ impl<'a> Column<'a> {
         Ok(())
     }
 
-    fn put_other(&self, out: &mut Vec<u8>, row: usize, style: Style) -> Result<()> {
+    fn put_other(&self, out: &mut Out, row: usize, style: Style) -> Result<()> {
         match &self.data {
             // Java has no unsigned integers: the next wider type is used.
             Data::UInt8(of) => put_int(out, u8::from_le_bytes(of[row]).into(), 16, style),
@@ -170,14 +171,14 @@ impl<'a> Column<'a> {
     }
 
     /// Appends an element of a collection; a nested collection does not use its declared type.
-    fn put_item(&self, out: &mut Vec<u8>, row: usize, style: Style) -> Result<()> {
+    fn put_item(&self, out: &mut Out, row: usize, style: Style) -> Result<()> {
         let is_container = matches!(self.data, Data::List(..) | Data::Map(..));
         let forgotten = style == Style::Declared && is_container;
         self.put(out, row, if forgotten { Style::Boxed } else { style })
     }
 
     /// Appends a method argument, which may be a collection.
-    pub fn put_argument(&self, out: &mut Vec<u8>, row: usize) -> Result<()> {
+    pub fn put_argument(&self, out: &mut Out, row: usize) -> Result<()> {
         self.put_item(out, row, Style::Declared)
     }
 }
@@ -198,20 +199,20 @@ impl<'a> Named<'a> {
                 .with("found", parts.len()));
         }
         let named = fields.iter().zip(parts).map(|(field, parts)| {
-            let mut name = Vec::new();
+            let mut name = Out::new();
             if manner.as_entries {
                 writer::put_key(&mut name, &field.name)?;
             } else {
                 writer::put_field(&mut name, &field.name)?;
             }
-            Ok((field.name.clone(), name, Column::new(field, parts, manner)?))
+            Ok((field.name.clone(), name.finish()?, Column::new(field, parts, manner)?))
         });
         Ok(Self { fields: named.collect::<Result<_>>()?, omit_nulls: manner.omit_nulls })
     }
 
     /// Appends the named values of a row.
     #[inline]
-    pub fn put(&self, out: &mut Vec<u8>, row: usize, style: Style) -> Result<()> {
+    pub fn put(&self, out: &mut Out, row: usize, style: Style) -> Result<()> {
         for (name, token, column) in &self.fields {
             if self.omit_nulls && column.is_null(row) {
                 continue;
@@ -223,8 +224,8 @@ impl<'a> Named<'a> {
     }
 
     /// Appends the values of a row as the arguments of a method.
-    pub fn put_arguments(&self, out: &mut Vec<u8>, row: usize) -> Result<()> {
-        let put = |out: &mut Vec<u8>, (name, _, column): &(String, Vec<u8>, Column<'_>)| {
+    pub fn put_arguments(&self, out: &mut Out, row: usize) -> Result<()> {
+        let put = |out: &mut Out, (name, _, column): &(String, Vec<u8>, Column<'_>)| {
             column.put_argument(out, row).map_err(|fault| fault.inside(name))
         };
         match self.fields.as_slice() {
@@ -283,7 +284,7 @@ fn data<'a>(kind: &Kind, parts: &Buffers<'a>, manner: Manner) -> Result<Data<'a>
 }
 
 fn put_list(
-    out: &mut Vec<u8>,
+    out: &mut Out,
     rows: std::ops::Range<usize>,
     item: &Column<'_>,
     style: Style,
@@ -297,7 +298,7 @@ fn put_list(
 }
 
 fn put_entries(
-    out: &mut Vec<u8>,
+    out: &mut Out,
     rows: std::ops::Range<usize>,
     keys: &Strings<'_>,
     values: &Column<'_>,
@@ -323,7 +324,7 @@ fn dictionary_text<'a>(codes: &[[u8; 4]], values: &Strings<'a>, row: usize) -> R
 }
 
 #[inline]
-fn put_int(out: &mut Vec<u8>, value: i64, bits: u32, style: Style) {
+fn put_int(out: &mut Out, value: i64, bits: u32, style: Style) {
     match style {
         Style::Entries if i32::try_from(value).is_ok() => writer::put_boxed_int(out, value, 32),
         Style::Entries => writer::put_int64(out, value),
@@ -333,7 +334,7 @@ fn put_int(out: &mut Vec<u8>, value: i64, bits: u32, style: Style) {
 }
 
 #[inline]
-fn put_f64(out: &mut Vec<u8>, value: f64, style: Style) {
+fn put_f64(out: &mut Out, value: f64, style: Style) {
     match style {
         Style::Declared => writer::put_f64(out, value),
         _ => writer::put_boxed_f64(out, value),
@@ -341,7 +342,7 @@ fn put_f64(out: &mut Vec<u8>, value: f64, style: Style) {
 }
 
 #[inline]
-fn put_f32(out: &mut Vec<u8>, value: f32, style: Style) {
+fn put_f32(out: &mut Out, value: f32, style: Style) {
     match style {
         Style::Entries => writer::put_boxed_f64(out, value.into()),
         Style::Declared => writer::put_f32(out, value),
@@ -350,10 +351,10 @@ fn put_f32(out: &mut Vec<u8>, value: f32, style: Style) {
 }
 
 #[inline]
-fn put_utf8(out: &mut Vec<u8>, text: &[u8]) {
-    match writer::stored_text(text) {
-        Some(stored) => put_text_bytes(out, &stored),
-        None => put_text_bytes(out, text),
+fn put_utf8(out: &mut Out, text: &[u8]) {
+    match text.iter().any(|byte| *byte >= 0xF0).then(|| std::str::from_utf8(text)) {
+        Some(Ok(text)) => writer::put_text(out, text),
+        _ => put_text_bytes(out, text),
     }
 }
 

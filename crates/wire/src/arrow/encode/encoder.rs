@@ -4,6 +4,7 @@ use super::buffers::Buffers;
 use super::column::{Column, Manner, Named, Style};
 use crate::arrow::schema::{Field, Kind, Method, Takes};
 use crate::error::{Result, WireError};
+use crate::out::Out;
 use crate::writer::EMPTY_PAYLOAD;
 use crate::writer::put_type_prefix;
 use crate::{fieldless, writer};
@@ -73,26 +74,26 @@ impl Encoder {
                 .with("found", column.length));
         }
         let rows = self.rows(columns)?;
-        let mut messages = Messages {
-            offsets: Vec::with_capacity(8 * (count + 1)),
-            data: Vec::with_capacity(64 * count),
-        };
-        messages.offsets.extend_from_slice(&[0; 8]);
+        let (mut offsets, mut data) = (Out::new(), Out::new());
+        offsets.reserve(8 * (count + 1));
+        data.reserve(64 * count);
+        offsets.extend_from_slice(&[0; 8]);
         for row in 0..count {
-            let start = messages.data.len();
-            rows.put(&mut messages.data, row).map_err(|fault| fault.with("row", row))?;
+            let start = data.len();
+            rows.put(&mut data, row).map_err(|fault| fault.with("row", row))?;
+            let written = data.written()?;
             if self.is_fieldless {
-                let message = fieldless::without_names(&messages.data[start..])?;
-                messages.data.truncate(start);
-                messages.data.extend_from_slice(&message);
+                let message = fieldless::without_names(&written[start..])?;
+                data.truncate(start);
+                data.extend_from_slice(&message);
             }
-            if messages.data.len() == start {
-                messages.data.extend_from_slice(&EMPTY_PAYLOAD);
+            if data.len() == start {
+                data.extend_from_slice(&EMPTY_PAYLOAD);
             }
-            let end = messages.data.len().cast_signed() as i64;
-            messages.offsets.extend_from_slice(&end.to_le_bytes());
+            let end = data.len().cast_signed() as i64;
+            offsets.extend_from_slice(&end.to_le_bytes());
         }
-        Ok(messages)
+        Ok(Messages { offsets: offsets.finish()?, data: data.finish()? })
     }
 
     fn rows<'a>(&'a self, columns: &[Buffers<'a>]) -> Result<Rows<'a>> {
@@ -133,16 +134,16 @@ impl Encoder {
 
 impl Call<'_> {
     fn new(method: &Method) -> Result<Self> {
-        let mut event = Vec::new();
+        let mut event = Out::new();
         match method.id {
             Some(id) => writer::put_field_number(&mut event, id),
             None => writer::put_key(&mut event, &method.name)?,
         }
         let is_object = matches!(method.takes, Takes::Object(_));
-        Ok(Self { event, is_object, arguments: None })
+        Ok(Self { event: event.finish()?, is_object, arguments: None })
     }
 
-    fn put(&self, out: &mut Vec<u8>, row: usize, arguments: &Named<'_>) -> Result<()> {
+    fn put(&self, out: &mut Out, row: usize, arguments: &Named<'_>) -> Result<()> {
         out.extend_from_slice(&self.event);
         if !self.is_object {
             return arguments.put_arguments(out, row);
@@ -154,7 +155,7 @@ impl Call<'_> {
     }
 
     /// Appends a call whose arguments are a struct; the struct is null if there are none.
-    fn put_struct(&self, out: &mut Vec<u8>, row: usize, column: &Column<'_>) -> Result<()> {
+    fn put_struct(&self, out: &mut Out, row: usize, column: &Column<'_>) -> Result<()> {
         match column.named() {
             Some(arguments) if !column.is_null(row) => self.put(out, row, arguments),
             Some(_) if self.is_object => {
@@ -169,7 +170,7 @@ impl Call<'_> {
 
 impl Rows<'_> {
     #[inline]
-    fn put(&self, out: &mut Vec<u8>, row: usize) -> Result<()> {
+    fn put(&self, out: &mut Out, row: usize) -> Result<()> {
         match self {
             Rows::Value(column) if column.is_null(row) => {
                 Err(WireError::new("a message cannot be null"))

@@ -2,6 +2,7 @@
 
 use crate::arrow::schema::Unit;
 use crate::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use crate::out::Out;
 use crate::temporal::Date;
 use crate::writer;
 
@@ -69,20 +70,20 @@ impl Text {
         }
     }
 
-    fn put(&self, out: &mut Vec<u8>, code: u8) {
+    fn put(&self, out: &mut Out, code: u8) {
         let text = self.bytes.get(..self.length).unwrap_or_default();
         writer::put_temporal(out, code, std::str::from_utf8(text).unwrap_or_default());
     }
 }
 
 /// Appends a date.
-pub fn put_date(out: &mut Vec<u8>, days: i64) {
+pub fn put_date(out: &mut Out, days: i64) {
     let mut text = Text::new();
     text.date(days);
     text.put(out, DATE);
 }
 
-pub fn put_time(out: &mut Vec<u8>, count: i64, unit: Unit) {
+pub fn put_time(out: &mut Out, count: i64, unit: Unit) {
     let mut text = Text::new();
     let (second, nanos) = split(count, unit);
     text.time(within_day(second), nanos);
@@ -90,7 +91,7 @@ pub fn put_time(out: &mut Vec<u8>, count: i64, unit: Unit) {
 }
 
 /// Appends a date and time, in UTC or without a zone.
-pub fn put_timestamp(out: &mut Vec<u8>, count: i64, unit: Unit, has_zone: bool) {
+pub fn put_timestamp(out: &mut Out, count: i64, unit: Unit, has_zone: bool) {
     let mut text = Text::new();
     let (second, nanos) = split(count, unit);
     text.date(second.div_euclid(SECONDS_OF_DAY));
@@ -114,7 +115,7 @@ fn within_day(second: i64) -> u32 {
 
 /// Appends a decimal, with an exponent where Java's `BigDecimal` and Python's
 /// `Decimal` use one.
-pub fn put_decimal(out: &mut Vec<u8>, value: i128, scale: u8) {
+pub fn put_decimal(out: &mut Out, value: i128, scale: u8) {
     use std::fmt::Write;
     /// Numbers below a millionth have an exponent.
     const ZEROS_MAX: i32 = 6;
@@ -144,10 +145,10 @@ pub fn put_decimal(out: &mut Vec<u8>, value: i128, scale: u8) {
 mod tests {
     use super::*;
 
-    fn text(put: impl FnOnce(&mut Vec<u8>), head: usize) -> String {
-        let mut out = Vec::new();
+    fn text(put: impl FnOnce(&mut Out), head: usize) -> String {
+        let mut out = Out::new();
         put(&mut out);
-        String::from_utf8(out.split_off(head)).unwrap()
+        String::from_utf8(out.finish().unwrap().split_off(head)).unwrap()
     }
 
     #[test]
