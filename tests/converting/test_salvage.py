@@ -235,3 +235,17 @@ def test_an_emptied_file_is_skipped_alone(
     queues = [out] if verb == "salvage" else [*out.iterdir()] if verb == "split" else []
     found = sum(len([*read_queue(it)]) for it in queues) if queues else len(ran.lines)
     assert found == (DAYS - 1) * 10
+
+
+def test_verify_names_what_is_lost_and_where_reading_goes_on(damaged: Path) -> None:
+    (found,) = [it for it in quire.verify(damaged).findings if it.kind == "gap"]
+    assert found.expected.startswith(
+        f"messages from {index_of(1, BROKEN):#x} to before {index_of(1, 104):#x},"
+        " at which reading goes on, at 0x"
+    )
+
+
+def test_verify_names_the_first_of_a_lost_end(path: Path) -> None:
+    zero_end(fill(path, 1, 10)[0])
+    (found,) = [it for it in quire.verify(path).findings if it.kind == "lost-end"]
+    assert found.expected.startswith(f"messages from {index_of(0, 7):#x} on: ")

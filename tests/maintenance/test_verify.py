@@ -77,7 +77,7 @@ def test_a_message_in_the_middle_is_a_gap_to_the_next_index_entry(queue: Path) -
     position = break_message(file, 10)
     (finding,) = quire.verify(queue).findings
     assert (finding.kind, finding.position) == ("gap", position)
-    assert f"{expected:#x} is 12" in finding.expected
+    assert f"0000000c, at which reading goes on, at {expected:#x}" in finding.expected
     assert (finding.severity, finding.remedy) == ("error", None)
 
 

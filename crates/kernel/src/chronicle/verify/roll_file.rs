@@ -118,7 +118,7 @@ fn check_ready(file: RollFile, asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Ch
     let is_old = create::is_of_version_4(&file);
     let mut view = View::new(Arc::new(file));
     let mut walked = Walked::through(&mut view, true)?;
-    let mut findings = gaps(&mut view, &walked)?;
+    let mut findings = gaps(&mut view, &walked, asked)?;
     let mut changing = Vec::new();
     check_changing(&mut view, &mut walked, asked, is_old, &mut changing)?;
     if !changing.is_empty() && quiet.is_reached()? {
@@ -158,8 +158,12 @@ fn check_unready(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>>
 }
 
 /// What no writer can be about to complete: messages that are missing.
-fn gaps(view: &mut View, walked: &Walked) -> Result<Vec<Finding>> {
+fn gaps(view: &mut View, walked: &Walked, asked: Asked<'_>) -> Result<Vec<Finding>> {
     let path = view.path();
+    let index = |sequence| match asked.roll.to_index(asked.cycle, sequence) {
+        Ok(index) => format!("{index:#x}"),
+        Err(_) => "none".to_owned(),
+    };
     let unmarked = walked.unmarked.map(|(at, word)| {
         let (found, expected) = (walked.gaps[0].found.clone(), format!("header {word:#010x}"));
         Finding::at(Kind::UnmarkedMessage, &path, at, found, expected)
@@ -168,15 +172,19 @@ fn gaps(view: &mut View, walked: &Walked) -> Result<Vec<Finding>> {
     let mut findings: Vec<_> = unmarked.into_iter().collect();
     findings.extend(gaps.map(|gap| {
         let expected = gap.to.map_or_else(
-            || format!("message {}", gap.sequence),
+            || format!("messages from {} on", index(gap.sequence)),
             |to| {
-                format!("message {}, of which {:#x} is {}", gap.sequence, to.position, to.sequence)
+                let (from, past, at) = (index(gap.sequence), index(to.sequence), to.position);
+                format!(
+                    "messages from {from} to before {past}, at which reading goes on, at {at:#x}"
+                )
             },
         );
         Finding::at(Kind::Gap, &path, gap.from, gap.found.clone(), expected)
     }));
     if let Some(expected) = lost_end(view, walked)? {
         let found = walked.ending.text();
+        let expected = format!("messages from {} on: {expected}", index(walked.next_sequence));
         findings.push(Finding::at(Kind::LostEnd, &path, walked.position, found, expected));
     }
     Ok(findings)
@@ -195,7 +203,7 @@ pub fn lost_end(view: &mut View, walked: &Walked) -> Result<Option<String>> {
         if let Pair::Known(_, sequence) = pair
             && sequence >= walked.next_sequence
         {
-            return Ok(Some(format!("messages up to {sequence} at {named:#x}")));
+            return Ok(Some(format!("up to number {sequence} of the file, at {named:#x}")));
         }
     }
     let is_broken = matches!(walked.ending, Ending::Broken(_));
