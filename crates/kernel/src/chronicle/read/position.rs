@@ -150,9 +150,7 @@ impl Cursor {
                 AtOnce::Found(document)
             }
             Some(Slot::Waiting(_))
-                if !queue.may_have_after(self.cycle)
-                    && !view.is_near_end(self.position)
-                    && !self.is_look_due() =>
+                if !queue.may_have_after(self.cycle) && !view.is_near_end(self.position) =>
             {
                 AtOnce::Nothing
             }

@@ -269,7 +269,7 @@ impl Tailer {
             }
             None => match inner.cursor.find_at_once(&self.queue, false) {
                 AtOnce::Found(document) => document,
-                AtOnce::Nothing => return Ok(self.at_end(&mut inner.drained)),
+                AtOnce::Nothing => return Ok(self.at_end(inner)),
                 AtOnce::Unknown => return Ok(AtOnce::Unknown),
             },
         };
@@ -362,7 +362,7 @@ impl Tailer {
         }
         let document = match inner.cursor.find_at_once(&self.queue, include_metadata) {
             AtOnce::Found(document) => document,
-            AtOnce::Nothing => return Ok(self.at_end(&mut inner.drained)),
+            AtOnce::Nothing => return Ok(self.at_end(inner)),
             AtOnce::Unknown => return Ok(AtOnce::Unknown),
         };
         let index = inner.cursor.index(&self.queue)?;

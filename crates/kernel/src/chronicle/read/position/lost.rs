@@ -31,7 +31,7 @@ impl Cursor {
 
     /// Whether to look if the file still has its name.
     #[inline]
-    pub(super) fn is_look_due(&self) -> bool {
+    pub fn is_look_due(&self) -> bool {
         clock::coarse_time_ms().abs_diff(self.looked_ms) >= LOOK_MS.unsigned_abs()
     }
 

@@ -1,8 +1,7 @@
 //! The end of the queue, for a tailer that reads through a buffer.
 
-use super::{AtOnce, Direction, Scan, Tailer};
+use super::{AtOnce, Direction, Inner, Scan, Tailer};
 use crate::Result;
-use crate::chronicle::read::buffer::Drained;
 
 /// A read pauses after it has drained some of the buffer this often.
 const LOOKS: usize = 16;
@@ -10,12 +9,15 @@ const LOOKS: usize = 16;
 impl Tailer {
     /// Whether the buffer must be looked through before the end of the queue counts as the end. What
     /// is drained between the look at the queue and this one must not be missed: hence `before`,
-    /// which is from the last look.
-    #[inline]
-    pub(super) fn at_end<T>(&self, before: &mut Drained) -> AtOnce<T> {
+    /// which is from the last look. Whether the file has its name is looked at from time to time.
+    #[inline(never)] // where messages are found, this costs no register
+    pub(super) fn at_end<T>(&self, inner: &mut Inner) -> AtOnce<T> {
+        if inner.cursor.is_look_due() {
+            return AtOnce::Unknown;
+        }
         let Some(buffer) = &self.buffer else { return AtOnce::Nothing };
         let (drained, has_more) = buffer.look();
-        if std::mem::replace(before, drained) != drained || has_more {
+        if std::mem::replace(&mut inner.drained, drained) != drained || has_more {
             AtOnce::Unknown
         } else {
             AtOnce::Nothing

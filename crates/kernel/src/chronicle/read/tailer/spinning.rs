@@ -32,7 +32,7 @@ impl Tailer {
         }
         Ok(match inner.cursor.find_at_once(&self.queue, false) {
             AtOnce::Found(_) => AtOnce::Found(()),
-            AtOnce::Nothing => self.at_end(&mut inner.drained),
+            AtOnce::Nothing => self.at_end(&mut inner),
             AtOnce::Unknown => AtOnce::Unknown,
         })
     }
