@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 import quire
+from containers import CONTAINER, need_namespaces
 from queues import DAY_MS, START_MS
 
 HOUR_S = 3600.0
@@ -67,16 +66,6 @@ def test_a_group_says_that_repair_cut_messages_which_it_had(
     assert "messages of a group were lost: group=billing" in caplog.text
 
 
-@cache
-def why_no_namespaces() -> str | None:
-    if shutil.which("unshare") is None:
-        return "no unshare on the PATH"
-    done = subprocess.run([*CONTAINER, "true"], capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else f"no pid namespaces: {done.stderr.strip()}"
-
-
-NAMESPACES = ("--user", "--map-root-user", "--mount", "--pid", "--mount-proc")
-CONTAINER = ["unshare", *NAMESPACES, "--fork", "--kill-child=KILL"]
 MEMBER = """
 import os, sys
 import quire
@@ -90,8 +79,7 @@ os._exit(1)
 def test_a_dead_consumer_of_another_container_is_known_by_its_lock(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:
-    if why := why_no_namespaces():
-        pytest.skip(why)
+    need_namespaces()
     appender.write_many([b"a", b"b"])
     command = [*CONTAINER, sys.executable, "-c", MEMBER, queue.path]
     with (
