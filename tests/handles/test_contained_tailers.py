@@ -28,7 +28,7 @@ os._exit(1)
 def test_a_name_is_used_by_one_tailer_of_all_containers(tmp_path: Path, kind: str) -> None:
     need_namespaces()
     opened: Any = quire.open
-    command = [*CONTAINER, sys.executable, "-c", HOLDER, tmp_path / "q"]
+    command = [*CONTAINER, sys.executable, "-c", HOLDER, str(tmp_path / "q")]
     with opened(tmp_path / "q", format=kind) as queue:
         queue.appender().write_many([b"one", b"two"])
         pipe = subprocess.PIPE
