@@ -84,6 +84,10 @@ def journal_reads(path: Path) -> Calls:
     yield "payloads", lambda: next(payloads)
     yield "iterator", lambda: next(excerpts)
     yield "read_batch", lambda: len(raw[5].read_batch(1))
+    schema = quire.Schema({"it": str})
+    typed = [tailer("text"), tailer("text")]
+    yield "read_batch schema", lambda: len(typed[0].read_batch(1, schema=schema))
+    yield "read_batch misfits", lambda: len(typed[1].read_batch(1, schema=schema, errors="column"))
     for name in "str", "emoji":
         yield f"read_text {name}", tailer(name).read_text
         yield f"Excerpt.to_text {name}", excerpt(name).to_text

@@ -78,17 +78,33 @@ impl Out {
     /// Appends a byte.
     #[inline]
     pub fn push(&mut self, byte: u8) {
-        if self.reserve(1) {
+        if self.has_room(1) {
             self.bytes.push(byte);
+        } else {
+            self.extend_slowly(&[byte]);
         }
     }
 
     /// Appends bytes.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
-        if self.reserve(bytes.len()) {
+        if self.has_room(bytes.len()) {
+            self.bytes.extend_from_slice(bytes);
+        } else {
+            self.extend_slowly(bytes);
+        }
+    }
+
+    #[cold]
+    fn extend_slowly(&mut self, bytes: &[u8]) {
+        if self.grow(bytes.len()) {
             self.bytes.extend_from_slice(bytes);
         }
+    }
+
+    #[inline]
+    const fn has_room(&self, more: usize) -> bool {
+        self.lacking == 0 && more <= self.bytes.capacity() - self.bytes.len()
     }
 
     /// Appends `count` times the same byte.
@@ -123,7 +139,7 @@ impl Out {
     /// Makes room for `more` bytes; false without memory for them.
     #[inline]
     pub fn reserve(&mut self, more: usize) -> bool {
-        self.bytes.capacity() - self.bytes.len() >= more && self.lacking == 0 || self.grow(more)
+        self.has_room(more) || self.grow(more)
     }
 
     #[cold]

@@ -8,7 +8,11 @@ pub use super::table::{Misfits, Rows};
 use crate::arrow::schema::{Field, Plan, Shape};
 use crate::compress;
 use crate::error::Result;
+use crate::out::room;
 use crate::reader::Reader;
+
+/// Batches of fewer bytes do not look whether there is memory.
+const LOOK: usize = 1 << 20;
 
 /// Messages decoded into columns.
 #[derive(Debug)]
@@ -16,6 +20,8 @@ pub struct Batch<'p> {
     content: Content<'p>,
     messages: usize,
     bytes: usize,
+    /// From how many bytes on it has to look whether there is memory.
+    until_look: usize,
 }
 
 #[derive(Debug)]
@@ -35,7 +41,7 @@ impl<'p> Batch<'p> {
             Shape::Value(field) => Content::Value(table(std::slice::from_ref(field))),
             Shape::Calls(methods) => Content::Calls(Calls::new(methods, layout, table)),
         };
-        Self { content, messages: 0, bytes: 0 }
+        Self { content, messages: 0, bytes: 0, until_look: LOOK }
     }
 
     /// The number of messages that have a row.
@@ -63,6 +69,10 @@ impl<'p> Batch<'p> {
     #[expect(clippy::inline_always, reason = "once a message: a call more costs 4 %")]
     #[inline(always)]
     pub fn add(&mut self, index: i64, message: &[u8]) -> Result<()> {
+        let taken = self.bytes + message.len();
+        if taken >= self.until_look {
+            self.look_for_room(taken)?;
+        }
         compress::begin_message();
         let mut cursor = Reader::new(message);
         let added = match &mut self.content {
@@ -90,6 +100,15 @@ impl<'p> Batch<'p> {
             self.messages += 1;
             self.bytes += message.len();
         }
+        Ok(())
+    }
+
+    /// Columns grow by doubling, and cannot say that there is no memory for it: before the messages
+    /// have as many bytes again, there has to be room for them, and for columns of small values.
+    #[cold]
+    fn look_for_room(&mut self, taken: usize) -> Result<()> {
+        room(taken.saturating_mul(4))?;
+        self.until_look = taken.saturating_mul(2);
         Ok(())
     }
 
