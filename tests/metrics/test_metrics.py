@@ -334,3 +334,16 @@ def test_percentiles_of_a_histogram() -> None:
     assert Histogram().mean_ns is None
     with pytest.raises(ValueError, match="invalid percent: expected 0 to 100, found 101"):
         even.percentile(101)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_an_append_goes_on_where_the_side_file_goes(counted: quire.Queue, how: str) -> None:
+    with counted.appender() as appender, counted.tailer() as tailer:
+        appender.write_bytes(b"one")
+        side = Path(counted.path) / SIDE_FILE
+        side.unlink()
+        if how == "replaced":
+            side.write_bytes(b"no metrics")
+        appender.write_many([b"two", b"three"])
+        assert tailer.read_many(9) == [b"one", b"two", b"three"]
+    assert quire.verify(counted.path).ok
