@@ -9,18 +9,20 @@ Python and Java processes append to and tail the same directory at the same time
 Where things are; each imports only what stands above it::
 
     errors                                     every exception, as a tree
-    types pausers discovery                    declared types, waiting, queues below a directory
+    types pausers                              declared types, waiting
     _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
     _arrow _latency _formats _slots            paths that become queues, text safe to print,
     _units _watching _file_listener            durations and sizes, what runs beside a queue,
-    _options _settings                         appends under way, the options of open()
+                                               appends under way
     _following _raw                            waiting for messages, in any format; batches of raw
                                                messages
     _native                                    the Rust extension; its stub documents it
     calls                                      messages, interfaces, method writers and readers
     arrow                                      schemas, and messages as columns both ways
-    queue appender tailer subtopics            the handles; open() is in queue
-    vanilla indexed quick_queue merging        those of other formats; several queues as one
+    queue appender tailer subtopics            the handles
+    vanilla indexed quick_queue                those of other formats
+    opening merging                            open(), its options and what sets them, and finding
+                                               queues; several queues as one
     ranges _positions                          ranges, seeking, stored positions
     frames                                     queues as data frames, and in notebooks
     groups                                     consumers that share the messages of a queue
@@ -109,7 +111,8 @@ from quire.errors import (
 )
 from quire.indexed import IndexedQueue, IndexedTailer
 from quire.merging import merge
-from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
+from quire.opening.opener import open  # noqa: A004 - `quire.open` reads as what it does
+from quire.queue import Queue
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
 from quire.types import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from quire._native import Queue
-from quire.discovery import TABLE
+from quire.opening.discovery import TABLE
 
 _KEY: Final = "chronicle.write.lock"
 _APPEND_KEY: Final = "chronicle.append.lock"

@@ -24,11 +24,11 @@ from quire.archive.report import Failure, Progress, ProgressCounter, Report, no_
 from quire.archive.retention import delete_archived
 from quire.archive.verification import check_file
 from quire.arrow.schema import Schema
-from quire.discovery import check_local, topics_of
 from quire.errors import ArchiveError, NotAQueueError, QuireError
 from quire.maintenance.left_out import tell_pending
+from quire.opening.discovery import check_local, topics_of
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 from quire.ranges.event_time import TimeField
 
 

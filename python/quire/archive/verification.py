@@ -16,10 +16,10 @@ from quire.archive.gaps import is_gone, record_deletion
 from quire.archive.manifest import Archive, Topic, read_entry
 from quire.archive.parquet import digest_in
 from quire.archive.report import Failure, Progress, ProgressCounter, Verified, no_progress
-from quire.discovery import topics_of
 from quire.errors import ArchiveError, QuireError
+from quire.opening.discovery import topics_of
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 
 
 def verify(

@@ -16,8 +16,8 @@ from quire.cli.dump_older import is_older, texts_of
 from quire.cli.errors import error_text
 from quire.cli.options import range_options
 from quire.cli.output import Output
-from quire.discovery import TABLE
 from quire.errors import NotAQueueError, QuireError
+from quire.opening.discovery import TABLE
 from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:

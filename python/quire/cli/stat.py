@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import click
 
 import quire
-from quire import _formats, _native, _settings
+from quire import _formats, _native
 from quire._formats import is_compressed
 from quire._native import QuickQueue, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
@@ -25,9 +25,10 @@ from quire.cli.options import check_json, row_format_option
 from quire.cli.rows import print_rows
 from quire.cli.sources import Source, sources_of
 from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
-from quire.discovery import TABLE
 from quire.maintenance.files import identities_of, users_of
 from quire.maintenance.kinds import KINDS
+from quire.opening import settings as _settings
+from quire.opening.discovery import TABLE
 from quire.write_lock import lock_keys
 
 _TAILER: Final = "index."

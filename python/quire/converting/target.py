@@ -9,7 +9,7 @@ from quire._formats import CHRONICLE, QUICK_QUEUE, VANILLA
 from quire._native import ManualClock
 from quire.converting.mapping import Settings
 from quire.converting.source import Source
-from quire.queue import open as open_queue
+from quire.opening.opener import open as open_queue
 from quire.ranges.numbering import QUICK_QUEUE_STEP, start_options
 from quire.ranges.range import Chunk, read_chunk
 

@@ -11,8 +11,8 @@ from quire import _arguments as arguments
 from quire import _native
 from quire.errors import ForkedError, WireError
 from quire.logging.record import plain, record_of
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 
 
 class Handler(logging.Handler):

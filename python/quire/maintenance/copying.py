@@ -22,7 +22,6 @@ from typing import Final, NamedTuple
 from quire import _arguments as arguments
 from quire._durable import SafeFolder
 from quire._formats import INDEXED, format_of, is_compressed, times_file
-from quire.discovery import TABLE, check_local
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.groups import lowest_needed
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
@@ -31,8 +30,9 @@ from quire.maintenance.copying_older import OlderCopy
 from quire.maintenance.left_out import tell_pending
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
+from quire.opening.discovery import TABLE, check_local
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 from quire.quick_queue import QuickQueue
 from quire.vanilla import VanillaQueue
 from quire.write_lock import lock_keys

@@ -15,7 +15,7 @@ from quire import _native
 from quire._durable import SafeFolder
 from quire.errors import UnsafePathError
 from quire.groups.states import side_file
-from quire.queue import open as open_queue
+from quire.opening.opener import open as open_queue
 from quire.ranges.cycles import end_index_of
 from quire.ranges.numbering import Numbering
 

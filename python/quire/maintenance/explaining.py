@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
 from quire import _arguments as arguments
 from quire._formats import INDEXED, format_of
-from quire.discovery import check_local
 from quire.errors import IndexOutOfRangeError, UnsupportedError
-from quire.queue import open as open_queue
+from quire.opening.discovery import check_local
+from quire.opening.opener import open as open_queue
 
 if TYPE_CHECKING:
     from quire._native import Queue, QuickQueue, VanillaQueue

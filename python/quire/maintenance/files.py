@@ -11,10 +11,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from quire import _arguments as arguments
 from quire._formats import CHRONICLE, format_of
-from quire.discovery import check_local
 from quire.errors import UnsupportedError
 from quire.maintenance.holders import growth_of, holders_of, reader_in
-from quire.queue import open as open_queue
+from quire.opening.discovery import check_local
+from quire.opening.opener import open as open_queue
 
 _PROC: Final = Path("/proc")
 

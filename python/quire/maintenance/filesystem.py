@@ -18,9 +18,9 @@ from typing import Final, NamedTuple, Self
 
 from quire import _arguments as arguments
 from quire._native import network_file_system
-from quire.discovery import check_local
 from quire.maintenance import filesystem_peer
 from quire.maintenance.filesystem_peer import lock_byte
+from quire.opening.discovery import check_local
 
 _PAGE: Final = 4096
 _GROWN: Final = 1 << 20

@@ -13,7 +13,7 @@ from quire._native import RollCycle
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.maintenance.splitting import Progress
 from quire.merging import merge
-from quire.queue import open as open_queue
+from quire.opening.opener import open as open_queue
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
 _BETWEEN_REPORTS = 1024

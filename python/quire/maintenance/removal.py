@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from quire._durable import SafeFolder
 from quire._formats import COMPRESSED, is_compressed, times_file, uncompressed
-from quire.discovery import TABLE
 from quire.errors import TableLostError
+from quire.opening.discovery import TABLE
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 
 Identity: TypeAlias = tuple[int, int]
 """Device and inode number of a file."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 from quire._durable import Access, SafeFolder, locked_directory, named_error, sync
 from quire._native import ManualClock, Queue, VanillaQueue
 from quire.errors import LockHeldError
-from quire.queue import open as open_queue
+from quire.opening.opener import open as open_queue
 from quire.ranges.numbering import AnyQueue, Numbering, Periods
 
 

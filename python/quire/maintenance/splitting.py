@@ -13,7 +13,7 @@ from quire import _arguments as arguments
 from quire.errors import UnsupportedError
 from quire.maintenance.left_out import tell_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
-from quire.queue import open as open_queue
+from quire.opening.opener import open as open_queue
 from quire.ranges.damage import Skipped, messages_of
 from quire.ranges.numbering import tailer_of
 

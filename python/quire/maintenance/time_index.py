@@ -13,8 +13,8 @@ from quire._durable import SafeFolder
 from quire._formats import COMPRESSED, times_file, uncompressed
 from quire._native import times_file as file_of
 from quire.maintenance.removal import LOCK
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 from quire.ranges.cycles import count_of
 from quire.ranges.event_time import TimeField
 from quire.tailer import Tailer

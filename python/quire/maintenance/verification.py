@@ -10,11 +10,11 @@ from typing import Final
 
 from quire import _arguments as arguments
 from quire import _formats, _native
-from quire.discovery import check_local
 from quire.errors import CorruptError, NotAQueueError, UnsupportedError
 from quire.maintenance.pending import ring_of, ring_pending
 from quire.maintenance.report import Finding, VerifyReport
-from quire.queue import open as open_queue
+from quire.opening.discovery import check_local
+from quire.opening.opener import open as open_queue
 from quire.quick_queue import QuickQueue
 from quire.vanilla import VanillaQueue
 

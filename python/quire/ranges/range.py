@@ -15,8 +15,8 @@ from quire import _arguments as arguments
 from quire._native import Excerpt
 from quire._native import Queue as NativeQueue
 from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Skipper, go_to
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of

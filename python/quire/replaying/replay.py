@@ -15,7 +15,7 @@ from quire._formats import QUICK_QUEUE, VANILLA
 from quire._native import Excerpt, IndexedQueue, ManualClock, QuickQueue, RollCycle, VanillaQueue
 from quire.appender import Appender
 from quire.errors import ReplayError
-from quire.queue import open as open_queue
+from quire.opening.opener import open as open_queue
 from quire.ranges.damage import Skipped
 from quire.ranges.numbering import AnyQueue, Numbering, Periods, start_options
 from quire.ranges.range import (

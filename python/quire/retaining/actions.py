@@ -21,9 +21,9 @@ from typing import ClassVar, Final, TypeAlias, cast
 from quire._durable import Access, SafeFolder, data_ranges, flush_and_sync
 from quire._formats import COMPRESSED, times_file
 from quire._native import compress_roll_file, is_compressed_copy
-from quire.discovery import TABLE, topics_of
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
 from quire.maintenance.removal import LOCK, Moves
+from quire.opening.discovery import TABLE, topics_of
 from quire.queue import Queue
 from quire.retaining.plan import Cycle
 from quire.retaining.rule import Rule

@@ -11,7 +11,6 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from quire._durable import SafeFolder
 from quire._formats import CHRONICLE, VANILLA, format_of, refuse_part, refuse_queues
-from quire.discovery import check_local
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.maintenance.holders import Holder, growth_of, holders_of
 from quire.maintenance.removal import (
@@ -24,8 +23,9 @@ from quire.maintenance.removal import (
     removal,
     sweep_compressed,
 )
+from quire.opening.discovery import check_local
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 from quire.ranges.numbering import Numbering
 from quire.retaining.plan import Cycle
 from quire.retaining.rule import Action

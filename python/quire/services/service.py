@@ -33,9 +33,9 @@ from quire._durable import locked_directory
 from quire._positions import OUTPUT_POSITION
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
+from quire.opening.opener import open as open_queue
 from quire.pausers import TURN_S, Pauser
 from quire.queue import Queue
-from quire.queue import open as open_queue
 from quire.services.output import Output
 from quire.services.recovery import RecoveryPoint, Source, done, reader_name
 from quire.tailer import Tailer

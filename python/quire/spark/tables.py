@@ -36,8 +36,8 @@ from quire.arrow.names import ERROR, METHOD
 from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import load_schema
 from quire.arrow.types import fields_of
-from quire.discovery import topics_of
 from quire.errors import ArchiveError, CorruptError, OptionsError
+from quire.opening.discovery import topics_of
 from quire.ranges.cycles import CycleRange, cycle_ranges, cycles_of, refresh
 from quire.ranges.numbering import Numbering
 from quire.spark.columns import checked

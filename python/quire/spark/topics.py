@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 import quire
 from quire._durable import SafeFolder
 from quire._formats import Format
-from quire.discovery import TABLE, check_local, topics_of
 from quire.errors import CorruptError, QuireError
+from quire.opening.discovery import TABLE, check_local, topics_of
 
 __all__ = [
     "TABLE",

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from quire._native import ManualClock
+from quire.opening.opener import open as open_queue
 from quire.queue import Queue
-from quire.queue import open as open_queue
 from quire.testing.peer import Peer
 
 __all__ = ["quire_clock", "quire_peer", "quire_queue"]

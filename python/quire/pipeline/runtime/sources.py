@@ -14,8 +14,8 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from quire.discovery import topics_of
 from quire.errors import NotAQueueError
+from quire.opening.discovery import topics_of
 from quire.pipeline.spec.model import Pipeline, QueueSource, Source, TableSource
 from quire.spark.topics import local_path
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from quire._durable import SafeFolder
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
-from quire.queue import open as open_queue
+from quire.opening.opener import open as open_queue
 from quire.vanilla.replication.frames import Run
 
 _LOCK: Final = ".sink.lock"

@@ -18,9 +18,10 @@ from functools import partial, wraps
 from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from quire import _arguments as arguments
-from quire import _formats, _options
+from quire import _formats
 from quire._native import ManualClock
 from quire.errors import NotAQueueError, SettingError
+from quire.opening import options as _options
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -1,0 +1,7 @@
+"""
+How a queue is opened: its options, what sets them from outside, and finding queues.
+
+``opener`` has :func:`quire.open`, ``options`` what each option takes and which format has it,
+``settings`` those of the environment and of ``quire.toml``, ``discovery`` the queues below a
+directory.
+"""
