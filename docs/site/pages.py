@@ -20,6 +20,7 @@ PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "reporting.md",
     "bench/METHOD.md": "measuring.md",
     "interop/README.md": "interop.md",
 }
@@ -44,6 +45,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, on_site, content=(ROOT / path).read_text("utf-8")))
     files.append(File.generated(config, "examples.md", content=_examples()))
     files.append(File.generated(config, "license.txt", abs_src_path=str(ROOT / "LICENSE")))
+    shim = str(ROOT / "docs/site/iframe-worker.js")
+    files.append(File.generated(config, "assets/iframe-worker.js", abs_src_path=shim))
     return files
 
 
