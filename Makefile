@@ -84,7 +84,11 @@ fuzz: ## Feed made-up files to the kernel, a minute for each kind: ARGS=-max_tot
 	    target/fuzz/corpus/$$name crates/fuzz/corpus/$$name || exit 1; \
 	done
 
-lint: $(STAMPS)/lint $(STAMPS)/native docs ## Check format, lints, types and the site; changes nothing
+# What their failures ask for needs no other test to be understood, so they come with the linters, too.
+RULES := tests/test_tidy.py tests/test_glossary.py tests/test_exceptions.py tests/test_stub.py tests/test_meetings.py \
+  tests/test_api_reference.py -k "not examples"
+
+lint: $(STAMPS)/lint $(STAMPS)/native docs ## Check format, lints, types, the rules of the tree and the site; changes nothing
 	@echo "· cargo fmt, clippy"
 	@cargo fmt --check
 	@cargo clippy --quiet --locked --all-targets -- -D warnings
@@ -96,6 +100,8 @@ lint: $(STAMPS)/lint $(STAMPS)/native docs ## Check format, lints, types and the
 	@$(BIN)/mypy --no-error-summary $(wildcard python tests bench examples)
 	@$(BIN)/python -m mypy.stubtest quire._native --allowlist .ci/stubtest-allowlist --ignore-unused-allowlist
 	@$(BIN)/pyright
+	@echo "· rules of the tree: layers, sizes, words, the reference"
+	@$(call quietly,$(BIN)/pytest --quiet -p no:cacheprovider $(RULES))
 
 docs: $(STAMPS)/docs ## Build the documentation as a site in site/; a broken link is an error
 	@echo "· mkdocs"

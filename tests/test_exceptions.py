@@ -35,7 +35,8 @@ def classes() -> list[type[BaseException]]:
 def test_an_exception_is_in_the_tree_and_pickles(kind: type[BaseException]) -> None:
     assert issubclass(kind, quire.QuireError)
     assert kind.__module__ == "quire.errors"
-    assert f"── {kind.__name__} " in str(quire.errors.__doc__) or kind is quire.QuireError
+    is_drawn = f"── {kind.__name__} " in str(quire.errors.__doc__) or kind is quire.QuireError
+    assert is_drawn, f"draw {kind.__name__} in the tree of quire/errors/__init__.py"
     made = kind(*SPECIAL.get(kind.__name__, ("what is wrong: path=q",)))
     again = pickle.loads(pickle.dumps(made))
     assert type(again) is kind

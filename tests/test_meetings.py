@@ -37,4 +37,4 @@ def test_the_named_tests_exist() -> None:
         assert named, pair
         assert tests == ", ".join(f"`{name}`" for name in named), pair
         missing = [name for name in named if not (ROOT / "tests" / name).is_file()]
-        assert not missing, (pair, missing)
+        assert not missing, f"{pair}: docs/meetings.md names {missing}, which do not exist"

@@ -40,7 +40,8 @@ def test_help_says_what_the_stub_says(name: str, docstring: str) -> None:
     owner, _, member = name.rpartition(".")
     native = getattr(getattr(_native, owner) if owner else _native, member)
 
-    assert (inspect.getdoc(native) or "") == docstring
+    hint = f"run `make build`, and give {name} `#[doc = stub!(...)]` if it has none"
+    assert (inspect.getdoc(native) or "") == docstring, hint
 
 
 def test_nothing_native_has_a_docstring_of_its_own() -> None:
@@ -48,4 +49,4 @@ def test_nothing_native_has_a_docstring_of_its_own() -> None:
     for owner, value in vars(_native).items():
         members: list[str] = [*vars(value)] if inspect.isclass(value) else []
         for name in [it for it in members if not it.startswith("__")]:
-            assert f"{owner}.{name}" in known
+            assert f"{owner}.{name}" in known, "add it to python/quire/_native.pyi"

@@ -1,4 +1,4 @@
-"""Rules of the tree that no linter knows."""
+"""Rules of the tree that no linter knows; a failure says what to do. `make lint` runs them, too."""
 
 import ast
 import re
@@ -84,6 +84,8 @@ PYTHON_RANKS = {
     for name in names.split()
 }
 HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
+MARKDOWN_WIDTH = 120
+FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 MIN_WORDS = 40  # characters of a package's docstring
 OWN = {"bench", "pyspark_quire", "quire"}
 BROUGHT_ALONG = {"numpy", "opentelemetry"}  # by pandas, and opentelemetry-sdk
@@ -98,18 +100,20 @@ def tracked(*suffixes: str, under: str = ".") -> list[tuple[str, str]]:
 
 
 def test_no_file_is_too_long_to_read() -> None:
-    assert not [name for name, text in tracked(".py", ".rs") if text.count("\n") > 600]
+    long = [name for name, text in tracked(".py", ".rs") if text.count("\n") > 600]
+    assert not long, f"{long} have more than 600 lines: split them by duty"
 
 
 def test_every_rust_module_has_a_rank_and_names_nothing_above_it() -> None:
     for module, targets in rust_modules.edges().items():
         above = [it for it in targets if rust_rank(it) > rust_rank(module) and it not in CRATES]
-        assert not above, f"{module} names {above}"
+        assert not above, f"{module} names {above}, which stand above it: see RUST_LAYERS"
 
 
 def test_no_circle_of_rust_modules() -> None:
     found = circles(rust_modules.edges())
-    assert not [it for it in found if not all(name.startswith(RECURSIVE) for name in it)]
+    circular = [it for it in found if not all(name.startswith(RECURSIVE) for name in it)]
+    assert not circular, f"move what both sides need below them: {circular}"
 
 
 def rust_rank(module: str) -> int:
@@ -123,18 +127,21 @@ def rust_rank(module: str) -> int:
 def test_unsafe_stays_where_memory_is_touched() -> None:
     homes = ("crates/kernel/src/memory/", "crates/kernel/src/os/", "crates/binding/src/buffer.rs")
     for name, text in tracked(".rs"):
-        assert name.startswith(homes) or not re.search(r"(?m)^(?!\s*//).*\bunsafe\b", text), name
+        is_safe = not re.search(r"(?m)^(?!\s*//).*\bunsafe\b", text)
+        assert is_safe or name.startswith(homes), f"{name}: move what is unsafe to one of {homes}"
 
 
 def test_cited_sections_of_the_format_exist() -> None:
     sections = re.findall(r"(?m)^#+ (\d[\d.]*\d|\d)", (ROOT / "docs/format.md").read_text("utf-8"))
     for name, text in tracked(".rs", ".py", ".pyi"):
         for cited in re.findall(r"format\.md[`\s/!#]*§+([\d., §-]*\d)", text):
-            assert set(re.findall(r"\d[\d.]*\d|\d", cited)) <= set(sections), f"{name}: {cited}"
+            missing = set(re.findall(r"\d[\d.]*\d|\d", cited)) - set(sections)
+            assert not missing, f"{name} cites docs/format.md {missing}: see its headings"
 
 
 def test_every_python_module_has_a_rank() -> None:
-    assert not [module for module in trees() if rank_of(module) is None]
+    unknown = [module for module in trees() if rank_of(module) is None]
+    assert not unknown, f"give {unknown} a place in PYTHON_LAYERS, above what they import"
 
 
 def test_python_imports_point_down() -> None:
@@ -146,7 +153,8 @@ def test_python_imports_point_down() -> None:
         assert low is not None, f"{importer} imports {imported}: no such module"
         assert high is not None
         may_point_up = for_annotations and {importer, imported} <= HANDLES
-        assert low <= high or may_point_up, f"{importer} imports {imported}"
+        hint = f"{importer} imports {imported}, which stands above it: see PYTHON_LAYERS"
+        assert low <= high or may_point_up, hint
 
 
 def test_python_imports_make_no_circle() -> None:
@@ -155,7 +163,7 @@ def test_python_imports_make_no_circle() -> None:
         if not (for_annotations and {importer, imported} <= HANDLES):
             edges.setdefault(importer, set()).add(imported)
     edges["quire"] = set()  # a module asks the package at its top for what was imported before
-    assert circles(edges) == []
+    assert circles(edges) == [], "move what both modules need into one below them"
 
 
 def test_no_module_is_named_like_a_public_name_of_its_package() -> None:
@@ -163,7 +171,8 @@ def test_no_module_is_named_like_a_public_name_of_its_package() -> None:
     for package in packages():
         for name, source in bound_in(package):
             module = f"{package}.{name}"
-            assert module not in trees() or source == module, f"{source} and the module {module}"
+            hint = f"{source} and the module {module}: name the module after its duty"
+            assert module not in trees() or source == module, hint
 
 
 def test_the_map_names_every_room_and_every_room_says_what_is_in_it() -> None:
@@ -186,7 +195,8 @@ def test_pages_know_nothing_of_what_they_show() -> None:
     for name, text in tracked(".py", under="python/quire/pages"):
         nodes = [it for it in ast.walk(ast.parse(text)) if isinstance(it, ast.ImportFrom)]
         modules = [it.module or "" for it in nodes if (it.module or "").startswith("quire")]
-        assert all(module.startswith("quire.pages") for module in modules), name
+        others = [module for module in modules if not module.startswith("quire.pages")]
+        assert not others, f"{name} imports {others}: pass it values instead"
 
 
 def test_tests_import_what_their_environment_has() -> None:
@@ -201,11 +211,26 @@ def test_tests_import_what_their_environment_has() -> None:
         used = [it.name for node in nodes if isinstance(node, ast.Import) for it in node.names]
         used += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
         tops = {module.split(".")[0] for module in used}
-        assert tops - known <= {it.replace("-", "_") for it in packages}, name
+        missing = tops - known - {it.replace("-", "_") for it in packages}
+        assert not missing, f"{name} imports {missing}: add to the group `test` of pyproject.toml"
 
 
 def test_a_page_has_one_title_and_the_lock_file_public_hosts() -> None:
     for name, text in tracked(".md"):
-        assert len(re.findall(r"(?m)^# ", re.sub(r"(?ms)^ *```.*?^ *```", "", text))) == 1, name
+        titles = re.findall(r"(?m)^# ", FENCED.sub("", text))
+        assert len(titles) == 1, f"{name} has {len(titles)} titles (`# `): one is right"
     hosts = set(re.findall(r"https?://([^/\"]+)", (ROOT / "uv.lock").read_text("utf-8")))
-    assert hosts == {"pypi.org", "files.pythonhosted.org"}
+    assert hosts == {"pypi.org", "files.pythonhosted.org"}, "run `.tools/bin/uv lock` again"
+
+
+def test_lines_of_markdown_fit_a_terminal() -> None:
+    """Tables and blocks of code excepted."""
+    for name, text in tracked(".md"):
+        blank = FENCED.sub(lambda block: "\n" * block[0].count("\n"), text)
+        wide = enumerate(map(is_wide, blank.splitlines()), 1)
+        long = [number for number, is_long in wide if is_long]
+        assert not long, f"{name}: break lines {long} at {MARKDOWN_WIDTH} characters"
+
+
+def is_wide(line: str) -> bool:
+    return len(line) > MARKDOWN_WIDTH and not line.lstrip().startswith(("|", "    "))
