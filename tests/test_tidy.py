@@ -233,4 +233,4 @@ def test_lines_of_markdown_fit_a_terminal() -> None:
 
 
 def is_wide(line: str) -> bool:
-    return len(line) > MARKDOWN_WIDTH and not line.lstrip().startswith(("|", "    "))
+    return len(line) > MARKDOWN_WIDTH and not line.lstrip().startswith("|")
