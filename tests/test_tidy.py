@@ -59,17 +59,17 @@ RECURSIVE = (
 )
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
-    "_file_listener _terminal _watching",
+    "_common.file_listener _common.terminal _common.watching",
     "frames.html",
-    "_arguments _arrow _durable _formats _following _latency _slots errors pausers",
+    "_common _formats errors pausers",
     "opening.discovery",
-    "types _opening opening.options opening.settings _raw _units pages",
+    "types _opening opening.options opening.settings _raw pages",
     "ranges.cycles ranges.damage ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
     "write_lock metrics frames.handle frames.scan frames.dataset frames groups",
     "queue appender tailer subtopics vanilla indexed quick_queue",
     "opening merging vanilla.replication",
-    "_positions ranges",
+    "ranges",
     "logging recording testing replaying services archive maintenance",
     "converting retaining",
     "quire",

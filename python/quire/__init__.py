@@ -10,12 +10,10 @@ Where things are; each imports only what stands above it::
 
     errors                                     every exception, as a tree
     types pausers                              declared types, waiting
-    _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
-    _arrow _latency _formats _slots            paths that become queues, text safe to print,
-    _units _watching _file_listener            durations and sizes, what runs beside a queue,
-                                               appends under way
-    _following _raw                            waiting for messages, in any format; batches of raw
-                                               messages
+    _common                                    checked arguments, files that survive a crash, text
+                                               safe to print, durations and sizes, waiting
+    _formats _opening                          what a format is; paths that become queues
+    _raw                                       batches of raw messages
     _native                                    the Rust extension; its stub documents it
     calls                                      messages, interfaces, method writers and readers
     arrow                                      schemas, and messages as columns both ways
@@ -23,7 +21,7 @@ Where things are; each imports only what stands above it::
     vanilla indexed quick_queue                those of other formats
     opening merging                            open(), its options and what sets them, and finding
                                                queues; several queues as one
-    ranges _positions                          ranges, seeking, stored positions
+    ranges                                     ranges, seeking, stored positions
     frames                                     queues as data frames, and in notebooks
     groups                                     consumers that share the messages of a queue
     metrics                                    what a queue does in numbers, and exporters
@@ -45,7 +43,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from quire import _native, pausers, types
 from quire import vanilla as vanilla
-from quire._latency import RunningMinimum
+from quire._common.latency import RunningMinimum
 from quire._native import (
     Excerpt,
     ExcerptWriter,

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from quire import _arguments as arguments
 from quire import _formats
+from quire._common import arguments
 from quire._native import Queue, QuickQueue, VanillaQueue
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from quire import _formats
-from quire._arrow import payload_column
-from quire._following import Following
+from quire._common.following import Following
+from quire._common.optional_arrow import payload_column
 from quire.errors import WireError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from itertools import chain, islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
-from quire import _arguments as arguments
 from quire import _native
-from quire._arrow import need_arrow
+from quire._common import arguments
+from quire._common.optional_arrow import need_arrow
 from quire.errors import LockTimeoutError, RingFullError
 from quire.pausers import Pauser
 from quire.subtopics import ROUTE, Topic
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Buffer
 
+    from quire._common.slots import Slot, Slots, Turns
     from quire._native import Value, WriteDocument
-    from quire._slots import Slot, Slots, Turns
     from quire.arrow.encoder import Form
     from quire.arrow.schema import SchemaLike
     from quire.calls.method_writer import Filter
@@ -63,7 +63,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         """Make an appender of a queue, with at most *limit* asynchronous appends under way."""
         appender = super().__new__(cls, queue)
         if limit is not None:
-            from quire._slots import Slots
+            from quire._common.slots import Slots
 
             appender._slots = Slots(_LIMIT("limit", limit))
         return appender
@@ -284,7 +284,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         if self._waits_for_disk:
             return nullcontext()
         if self._turns is None:
-            from quire._slots import Turns
+            from quire._common.slots import Turns
 
             self._turns = Turns()
         return self._turns.turn()

@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar, cast
 
-from quire import _arguments as arguments
-from quire._following import pauser_of
+from quire._common import arguments
+from quire._common.following import pauser_of
 from quire.errors import ClosedError
 from quire.pausers import Pauser
 

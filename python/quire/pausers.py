@@ -20,7 +20,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.errors import WaitTimeoutError
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
 
-from quire import _arguments as arguments
 from quire import _native
-from quire._file_listener import FileListening
+from quire._common import arguments
+from quire._common.file_listener import FileListening
+from quire._common.watching import Watch
 from quire._native import Dump, Pretoucher
 from quire._opening import Reopened
-from quire._watching import Watch
 from quire.appender import Appender
 from quire.errors import ReadOnlyError
 from quire.frames.handle import Framed

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
-from quire import _arguments as arguments
 from quire import _native
-from quire._following import Following, pauser_of, poll_async
+from quire._common import arguments
+from quire._common.following import Following, pauser_of, poll_async
 from quire._native import Excerpt
 from quire.errors import UnsupportedError, WaitTimeoutError
 from quire.pausers import Pauser

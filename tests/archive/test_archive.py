@@ -37,7 +37,7 @@ from cli_runs import Cli
 from golden_sets import QUEUES, name_of
 from queues import DAY_MS, START_MS, snapshot
 from quire import archive as archives
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.archive.digest import Digest
 from reference import open_queue, read_queue
 

@@ -15,7 +15,7 @@ from archives import leftovers, make_older, parquet_files
 from cli_runs import Cli
 from queues import DAY_MS, START_MS
 from quire import archive as archives
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.errors import ArchiveError
 
 SCHEMA = quire.Schema(

@@ -73,7 +73,7 @@ def test_what_cannot_be_measured_is_refused(
 def test_a_full_disk_is_not_filled_further(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.cli.bench._NEEDED", 1 << 80)
+    monkeypatch.setattr("quire.cli.verbs.bench._NEEDED", 1 << 80)
     ran = cli("bench", tmp_path)
     assert ran.code == 1
     assert "not enough space for a benchmark: free=" in ran.err

@@ -8,7 +8,7 @@ import pytest
 
 from cli_runs import Cli, run
 from converted import fill, messages, payloads
-from quire.cli.progress import Progress
+from quire.cli.output.progress import Progress
 
 DAYS = [[b"one", b"two"], [b"", b"three"]]
 

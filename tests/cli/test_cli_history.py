@@ -10,7 +10,7 @@ import pytest
 
 import quire
 from cli_runs import Cli
-from quire.cli.history import percentile, steps_of
+from quire.cli.verbs.history import percentile, steps_of
 
 
 def write(path: Path, *timings: list[int], method: str = "buy") -> None:

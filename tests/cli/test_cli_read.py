@@ -25,8 +25,8 @@ from cli_runs import COMMAND, ENVIRONMENT, Cli, run
 from java_peer import JavaPeer
 from paths import GOLDEN
 from queues import DAY_MS, START_MS, copy_of, snapshot
-from quire.cli.output import Output
-from quire.cli.selection import Bounds, Selection
+from quire.cli.output.stdout import Output
+from quire.cli.reading.selection import Bounds, Selection
 
 DAYS = (4, 3, 0, 5)  # messages a day; there is no file of the third
 

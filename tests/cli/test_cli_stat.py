@@ -203,7 +203,7 @@ def test_what_the_system_refuses_is_told_with_its_path(
         raise PermissionError(13, "cannot open: Permission denied", path / "metadata.cq4t")
 
     monkeypatch.setattr(quire, "open", refused)
-    monkeypatch.setattr("quire.cli.dump.Dump", refused)
+    monkeypatch.setattr("quire.cli.verbs.dump.Dump", refused)
     path.mkdir()
     (path / "metadata.cq4t").touch()
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import quire
 from cli_runs import Cli, run
-from quire.cli.where import parse_where
+from quire.cli.where.language import parse_where
 from quire.errors import WhereError
 
 ROWS: list[dict[str, Any]] = [

@@ -10,7 +10,7 @@ import pytest
 import quire
 from cli_runs import Cli
 from queues import DAY_MS, START_MS, store_as
-from quire._terminal import escape_controls, escape_json, escape_line
+from quire._common.terminal import escape_controls, escape_json, escape_line
 
 BAD = "a\x1b[31m\u202eb\u2066c\x07\x9b2J"
 UNSEEN = {"Cc", "Cf", "Zl", "Zp"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_runs import Cli, run
-from quire.cli import jitter
+from quire.cli.verbs import jitter
 
 PROGRAM = """
 import sys, threading, time

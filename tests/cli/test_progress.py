@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from quire.cli.progress import Progress
+from quire.cli.output.progress import Progress
 
 
 class Terminal(io.StringIO):

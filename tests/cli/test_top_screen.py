@@ -23,7 +23,7 @@ from quire.cli.live.messages import shown as shown_message
 from quire.cli.live.sample import GONE, OK, DiskSample, LockSample, Sample, TailerSample
 from quire.cli.live.sampler import Sampler
 from quire.cli.live.text import bytes_text, count_text, cut, duration_text, latency_text, sparkline
-from quire.cli.sources import Source
+from quire.cli.reading.sources import Source
 
 SCREENS = Path(__file__).parent / "screens"
 SIZE = (80, 24)

@@ -18,7 +18,7 @@ AT_EACH_CALL = """
 import os, signal, sys
 import pyarrow.parquet
 import quire
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.converting.conversion import Conversion
 
 source, folder, into = sys.argv[1:]

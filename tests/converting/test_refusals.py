@@ -10,7 +10,7 @@ import pytest
 
 import quire
 from converted import INTO, Into, fill, messages
-from quire._durable import locked_directory
+from quire._common.durable import locked_directory
 
 DAYS = [[b"one", b"two"], [b"three"]]
 

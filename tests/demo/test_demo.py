@@ -150,7 +150,7 @@ def test_missing_extras_are_told_in_one_line(
     def without_spark(name: str) -> ModuleSpec | None:
         return None if name == "pyspark" else find_spec(name)
 
-    monkeypatch.setattr("quire.cli.demo.find_spec", without_spark)
+    monkeypatch.setattr("quire.cli.verbs.demo.find_spec", without_spark)
 
     assert main(["demo"]) == 1
     assert capsys.readouterr().err == "quire: the demo needs pyspark: pip install 'quire[demo]'\n"

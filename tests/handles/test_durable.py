@@ -10,8 +10,8 @@ import pytest
 
 import quire
 from queues import START_MS
-from quire import _durable as durable
 from quire import archive as archives
+from quire._common import durable
 from quire.errors import LockHeldError, UnsafePathError
 
 

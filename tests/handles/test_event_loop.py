@@ -15,7 +15,7 @@ import pytest
 import quire
 from event_loops import held, ticking
 from queues import UNLOCKED, WRITE_LOCK, payloads, poke
-from quire import _following
+from quire._common import following
 from quire.calls import method_reader
 
 BACKLOG = 400_000
@@ -31,7 +31,7 @@ class Trade:
 @pytest.fixture
 def slow_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a turn on the loop pass between any two looks at the clock, however fast the machine."""
-    for module in (_following, method_reader):
+    for module in (following, method_reader):
         monkeypatch.setattr(module, "monotonic", count().__next__)
 
 

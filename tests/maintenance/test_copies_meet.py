@@ -14,7 +14,7 @@ import quire
 import small_disk
 from pause_points import Party
 from queues import DAY_MS, START_MS
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.archive import archive
 from quire.maintenance import copy_run
 

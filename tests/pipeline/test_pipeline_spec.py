@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from cli_runs import Cli
 from paths import ROOT
-from quire._units import duration_us
+from quire._common.units import duration_us
 from quire.pipeline import PipelineFileError, load
 from quire.pipeline.spec.durations import schedule_of
 from quire.pipeline.spec.loader import scheduled

@@ -16,7 +16,7 @@ import pytest
 
 import quire
 from queues import DAY_MS, START_MS, copy_of, payloads, snapshot
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.errors import LockHeldError
 
 DAYS = 6

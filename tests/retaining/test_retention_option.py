@@ -12,7 +12,7 @@ import pytest
 
 import quire
 from queues import DAY_MS, payloads
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 
 WAIT_S = 60.0
 

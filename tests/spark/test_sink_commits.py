@@ -149,7 +149,7 @@ def test_another_folder_may_hold_what_is_staged(path: Path, target: Target, tmp_
     assert [it for it in elsewhere.rglob("*") if it.is_file()] == []
 
 
-WATCHED = ("write/commits.py", "write/records.py", "write/manifest.py", "quire/_durable.py")
+WATCHED = ("write/commits.py", "write/records.py", "write/manifest.py", "quire/_common/durable.py")
 
 
 class Killer:

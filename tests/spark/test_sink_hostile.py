@@ -16,7 +16,7 @@ import pytest
 
 import quire
 from queues import payloads
-from quire._durable import Access
+from quire._common.durable import Access
 from quire.errors import CorruptError, QuireError, UnfinishedWriteError, UnsafePathError
 from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write import commits

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quire._durable import Access, SafeFolder
+from quire._common.durable import Access, SafeFolder
 from quire.archive.decoding import Decoding
 from quire.archive.entry import METADATA_KEY, Entry
 from quire.errors import ArchiveError, LockHeldError, UnsafePathError

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quire._durable import flush_and_sync
+from quire._common.durable import flush_and_sync
 from quire.archive.digest import Digest
 from quire.arrow.names import INDEX, PAYLOAD, SEQUENCE
 from quire.arrow.types import fields_of

@@ -6,8 +6,8 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from quire import _arguments as arguments
-from quire._durable import Access, SafeFolder
+from quire._common import arguments
+from quire._common.durable import Access, SafeFolder
 from quire.archive.entry import LAYOUT, Entry, completed
 from quire.archive.manifest import LISTS, Archive, Topic
 from quire.archive.parquet import rewrite_in

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from quire import _arguments as arguments
-from quire._durable import Access, SafeFolder, named_error
+from quire._common import arguments
+from quire._common.durable import Access, SafeFolder, named_error
 from quire.archive.columns import Columns, CycleReader, misfits_in
 from quire.archive.cycles import Cycle, Look, check_unchanged, look, name_of
 from quire.archive.decoding import decoding_of

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.archive.columns import Columns, CycleReader
 from quire.archive.cycles import Cycle, end_of, file_of
 from quire.archive.digest import Digest, sha256_of

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
-from quire import _arguments as arguments
-from quire._arrow import need_arrow
+from quire._common import arguments
+from quire._common.optional_arrow import need_arrow
 from quire._native import Plan
 
 if TYPE_CHECKING:

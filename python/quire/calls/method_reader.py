@@ -8,8 +8,8 @@ from os import PathLike
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
-from quire import _arguments as arguments
 from quire import _native, pausers
+from quire._common import arguments
 from quire._native import Appender, Queue, Tailer
 from quire.calls.interfaces import check_ids, handlers_of
 from quire.calls.method_writer import Filter

@@ -21,7 +21,7 @@ from quire.ranges.event_time import datetime_of
 
 if TYPE_CHECKING:
     from quire._native import Method
-    from quire.cli.conditions import Condition
+    from quire.cli.where.conditions import Condition
 
 Zone: TypeAlias = Callable[[datetime], datetime]
 """Moves a time to a time zone."""
@@ -125,7 +125,7 @@ def condition_of(value: str) -> Condition:
         click.BadParameter: It is malformed.
 
     """
-    from quire.cli.where import parse_where
+    from quire.cli.where.language import parse_where
 
     try:
         return parse_where(value)

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 import click
 
 import quire
-from quire.cli.history import percentile
-from quire.cli.progress import Progress
+from quire.cli.output.progress import Progress
+from quire.cli.verbs.history import percentile
 
 MOST_BYTES: Final = 256 << 20  # that a part writes
 LEAST_SIZE: Final = 8  # bytes of a message: it holds the time when it was due

@@ -15,7 +15,7 @@ TERMINATED: Final = 143  # of SIGTERM
 
 def print_error(text: str) -> None:
     """Write an error on one line of stderr, with control characters escaped."""
-    from quire._terminal import escape_line
+    from quire._common.terminal import escape_line
 
     sys.stderr.write(f"quire: {escape_line(' '.join(map(str.strip, text.splitlines())))}\n")
     sys.stderr.flush()

@@ -11,9 +11,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
-from quire import _arguments as arguments
-from quire._arrow import need_arrow
-from quire._durable import PRIVATE, SafeFolder, locked_directory
+from quire._common import arguments
+from quire._common.durable import PRIVATE, SafeFolder, locked_directory
+from quire._common.optional_arrow import need_arrow
 from quire._formats import FORMATS
 from quire._native import RollCycle
 from quire.converting.mapping import FILE, MapWriter, Settings

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from quire import _arguments as arguments
-from quire._durable import SafeFolder, flush_and_sync
+from quire._common import arguments
+from quire._common.durable import SafeFolder, flush_and_sync
 from quire.converting.source import runs_of
 from quire.errors import ConvertError
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.archive.parquet import GROUP_BYTES, GROUP_ROWS, Writer
 from quire.arrow.names import INDEX, PAYLOAD
 from quire.errors import ConvertError

@@ -5,5 +5,5 @@ The main job, end to end: the New York flights of 2013 as a journal.
 queue while ``follow`` tails it from a second process, ``analyse`` computes the delays from it on
 Spark, ``figures`` without either. ``life`` has a consumer group work through it, and retention cut
 a copy. ``checks`` holds the results together, ``page`` shows them. ``quire demo``
-(``quire.cli.demo``) runs all of it.
+(``quire.cli.verbs.demo``) runs all of it.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from quire._arrow import need_arrow
+from quire._common.optional_arrow import need_arrow
 from quire.errors import QuireError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from quire._terminal import escape_line
+from quire._common.terminal import escape_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._native import IndexedQueue
 from quire.arrow.names import ERROR
 from quire.arrow.schema import Schema, SchemaLike

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
-from quire import _arguments as arguments
-from quire._following import pauser_of, poll_async
+from quire._common import arguments
+from quire._common.following import pauser_of, poll_async
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from quire import _arguments as arguments
 from quire import _native
+from quire._common import arguments
 from quire.errors import ReadOnlyError, UnsupportedError
 from quire.groups.consumer import Consumer
 from quire.groups.keys import Keys

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quire import _arguments as arguments
 from quire import _formats, _native
+from quire._common import arguments
 from quire.groups.opening import grouped
 from quire.groups.undelivered import WHY
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from os import PathLike
 from typing import Any, cast
 
-from quire import _arguments as arguments
 from quire import _native
+from quire._common import arguments
 from quire.errors import ForkedError, WireError
 from quire.logging.record import plain, record_of
 from quire.opening.opener import open as open_queue

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.calls.messages import message
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.errors import CorruptError
 
 Progress: TypeAlias = Callable[[str, int, int], object]

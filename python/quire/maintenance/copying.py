@@ -19,8 +19,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from quire import _arguments as arguments
-from quire._durable import SafeFolder
+from quire._common import arguments
+from quire._common.durable import SafeFolder
 from quire._formats import INDEXED, format_of, is_compressed, times_file
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.groups import lowest_needed

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quire import _native
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.errors import UnsafePathError
 from quire.groups.states import side_file
 from quire.opening.opener import open as open_queue

@@ -21,7 +21,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from quire._durable import SafeFolder, data_ranges
+from quire._common.durable import SafeFolder, data_ranges
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.verification import verify

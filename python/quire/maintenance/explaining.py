@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._formats import INDEXED, format_of
 from quire.errors import IndexOutOfRangeError, UnsupportedError
 from quire.opening.discovery import check_local

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._formats import CHRONICLE, format_of
 from quire.errors import UnsupportedError
 from quire.maintenance.holders import growth_of, holders_of, reader_in

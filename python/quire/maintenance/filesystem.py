@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._native import network_file_system
 from quire.maintenance import filesystem_peer
 from quire.maintenance.filesystem_peer import lock_byte

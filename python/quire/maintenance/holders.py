@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 from quire._formats import is_compressed
 from quire._native import ring_intended
-from quire._positions import stored_position
 from quire.errors import CorruptError, UnsupportedError
 from quire.groups import lowest_needed
 from quire.maintenance.pending import RING
 from quire.maintenance.sink_writes import unfinished_writes
 from quire.queue import Queue
+from quire.ranges.stored_positions import stored_position
 
 SINK_WRITE: Final = "Spark write"
 

@@ -6,8 +6,8 @@ import os
 from os import PathLike
 from typing import Final
 
-from quire import _arguments as arguments
 from quire import _formats, _native
+from quire._common import arguments
 from quire.errors import NotAQueueError
 
 RING: Final = "async.ring"

@@ -18,7 +18,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire._formats import COMPRESSED, is_compressed, times_file, uncompressed
 from quire.errors import TableLostError
 from quire.opening.discovery import TABLE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from quire import _arguments as arguments
 from quire import _formats, _native
+from quire._common import arguments
 from quire.errors import UnsupportedError
 from quire.maintenance.report import Action, RepairReport
 from quire.maintenance.verification import targets_of, verify

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from quire._durable import Access, SafeFolder, locked_directory, named_error, sync
+from quire._common.durable import Access, SafeFolder, locked_directory, named_error, sync
 from quire._native import ManualClock, Queue, VanillaQueue
 from quire.errors import LockHeldError
 from quire.opening.opener import open as open_queue

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.errors import UnsafePathError
 
 FOLDER: Final = ".quire-sink"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.errors import UnsupportedError
 from quire.maintenance.left_out import tell_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder

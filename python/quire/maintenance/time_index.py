@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from quire import _arguments as arguments
-from quire._durable import SafeFolder
+from quire._common import arguments
+from quire._common.durable import SafeFolder
 from quire._formats import COMPRESSED, times_file, uncompressed
 from quire._native import times_file as file_of
 from quire.maintenance.removal import LOCK

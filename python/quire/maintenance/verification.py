@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from quire import _arguments as arguments
 from quire import _formats, _native
+from quire._common import arguments
 from quire.errors import CorruptError, NotAQueueError, UnsupportedError
 from quire.maintenance.pending import ring_of, ring_pending
 from quire.maintenance.report import Finding, VerifyReport

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Final, NamedTuple, Self, TypeAlias, cast
 
-from quire import _arguments as arguments
-from quire import _units as units
+from quire._common import arguments, units
 from quire._native import Queue
 
 _LOG: Final = logging.getLogger("quire")

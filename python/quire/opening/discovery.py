@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from quire import _arguments as arguments
 from quire import _formats
+from quire._common import arguments
 from quire.errors import NotAQueueError, UnsupportedError
 
 TABLE: Final = "metadata.cq4t"

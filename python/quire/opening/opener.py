@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, cast, overload
 
-from quire import _arguments as arguments
 from quire import _formats
-from quire._file_listener import FileListener
+from quire._common import arguments
+from quire._common.file_listener import FileListener
+from quire._common.watching import Watcher
 from quire._formats import Format
 from quire._native import ManualClock, RollCycle
-from quire._watching import Watcher
 from quire.errors import UnsupportedError
 from quire.indexed import IndexedQueue
 from quire.opening import options as _options

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from quire import _arguments as arguments
 from quire import _formats
+from quire._common import arguments
+from quire._common.watching import Watcher
 from quire._formats import Format
 from quire._native import ManualClock, RollCycle
-from quire._watching import Watcher
 from quire.errors import NotAQueueError, UnsupportedError
 
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
 from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
 
-from quire import _arguments as arguments
 from quire import _formats
+from quire._common import arguments
 from quire._native import ManualClock
 from quire.errors import NotAQueueError, SettingError
 from quire.opening import options as _options

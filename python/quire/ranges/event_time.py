@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, SupportsFloat, cast
 
-from quire._arguments import shown
+from quire._common.arguments import shown
 from quire._native import to_json
 from quire.errors import WireError
 

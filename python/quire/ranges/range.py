@@ -11,7 +11,7 @@ from datetime import date, datetime
 from os import PathLike
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._native import Excerpt
 from quire._native import Queue as NativeQueue
 from quire.errors import CorruptError, IndexOutOfRangeError

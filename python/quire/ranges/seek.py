@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, cast
 
-from quire._arguments import shown
+from quire._common.arguments import shown
 from quire._native import Queue
 from quire.errors import CorruptError
 from quire.ranges.cycles import count_of, cycles_of, end_index_of

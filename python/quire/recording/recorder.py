@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.appender import Appender
 from quire.errors import MalformedInputError, MessageTooLargeError
 from quire.quick_queue import QuickAppender

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address
 from quire.recording.framing import FRAMINGS, Lines, OfClient

@@ -29,7 +29,7 @@ from websockets.frames import DATA_OPCODES, CloseCode, Frame
 from websockets.protocol import Event
 from websockets.typing import Origin
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address, show_url
 from quire.recording.recorder import (

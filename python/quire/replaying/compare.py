@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._native import Excerpt
 from quire.queue import Queue
 from quire.ranges.range import (

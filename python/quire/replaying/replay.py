@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Self
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._formats import QUICK_QUEUE, VANILLA
 from quire._native import Excerpt, IndexedQueue, ManualClock, QuickQueue, RollCycle, VanillaQueue
 from quire.appender import Appender

@@ -18,7 +18,7 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import ClassVar, Final, TypeAlias, cast
 
-from quire._durable import Access, SafeFolder, data_ranges, flush_and_sync
+from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_sync
 from quire._formats import COMPRESSED, times_file
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire._formats import CHRONICLE, VANILLA, format_of, refuse_part, refuse_queues
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.maintenance.holders import Holder, growth_of, holders_of

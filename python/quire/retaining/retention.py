@@ -10,7 +10,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from quire._watching import Watch, Watcher
+from quire._common.watching import Watch, Watcher
 from quire.errors import LockHeldError, QuireError
 from quire.retaining.rule import Rule
 from quire.retaining.run import Run

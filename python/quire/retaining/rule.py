@@ -8,8 +8,8 @@ from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from quire import _arguments as arguments
-from quire._units import duration_us, size
+from quire._common import arguments
+from quire._common.units import duration_us, size
 
 if TYPE_CHECKING:
     from quire.retaining.report import PrunedCycle

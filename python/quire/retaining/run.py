@@ -8,7 +8,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._native import ManualClock, count_pruned
 from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.maintenance.files import identities_of, reason_of, users_of
@@ -22,7 +22,7 @@ from quire.retaining.report import PrunedCycle, PruneReport
 from quire.retaining.rule import Action, Age, Rule
 
 if TYPE_CHECKING:
-    from quire._durable import SafeFolder
+    from quire._common.durable import SafeFolder
 
     Clock: TypeAlias = ManualClock | Callable[[], int]
     Progress: TypeAlias = Callable[[str, int, int], object]

@@ -27,15 +27,15 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
 
-from quire import _arguments as arguments
 from quire import pausers
-from quire._durable import locked_directory
-from quire._positions import OUTPUT_POSITION
+from quire._common import arguments
+from quire._common.durable import locked_directory
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
 from quire.opening.opener import open as open_queue
 from quire.pausers import TURN_S, Pauser
 from quire.queue import Queue
+from quire.ranges.stored_positions import OUTPUT_POSITION
 from quire.services.output import Output
 from quire.services.recovery import RecoveryPoint, Source, done, reader_name
 from quire.tailer import Tailer

@@ -25,7 +25,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import quire
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.archive.columns import Columns
 from quire.archive.decoding import HISTORY, Decoding
 from quire.archive.entry import LAYOUT

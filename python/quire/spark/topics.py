@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
 import quire
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire._formats import Format
 from quire.errors import CorruptError, QuireError
 from quire.opening.discovery import TABLE, check_local, topics_of

@@ -9,7 +9,7 @@ from collections import Counter
 from types import FrameType, TracebackType
 from typing import Final, NamedTuple, Self, TypeAlias
 
-from quire._arguments import shown
+from quire._common.arguments import shown
 
 LEAST_INTERVAL_US: Final = 50
 _DEEPEST: Final = 64  # frames

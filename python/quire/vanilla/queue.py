@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from quire import _arguments as arguments
 from quire import _formats, _native
+from quire._common import arguments
 from quire._native import VanillaExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawAppender, RawTailer

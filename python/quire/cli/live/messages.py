@@ -13,12 +13,12 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, RichLog, Static
 
-from quire._terminal import escape_line
+from quire._common.terminal import escape_line
 from quire.cli.errors import error_text
-from quire.cli.formats import json_of, yaml_of
 from quire.cli.live.text import bytes_text
-from quire.cli.sources import Source
-from quire.cli.stat_text import hex_text
+from quire.cli.output.formats import json_of, yaml_of
+from quire.cli.output.stat_text import hex_text
+from quire.cli.reading.sources import Source
 from quire.errors import QuireError
 from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, tailer_of
 

@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 import quire
 from quire._native import IndexedQueue, QuickQueue, Tailer, VanillaQueue
-from quire._positions import OUTPUT_POSITION, stored_position
 from quire.cli.arguments import open_read_only
 from quire.cli.live.counts import Counts, Point
-from quire.cli.stat_text import sizes_of
+from quire.cli.output.stat_text import sizes_of
 from quire.errors import QuireError
 from quire.ranges.event_time import TimeField
 from quire.ranges.numbering import AnyTailer, Numbering, tailer_of
+from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
 _NEWEST: Final = 16  # messages whose size and latency a look takes
 _READ_ON: Final = 256  # messages that a look at an older format reads

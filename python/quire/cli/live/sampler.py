@@ -15,8 +15,8 @@ from quire.cli.errors import error_text
 from quire.cli.live.counts import Point
 from quire.cli.live.probes import JournalProbe, Look, OlderProbe, open_probe
 from quire.cli.live.sample import ERROR, GONE, OK, DiskSample, LockSample, Sample, TailerSample
-from quire.cli.sources import Source, sources_of
-from quire.cli.stat_text import hex_text
+from quire.cli.output.stat_text import hex_text
+from quire.cli.reading.sources import Source, sources_of
 from quire.errors import QuireError
 from quire.ranges.event_time import TimeField
 

@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from quire._terminal import escape_line
-from quire.cli.history import percentile
+from quire._common.terminal import escape_line
 from quire.cli.live.sample import OK, Sample
 from quire.cli.live.text import (
     NOTHING,
@@ -18,6 +17,7 @@ from quire.cli.live.text import (
     latency_text,
     sparkline,
 )
+from quire.cli.verbs.history import percentile
 
 _KEPT: Final = 120  # samples
 _LATENCIES: Final = 1_000

@@ -9,7 +9,7 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table
 
-from quire._terminal import escape_line
+from quire._common.terminal import escape_line
 from quire.pipeline.report.model import Report
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 import quire.spark
-from quire._durable import PRIVATE, SafeFolder
+from quire._common.durable import PRIVATE, SafeFolder
 from quire.errors import PipelineError, UnsafePathError
 from quire.pipeline.errors import failed, named
 from quire.pipeline.report.counts import Tally

@@ -26,7 +26,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from quire._durable import PRIVATE, SafeFolder
+from quire._common.durable import PRIVATE, SafeFolder
 from quire.errors import LockHeldError, PipelineError
 from quire.pipeline.spec.model import Source
 

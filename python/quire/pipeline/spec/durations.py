@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from quire._units import duration_us
+from quire._common.units import duration_us
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from pydantic import (
     field_validator,
 )
 
-from quire._units import duration_us
+from quire._common.units import duration_us
 from quire.pipeline.spec.durations import Schedule
 from quire.pipeline.spec.values import (
     FUNCTION,

@@ -15,7 +15,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from quire._units import duration_us
+from quire._common.units import duration_us
 from quire.pipeline.spec.durations import Schedule, schedule_of
 from quire.pipeline.spec.yaml_lines import Document
 

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.arrow.names import CYCLE, INDEX, SEQUENCE, TOPIC
 from quire.arrow.schema import Schema
 from quire.errors import OptionsError

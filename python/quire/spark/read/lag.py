@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from quire import _arguments as arguments
+from quire._common import arguments
 
 
 def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:

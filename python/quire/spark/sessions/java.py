@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quire._durable import replace_file
+from quire._common.durable import replace_file
 from quire.errors import NoJavaError
 
 VERSION_MIN: Final = 17

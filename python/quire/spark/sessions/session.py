@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.spark.sessions import java, shipping
 from quire.spark.source import QuireDataSource
 

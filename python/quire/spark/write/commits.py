@@ -16,7 +16,7 @@ After a crash before step 3 the queue is unchanged, and Spark repeats the batch.
 next writer completes the batch: the last mark after the manifest's index names the last chunk, and
 the messages after it that equal the staged ones are already in the queue.
 
-Files in `.quire-sink` are not trusted: see `manifest` and `_durable`.
+Files in `.quire-sink` are not trusted: see `manifest` and `quire._common.durable`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import quire
-from quire import _arguments as arguments
-from quire._durable import Access, SafeFolder
+from quire._common import arguments
+from quire._common.durable import Access, SafeFolder
 from quire._native import entry_bytes
 from quire.errors import (
     CorruptError,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.errors import CorruptError
 from quire.maintenance.sink_writes import MANIFEST
 from quire.spark.write.staging import Part

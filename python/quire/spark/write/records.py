@@ -7,7 +7,7 @@ import json
 import time
 from typing import Final
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire.errors import CorruptError, UnsafePathError
 from quire.maintenance.sink_writes import DONE
 from quire.spark.write.manifest import Manifest, numbered

@@ -24,7 +24,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire._durable import PRIVATE, Access, SafeFolder, flush_and_sync
+from quire._common.durable import PRIVATE, Access, SafeFolder, flush_and_sync
 from quire.errors import MessageTooLargeError
 from quire.maintenance.sink_writes import FOLDER
 

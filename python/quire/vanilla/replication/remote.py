@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.errors import ClosedError, ReplicationError, UnsupportedError
 from quire.vanilla.replication.frames import Action, FrameReader, Mark, Marked, Run, request
 from quire.vanilla.replication.link import Link

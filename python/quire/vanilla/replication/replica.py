@@ -8,7 +8,7 @@ from os import PathLike
 from time import time
 from typing import Any, Final
 
-from quire._durable import SafeFolder
+from quire._common.durable import SafeFolder
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
 from quire.opening.opener import open as open_queue

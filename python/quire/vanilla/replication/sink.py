@@ -9,7 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Self
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire.errors import ClosedError, PeerLostError, PeerSilentError
 from quire.vanilla.replication.frames import HEARTBEAT_S
 from quire.vanilla.replication.link import Link

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
-from quire import _arguments as arguments
+from quire._common import arguments
 from quire._native import VanillaExcerpt
 from quire.errors import (
     PeerLostError,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from quire._durable import PRIVATE, SafeFolder
+from quire._common.durable import PRIVATE, SafeFolder
 from quire.errors import PipelineError
 
 STAGING: Final = "_quire"

@@ -1,0 +1,1 @@
+"""What every part may use: checked arguments, durable files, units, and waiting for messages."""

@@ -1,0 +1,1 @@
+"""What verbs print: messages, rows and facts, progress and colour."""

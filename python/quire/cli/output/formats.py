@@ -1,0 +1,63 @@
+"""How a message is shown, and what stands around it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quire import WireError, to_json, to_yaml
+from quire._common.terminal import escape_controls, escape_json
+
+_WIDTH: Final = 16
+
+
+def yaml_of(data: bytes | memoryview) -> str:
+    """Return the YAML of Java's tools; bytes that hold no values as they are, or in digits."""
+    try:
+        return escape_controls(to_yaml(data))
+    except WireError:
+        return as_it_reads(bytes(data))
+
+
+def json_of(data: bytes | memoryview) -> str:
+    """Return JSON on one line; of bytes that hold no values, an object with their digits."""
+    try:
+        return escape_json(to_json(data))
+    except WireError:
+        return f'{{"bytes": "{data.hex()}"}}'
+
+
+def as_it_reads(data: bytes) -> str:
+    """Return bytes that are text as such, others in digits."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    if text != escape_controls(text):
+        return "".join(_in_digits(data, start) for start in range(0, len(data), _WIDTH))
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _in_digits(data: bytes, start: int) -> str:
+    line = data[start : start + _WIDTH]
+    shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "·" for byte in line)  # noqa: PLR2004
+    return f"{start:08x}  {line.hex(' ').ljust(3 * _WIDTH)} {shown}\n"
+
+
+def framed(style: str, text: str, index: int | None, *, is_metadata: bool) -> str:
+    """Return a message as it stands in the output, with its index unless that is None."""
+    mark = " # metadata" if is_metadata else ""
+    if style in {"json", "jsonl"}:
+        if index is None:
+            return f"{text}\n"
+        kind = ', "metadata": true' if is_metadata else ""
+        return f'{{"index": "{index:#x}"{kind}, "message": {text}}}\n'
+    if style == "yaml":
+        if index is None:
+            return f"---{mark}\n{text}"
+        return f"{index:#x}:{mark}\n{text}" + ("\n" if text else "")
+    return f"{text}\n" if index is None else f"{index:#x}: {text}{mark}\n"
+
+
+def as_it_is(text: str) -> bytes:
+    """Return the bytes of a text for a terminal or a file; a lone surrogate as its escape."""
+    return text.encode("utf-8", "backslashreplace")

@@ -1,0 +1,1 @@
+"""From a path to messages: sources, selections, batches and stages."""

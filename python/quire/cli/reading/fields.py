@@ -1,0 +1,172 @@
+"""Fields of messages: as typed columns where the messages have a schema, else one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+import quire
+from quire._native import IndexedQueue, to_json
+from quire.cli.arguments import modules_of_working_directory
+from quire.cli.reading.batches import Batch
+from quire.cli.reading.selection import Rows
+from quire.cli.where.conditions import Condition
+from quire.errors import WhereError, WireError
+from quire.ranges.numbering import AnyQueue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from quire.arrow.schema import Schema
+
+INDEX: Final = "index"
+
+
+def schema_of(queue: AnyQueue, given: Schema | None) -> Schema | None:
+    """Return the schema that was given, or the one of a sample; None if messages have no common."""
+    if given is not None or isinstance(queue, IndexedQueue):
+        return given
+    from quire.arrow.schema import Schema
+
+    try:
+        return Schema.infer(cast("quire.Queue", queue))
+    except (ValueError, WireError):
+        return None
+
+
+def load_schema(place: str) -> Schema:
+    """
+    Return the schema at a place that the command line names.
+
+    Raises:
+        click.BadParameter: There is none.
+
+    """
+    from quire.arrow.schema_loader import load_schema as load
+
+    try:
+        with modules_of_working_directory():
+            return load(place)
+    except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
+        raise click.BadParameter(f"no schema here: {place} ({error})") from error
+
+
+class Decoder:
+    """
+    Decodes some fields of messages as columns.
+
+    Args:
+        schema: What the messages look like.
+        names: The fields at the top level that are wanted; None: all of them.
+
+    Raises:
+        WhereError: There is no such field.
+
+    """
+
+    def __init__(self, schema: Schema, names: Iterable[str] | None = None) -> None:
+        """Choose the columns."""
+        if names is not None:
+            wanted = [name for name in names if name != INDEX]
+            unknown = [name for name in wanted if name not in schema.names]
+            if unknown:
+                raise WhereError(
+                    f"no such field: field={unknown[0]} known={', '.join(schema.names)}"
+                    " (--schema names others)"
+                )
+            schema = schema.select(wanted) if wanted else schema
+        self.schema = schema
+        self._layout = "union" if schema.methods else "tables"
+
+    def batch(self, batch: Batch) -> pa.RecordBatch:
+        """Return a row for each message; one that does not fit says why in ``_error``."""
+        _, tables, *_ = self.schema.plan.decode(
+            *batch.columns, keep_misfits=True, layout=self._layout
+        )
+        return self.schema.batches(tables, self._layout)[""]
+
+
+class WhereFilter:
+    """
+    Lets through the messages for which a condition is true.
+
+    Messages that do not fit the schema are looked at one by one.
+
+    Args:
+        condition: The condition.
+        schema: What the messages look like, if they have a schema.
+
+    """
+
+    def __init__(self, condition: Condition, schema: Schema | None) -> None:
+        """Make the decoder of what the condition names."""
+        self._condition = condition
+        names = sorted({field[0] for field in condition.fields()})
+        self._decoder = None if schema is None else Decoder(schema, names)
+
+    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+        """Return the rows for which it is true."""
+        return batch, self._rows(batch, rows)
+
+    def _rows(self, batch: Batch, rows: Rows) -> Rows:
+        if self._decoder is None:
+            return [row for row in rows if self._passes(batch, row)]
+        decoded = self._decoder.batch(batch)
+        if len(decoded) != batch.count:
+            raise WhereError("the schema skips messages: give one of all of them")
+        mask = self._condition.mask(decoded)
+        chosen = {*_true_rows(mask)}
+        misfits = _misfits(decoded)
+        if len(chosen) == batch.count and not misfits:
+            return rows
+        return [
+            row for row in rows if (self._passes(batch, row) if row in misfits else row in chosen)
+        ]
+
+    def _passes(self, batch: Batch, row: int) -> bool:
+        return self._condition.test(values_of(batch, row)) is True
+
+
+def _true_rows(mask: Any) -> list[int]:  # noqa: ANN401 - of pyarrow
+    """Return the rows for which a mask is true."""
+    import pyarrow.compute as pc
+
+    rows: list[int] = pc.call_function("indices_nonzero", [mask]).to_pylist()
+    return rows
+
+
+def _misfits(decoded: pa.RecordBatch) -> set[int]:
+    """Return the rows whose messages do not fit."""
+    from quire.arrow.names import ERROR
+
+    if ERROR not in decoded.schema.names:
+        return set()
+    errors = cast("Any", decoded).column(ERROR)
+    if errors.null_count == len(errors):
+        return set()
+    return {row for row, is_fit in enumerate(errors.is_null().to_pylist()) if not is_fit}
+
+
+def values_of(batch: Batch, row: int) -> dict[str, Any]:
+    """Return the fields of one message of a batch."""
+    return values_in(batch.payload(row), batch.indexes[row])
+
+
+def values_in(payload: bytes | memoryview, index: int) -> dict[str, Any]:
+    """Return the fields of one message; a message that is one value has the field ``value``."""
+    import json
+
+    try:
+        values = json.loads(to_json(payload), object_hook=_without_type)
+    except (WireError, ValueError):
+        values = None
+    if isinstance(values, dict):
+        return {**values, INDEX: index}
+    return {"value": values, INDEX: index}
+
+
+def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds
+    (name, *more) = values or ("",)
+    return values[name] if name.startswith("@") and not more else values

@@ -1,0 +1,142 @@
+"""What `quire merge` orders by and `quire split` splits by: keys of messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Callable
+from datetime import UTC
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from quire._formats import uncompressed
+from quire._native import Plan, Queue, VanillaQueue
+from quire.cli.reading.fields import values_in
+from quire.cli.where.language import parse_where
+from quire.maintenance.results import CycleTimes
+from quire.ranges.event_time import Field, TimeField, datetime_of
+from quire.ranges.numbering import AnyQueue, Numbering
+from quire.subtopics import ROUTE
+
+_DURATION: Final = re.compile(r"(\d+)(s|m|h|d)")
+_UNITS_NS: Final = {"s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
+
+Key = Callable[[Any], Any]
+
+
+def duration_ns(value: str) -> int:
+    """
+    Parse a duration, such as ``15m``.
+
+    Raises:
+        click.BadParameter: It is none.
+
+    """
+    found = _DURATION.fullmatch(value)
+    if found is None or not int(found[1]):
+        raise click.BadParameter(f"{value!r} is no duration, such as 30s, 15m, 1h or 1d")
+    return int(found[1]) * _UNITS_NS[found[2]]
+
+
+def by_order(field: Field) -> Key:
+    """
+    Return a key that orders messages by a field.
+
+    Raises:
+        click.ClickException: From the key: a message lacks the field, or has another type of value
+            there than those before.
+
+    """
+    kinds = set[bool]()
+
+    def key(excerpt: Any) -> Any:  # noqa: ANN401 - of any format
+        value = _value(field, excerpt)
+        kinds.add(isinstance(value, str))
+        if len(kinds) > 1 or not isinstance(value, str | int | float):
+            raise click.ClickException(
+                "values that cannot be ordered:"
+                f" field={field.name} index={excerpt.index:#x} value={value!r:.80}"
+            )
+        return value
+
+    return key
+
+
+def by_field(name: str) -> Key:
+    """Return a key that is the text of a field."""
+    field = Field(name)
+
+    def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
+        value = _value(field, excerpt)
+        return value if isinstance(value, str) else json.dumps(value)
+
+    return key
+
+
+def by_topic() -> Key:
+    """Return a key that is the key of a message's sub-topic."""
+    plan = Plan("fields", [])
+
+    def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
+        ends = array("i", [0, len(excerpt.data)])
+        keys = plan.decode(array("Q", [0]), ends, excerpt.data, topic=ROUTE)[-1]
+        if keys is None or keys[1]:
+            raise click.ClickException(f"a message has no sub-topic: index={excerpt.index:#x}")
+        return bytes(keys[2][-1] or b"").decode()
+
+    return key
+
+
+def by_cycle(queue: AnyQueue) -> Key:
+    """Return a key that is the name of a message's file, without its suffix, or of its page."""
+    numbering, names = Numbering.of(queue), dict[int, str]()
+
+    def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
+        cycle = numbering.to_cycle(excerpt.index)
+        if cycle not in names:
+            if isinstance(queue, Queue):
+                place = queue.file_for_cycle(cycle)
+            elif isinstance(queue, VanillaQueue):
+                place = queue.directory_for_cycle(cycle)
+            else:
+                place = str(cycle)
+            names[cycle] = Path(uncompressed(place)).stem
+        return names[cycle]
+
+    return key
+
+
+def by_time(queue: AnyQueue, every_ns: int, field: str | None) -> Key:
+    """Return a key that is the start of a period: of the event time, or of the cycle's start."""
+    times, event = CycleTimes(queue), None if field is None else TimeField(field)
+
+    def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
+        time_ns = times.of(excerpt.index) * 1_000_000 if event is None else _value(event, excerpt)
+        start = datetime_of(time_ns // every_ns * every_ns).astimezone(UTC)
+        return start.strftime("%Y%m%dT%H%M%SZ")
+
+    return key
+
+
+def by_condition(expression: str) -> Key:
+    """Return a key that is ``matching`` or ``other``."""
+    condition = parse_where(expression)
+
+    def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
+        values = values_in(excerpt.data, excerpt.index)
+        return "matching" if condition.test(values) else "other"
+
+    return key
+
+
+def _value(field: Field, excerpt: Any) -> Any:  # noqa: ANN401 - of any format
+    """Return the value of a field; an error where the message lacks it."""
+    value = field.of(excerpt.data)
+    if value is None:
+        raise click.ClickException(
+            f"a message lacks the field: field={field.name} index={excerpt.index:#x}"
+        )
+    return value

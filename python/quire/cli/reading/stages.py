@@ -1,0 +1,158 @@
+"""What messages pass on their way to the output: patterns, limiters, interfaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import quire
+from quire._native import Method, entry_bytes
+from quire.cli.arguments import methods_of_interface
+from quire.cli.reading.batches import Batch
+from quire.cli.reading.selection import Rows
+
+if TYPE_CHECKING:
+    from quire.calls.method_reader import MethodReader
+
+_SHOWN_AS: Final = {"json": "jsonl", "csv": "yaml", "arrow": "yaml", "raw": "text"}
+
+
+class Patterns:
+    """Lets through messages whose text matches every pattern of one list, and none of another."""
+
+    def __init__(
+        self, style: str, include: Sequence[re.Pattern[str]], exclude: Sequence[re.Pattern[str]]
+    ) -> None:
+        """Take the text of messages in this style."""
+        self._style = _SHOWN_AS.get(style, style)
+        self._include = include
+        self._exclude = exclude
+
+    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+        """Return the rows that pass."""
+        return batch, [row for row in rows if self._passes(batch.text(self._style, row))]
+
+    def _passes(self, text: str) -> bool:
+        return all(it.search(text) for it in self._include) and not any(
+            it.search(text) for it in self._exclude
+        )
+
+
+class Limiter:
+    """
+    Ends the output before the first message for which a function is true.
+
+    Args:
+        function: Called with each message as an excerpt.
+
+    """
+
+    def __init__(self, function: Callable[[quire.Excerpt], object]) -> None:
+        """Begin with nothing seen."""
+        self._function = function
+        self.has_stopped = False
+
+    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+        """Return the rows before that message."""
+        for number, row in enumerate(rows):
+            if self.has_stopped or self._function(batch.excerpt(row)):
+                self.has_stopped = True
+                return batch, rows[:number]
+        return batch, rows
+
+
+class Calls:
+    """
+    Turns messages into the calls of an interface that they are; lets no others through.
+
+    Args:
+        queue: Where the messages are from.
+        interface: Declares the methods and the types of their arguments.
+        with_history: Put the history of a message before its calls.
+
+    """
+
+    def __init__(
+        self, queue: quire.Queue, interface: Callable[..., Any], *, with_history: bool
+    ) -> None:
+        """Make a reader of its own."""
+        from quire.calls.described import described_methods_of
+        from quire.types import names_around
+
+        self._found: list[bytes] = []
+        methods = methods_of_interface(interface)
+        shown = described_methods_of(interface, names_around())
+        calls = {name: self._call(it, b"") for name, it in shown.items()}
+        self._tailer = queue.tailer()
+        self._reader: MethodReader = self._tailer.method_reader(
+            _implementation(interface, methods, calls), interface=interface
+        )
+        self._with_history = with_history
+
+    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+        """Return the calls as a batch of their own."""
+        indexes, payloads = list[int](), list[bytes]()
+        for row in rows:
+            self._found.clear()
+            index = batch.indexes[row]
+            if self._tailer.move_to_index(index):
+                self._reader.read_one()
+            if self._found:
+                indexes.append(index)
+                payloads.append(self._history() + b"".join(self._found))
+        return batch_of(indexes, payloads), range(len(indexes))
+
+    def _call(self, method: Method, before: bytes) -> Any:  # noqa: ANN401 - a method
+        def call(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as the method has them
+            encoded = before + method.event_bytes(*given, **named)
+            if method.next is None:
+                self._found.append(encoded)
+                return None
+            following = {name: self._call(it, encoded) for name, it in method.next.items()}
+            return type("Calls", (), following)()
+
+        return staticmethod(call)
+
+    def _history(self) -> bytes:
+        history = self._tailer.history if self._with_history else None
+        if history is None:
+            return b""
+        sources = [[source, index] for source, index in cast("Any", history).sources]
+        return entry_bytes("history", {"sources": sources, "timings": [*history.timings]})
+
+
+def _implementation(
+    interface: Callable[..., Any], methods: dict[str, Method], calls: dict[str, Any]
+) -> object:
+    """Return an object of an interface, whose methods are known by what it declares."""
+    from types import new_class
+
+    from quire.calls.interfaces import METHODS, Interface
+
+    cls = Interface.of(interface).cls
+    members = calls | {METHODS: methods, "__module__": cls.__module__, "__slots__": ()}
+    made: Any = new_class(f"{cls.__name__}Calls", (cls,), {}, lambda space: space.update(members))
+    made.__abstractmethods__ = frozenset[str]()
+    return object.__new__(made)
+
+
+def batch_of(indexes: Sequence[int], payloads: Sequence[bytes]) -> Batch:
+    """Return messages as a batch."""
+    ends = [0]
+    for payload in payloads:
+        ends.append(ends[-1] + len(payload))
+    return Batch(
+        len(indexes),
+        b"".join(index.to_bytes(8, "little") for index in indexes),
+        b"".join(end.to_bytes(4, "little") for end in ends),
+        b"".join(payloads),
+    )
+
+
+def made(reference: Any, argument: str | None) -> Callable[..., Any]:  # noqa: ANN401
+    """Return a function, or an instance of a class, made with an argument if one was given."""
+    if isinstance(reference, type):
+        found: Any = reference() if argument is None else reference(argument)
+        return cast("Callable[..., Any]", found)
+    return cast("Callable[..., Any]", reference)

@@ -1,0 +1,95 @@
+"""``quire convert``: a queue in another format."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import click
+
+import quire
+from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.output.progress import Progress
+from quire.cli.shared_options import on_damage_option, print_lost
+
+_FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")
+
+
+@click.command()
+@click.argument("source", metavar="SRC", type=PATH)
+@click.argument("dest", metavar="DEST", type=PATH)
+@click.option("--into", type=click.Choice(_FORMATS), required=True, help="The format of DEST.")
+@click.option(
+    "--roll-cycle",
+    metavar="NAME",
+    help="The roll cycle of DEST. Default: as long as that of SRC, or else a day.",
+)
+@click.option(
+    "--block-bytes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The size of a block, a data file or a page of DEST.",
+)
+@click.option("--skip", is_flag=True, help="Leave out messages that the format cannot hold.")
+@on_damage_option()
+def convert(  # noqa: PLR0913 - its options
+    source: Path,
+    dest: Path,
+    *,
+    into: Literal["chronicle", "vanilla", "quick-queue", "parquet"],
+    roll_cycle: str | None,
+    block_bytes: int | None,
+    skip: bool,
+    on_damage: Literal["stop", "skip"],
+) -> int:
+    """
+    Convert a queue into another format, or into Parquet files.
+
+    Messages keep their order and bytes. DEST, a new or an empty directory, is compared with SRC
+    in the end, and DEST/_indexes.jsonl then has the index of each message in both. Repeat the
+    command to resume a conversion that was interrupted or killed, or to add what SRC has gained.
+    Metadata is left out.
+
+    A message goes into the cycle in which the cycle of SRC starts. Those of a Quick-Queue, which
+    has no cycles, go into the one in which the conversion began.
+
+    \b
+    Examples:
+      quire convert trades trades5 --into chronicle
+      quire convert orders orders.parquet --into parquet
+    """  # noqa: D301 - click reads the backspace
+    if into == "parquet" and find_spec("pyarrow") is None:
+        raise click.ClickException("Parquet needs pyarrow: pip install 'quire[arrow]'")
+    with Progress() as progress, value_errors_as_usage():
+        try:
+            done = quire.convert(
+                source,
+                dest,
+                into=into,
+                roll_cycle=roll_cycle,
+                block_bytes=block_bytes,
+                skip=skip,
+                on_damage=on_damage,
+                progress=progress.show,
+            )
+        except KeyboardInterrupt:
+            progress.clear()
+            with suppress(OSError):
+                print_error("interrupted: repeat the command to resume")
+            raise click.exceptions.Exit(INTERRUPTED) from None
+    click.echo(_summary(done))
+    return print_lost(done.lost)
+
+
+def _summary(done: quire.Converted) -> str:
+    there = done.messages - done.written
+    parts = {
+        "written": done.written,
+        "there": there or None,
+        "skipped": done.skipped or None,
+        "last": None if done.last is None else f"{done.last:#x}",
+    }
+    return " ".join(f"{name}={value}" for name, value in parts.items() if value is not None)

@@ -1,0 +1,47 @@
+"""``quire drain``: the drainer of asynchronous appends as a process of its own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+import quire
+from quire._formats import CHRONICLE, format_of
+from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.reading.presence import Presence
+
+_LOOK_S = 1.0
+_RING = "async.ring"
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option("--once", is_flag=True, help="End when all that is in the ring has been appended.")
+def drain(path: Path, *, once: bool) -> None:
+    """
+    Append what programs with buffer_mode="async" have put into a queue's ring.
+
+    Runs until interrupted (Ctrl-C), and takes over when another process that drains has ended.
+
+    \b
+    Examples:
+      quire drain orders
+      quire drain orders --once
+    """  # noqa: D301 - click reads the backspace
+    with value_errors_as_usage():
+        found = format_of(str(path))
+        if found not in {None, CHRONICLE}:
+            raise quire.UnsupportedError(
+                f"only a Chronicle Queue has a ring: format={found} path={path}"
+            )
+        if once and found is not None and not (path / _RING).exists():
+            return
+        presence = Presence([path])
+        with quire.open(path, create=False, force_unlock="never", buffer_mode="async") as queue:
+            while not once:
+                time.sleep(_LOOK_S)
+                presence.check()
+            if queue.ring:
+                queue.ring.flush()

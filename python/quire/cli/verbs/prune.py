@@ -1,0 +1,110 @@
+"""``quire prune``: old cycles removed, as far as nobody needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+import quire
+from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.errors import print_error
+from quire.cli.output.progress import Progress
+from quire.cli.output.rows import print_rows
+from quire.cli.shared_options import row_format_option
+
+if TYPE_CHECKING:
+    from quire import PrunedCycle, PruneReport
+    from quire.retaining.rule import Action
+
+_COLUMNS: Final = ("cycle", "file", "on_disk", "done", "reason")
+_DONE: Final = {
+    "delete": "deleted",
+    "move": "moved",
+    "archive": "archived",
+    "compress": "compressed",
+}
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option("--keep", metavar="AGE", help="Keep cycles until they ended this long ago: 7d, 12h.")
+@click.option("--max-bytes", metavar="SIZE", help="Keep at most this much on disk: 50GB, 500MiB.")
+@click.option("--max-cycles", type=click.IntRange(min=1), help="Keep at most this many cycles.")
+@click.option("--move", type=PATH, metavar="DIR", help="Move files there instead of deleting them.")
+@click.option(
+    "--archive", type=PATH, metavar="DIR", help="Archive to Parquet there before deleting."
+)
+@click.option("--compress", is_flag=True, help="Compress files in place instead of deleting them.")
+@click.option(
+    "--stale-after",
+    metavar="AGE",
+    help="Pass over tailers and groups whose next message is in a cycle that ended this long ago.",
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
+@row_format_option()
+def prune(
+    path: Path,
+    *,
+    dry_run: bool,
+    style: str,
+    **options: Any,  # noqa: ANN401 - the library checks them
+) -> None:
+    """
+    Remove the oldest cycles of a queue, as far as nobody needs them any more.
+
+    A cycle goes once it exceeds one of the limits. The newest one stays, and so do those that a
+    named tailer or consumer group has not left, that a process has open, or that Java could append
+    to, and all later ones. Processes may write and read meanwhile. Shows what went, what stayed,
+    and why.
+
+    \b
+    Examples:
+      quire prune orders --keep 7d --dry-run
+      quire prune orders --max-bytes 50GB --archive /archive/orders
+      quire prune orders --keep 7d --compress
+      quire prune orders --keep 7d --stale-after 30d --format jsonl
+    """  # noqa: D301 - click reads the backspace
+    action, dest = _action(options)
+    with value_errors_as_usage(), Progress() as progress:
+        report = quire.prune(
+            path,
+            dry_run=dry_run,
+            action=action,
+            dest=dest,
+            progress=progress.show,
+            **options,
+        )
+    done = f"to be {_DONE[action]}" if dry_run else _DONE[action]
+    print_rows(style, _COLUMNS, _rows(report, done))
+    for name in report.overtaken:
+        print_error(f"a stale reader loses messages: name={name}")
+
+
+def _action(options: dict[str, Any]) -> tuple[Action, Path | None]:
+    """Take from the options what becomes of cycles, and where they go."""
+    asked = {name: options.pop(name) for name in ("move", "archive", "compress")}
+    given = [name for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise click.UsageError("give one of --move, --archive and --compress")
+    action = cast("Action", given[0] if given else "delete")
+    return action, asked["move"] or asked["archive"]
+
+
+def _rows(report: PruneReport, done: str) -> Iterator[dict[str, object]]:
+    for cycle in report.removed:
+        yield _row(cycle, done)
+    for cycle in report.kept:
+        yield _row(cycle, "kept")
+
+
+def _row(cycle: PrunedCycle, done: str) -> dict[str, object]:
+    return {
+        "cycle": cycle.cycle,
+        "file": str(cycle.file),
+        "on_disk": cycle.bytes,
+        "done": done,
+        "reason": cycle.reason,
+    }

@@ -1,0 +1,243 @@
+"""``quire tailers``: the named tailers of a queue, how far they lag, and what moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+import click
+
+import quire
+from quire._common.terminal import escape_line
+from quire._formats import CHRONICLE, VANILLA, format_of
+from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.output.rows import print_rows
+from quire.cli.output.stat_text import hex_text
+from quire.cli.shared_options import row_format_option
+from quire.cli.verbs.stat import written_ns
+from quire.ranges.event_time import TimeField
+from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
+
+_COLUMNS: Final = ("name", "next_index", "messages", "bytes", "seconds")
+_SECOND: Final = 10**9
+
+_Target: TypeAlias = int | str | datetime  # an index, "start" or "end", or a time
+
+
+def _parse_target(value: str) -> _Target:
+    return value if value in {"start", "end"} else parse_point(value)
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--move",
+    type=(str, _parse_target),
+    metavar="NAME POINT",
+    help="Move a tailer to an index, a time, 'start' or 'end'.",
+)
+@click.option("--reset", metavar="NAME", help="Move a tailer to the first message.")
+@click.option("--delete", metavar="NAME", help="Delete a tailer and its position.")
+@click.option("--rename", type=(str, str), metavar="OLD NEW", help="Give a tailer another name.")
+@click.option("--time-field", metavar="NAME", help="The field that holds the event time.")
+@row_format_option()
+def tailers(  # noqa: PLR0913 - its options
+    path: Path,
+    *,
+    move: tuple[str, _Target] | None,
+    reset: str | None,
+    delete: str | None,
+    rename: tuple[str, str] | None,
+    time_field: str | None,
+    style: str,
+) -> None:
+    """
+    List the named tailers of a queue and how far they lag, or change one.
+
+    The lag is counted from the message that a tailer reads next to the end of the queue: in
+    messages, in bytes of the files, and in seconds between its message and the last one, if
+    messages have a history or a --time-field. Listing changes nothing.
+
+    A tailer that a process of Quire reads with is refused. One of Java is not noticed: stop it
+    first.
+
+    \b
+    Examples:
+      quire tailers orders
+      quire tailers orders --format jsonl | jq 'select(.messages > 1000)'
+      quire tailers orders --move risk 2024-01-15T10:30:00Z --time-field time
+    """  # noqa: D301 - click reads the backspace
+    changes = [it for it in (move, reset, delete, rename) if it is not None]
+    if len(changes) > 1:
+        raise click.UsageError("give one of --move, --reset, --delete and --rename")
+    with value_errors_as_usage():
+        is_vanilla = _check_format(path) == VANILLA
+        if not changes:
+            with open_read_only(path) as queue:
+                rows = _vanilla_rows(queue) if is_vanilla else _rows(queue, time_field)
+                print_rows(style, _COLUMNS, rows)
+            return
+        with _opened(path, is_vanilla=is_vanilla) as queue:
+            if delete is not None:
+                done = _deleted(queue, delete)
+            elif rename is not None:
+                done = _renamed(queue, *rename)
+            else:
+                name, target = move or (str(reset), "start")
+                done = _moved(queue, name, target, time_field)
+    if style == "text":
+        rest = " ".join(f"{key}={escape_line(it)}" for key, it in done.items() if key != "done")
+        click.echo(f"{done['done']}: {rest}")
+    else:
+        print_rows(style, [*done], [done])
+
+
+def _check_format(path: Path) -> str | None:
+    found = format_of(str(path))
+    if found not in {None, CHRONICLE, VANILLA}:
+        raise quire.UnsupportedError(
+            f"queues of this format store nothing about their readers: format={found} path={path}"
+        )
+    return found
+
+
+def _opened(path: Path, *, is_vanilla: bool) -> quire.Queue:
+    if is_vanilla:
+        return cast("quire.Queue", quire.open(path, format="vanilla", create=False))
+    return quire.open(
+        path, format="chronicle", create=False, force_unlock="never", buffer_mode="none"
+    )
+
+
+def _vanilla_rows(queue: quire.Queue) -> Iterator[dict[str, Any]]:
+    """Without bytes: each writer has files of its own. Without seconds: messages have no times."""
+    last = queue.last_index
+    for name, index in queue.named_tailers():
+        is_behind = last is not None and index <= last
+        messages = queue.count_excerpts(index, last) + 1 if is_behind and last is not None else 0
+        yield {
+            "name": name,
+            "next_index": hex_text(index),
+            "messages": messages,
+            "bytes": None,
+            "seconds": None,
+        }
+
+
+class _End(NamedTuple):
+    """Where the messages of a cycle end: position, and sequence of the next one."""
+
+    position: int
+    sequence: int
+
+
+def _rows(queue: quire.Queue, time_field: str | None) -> Iterator[dict[str, Any]]:
+    named = [it for it in queue.named_tailers() if it[0] != OUTPUT_POSITION]
+    places = {name: stored_position(queue, index) for name, index in named}
+    oldest = min((cycle for cycle, _ in places.values()), default=0)
+    found = {cycle: queue.end_of_cycle(cycle) for cycle in queue.cycles if cycle >= oldest}
+    ends = {cycle: _End(end[0], end[1]) for cycle, end in found.items() if end and end[1]}
+    with queue.tailer() as reader:
+        for name, index in named:
+            lag = _Lag(queue, ends, *places[name])
+            yield {
+                "name": name,
+                "next_index": hex_text(index),
+                "messages": lag.messages,
+                "bytes": lag.bytes,
+                "seconds": _seconds(reader, lag, time_field),
+            }
+
+
+class _Lag:
+    """What a tailer has yet to read, cycle by cycle."""
+
+    def __init__(
+        self, queue: quire.Queue, ends: dict[int, _End], cycle: int, sequence: int
+    ) -> None:
+        roll = queue.roll_cycle
+        starts = {it: sequence if it == cycle else 0 for it in ends if it >= cycle}
+        unread = {it: start for it, start in starts.items() if start < ends[it].sequence}
+        self.messages = sum(ends[it].sequence - start for it, start in unread.items())
+        indexes = [roll.to_index(it, start) for it, start in unread.items()]
+        positions = [queue._position_of(index) for index in indexes]  # noqa: SLF001 - the package's own
+        spans = zip(unread, positions, strict=True)
+        self.bytes = sum(ends[it].position - at for it, at in spans if at is not None)
+        self.first = indexes[0] if indexes else None
+        last = max(unread, default=None)
+        self.last = None if last is None else roll.to_index(last, ends[last].sequence - 1)
+
+
+def _seconds(reader: quire.Tailer, lag: _Lag, time_field: str | None) -> float | None:
+    if lag.first is None or lag.last is None:
+        return 0.0
+    first = _time_ns(reader, lag.first, time_field)
+    last = _time_ns(reader, lag.last, time_field)
+    return None if first is None or last is None else (last - first) / _SECOND
+
+
+def _time_ns(reader: quire.Tailer, index: int, time_field: str | None) -> int | None:
+    if time_field is None:
+        return written_ns(reader, index)
+    found = reader.read_bytes() if reader.move_to_index(index) else None
+    return None if found is None else TimeField(time_field).of(found)
+
+
+def _known(queue: quire.Queue, name: str) -> tuple[str, int]:
+    """Return a tailer's name as it is stored, and the index that it reads next."""
+    for known, index in queue.named_tailers():
+        if known.lower() == name.lower():
+            return known, index
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> click.ClickException:
+    return click.ClickException(f"no tailer has this name: name={name}")
+
+
+def _moved(
+    queue: quire.Queue, name: str, target: _Target, time_field: str | None
+) -> dict[str, str]:
+    known, before = _known(queue, name)
+    index = _target(queue, target, time_field)
+    with queue.tailer(known) as tailer:
+        if target == "start" or index is None:
+            tailer.to_start()
+        else:
+            tailer.move_to_index(index)
+        tailer.commit()
+    _, after = _known(queue, known)
+    return {"done": "moved", "name": known, "before": hex_text(before), "after": hex_text(after)}
+
+
+def _target(queue: quire.Queue, target: _Target, time_field: str | None) -> int | None:
+    """Return the index that a point stands for; None in an empty queue."""
+    last = queue.last_index
+    if last is None or target == "start":
+        return queue.first_index
+    if target == "end":
+        return last + 1
+    with queue.tailer() as looker:
+        if not isinstance(target, int):
+            return looker.index if looker.move_to_time(target, time_field=time_field) else last + 1
+        if target == last + 1 or looker.move_to_index(target):
+            return target
+    raise click.ClickException(
+        f"no message has this index: index={target:#x} first={queue.first_index or 0:#x}"
+        f" last={last:#x}"
+    )
+
+
+def _deleted(queue: quire.Queue, name: str) -> dict[str, str]:
+    _, before = _known(queue, name)
+    if not queue.delete_tailer(name):
+        raise _unknown(name)
+    return {"done": "deleted", "name": name, "before": hex_text(before)}
+
+
+def _renamed(queue: quire.Queue, name: str, new: str) -> dict[str, str]:
+    if not queue.rename_tailer(name, new):
+        raise _unknown(name)
+    return {"done": "renamed", "name": name, "new": new}

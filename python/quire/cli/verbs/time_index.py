@@ -1,0 +1,80 @@
+"""``quire time-index``: which cycles have an index of append times, and building missing ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import quire
+from quire._formats import CHRONICLE, format_of
+from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
+from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.output.progress import Progress
+from quire.cli.output.rows import print_rows
+from quire.cli.shared_options import row_format_option
+from quire.ranges.cycles import count_of
+
+_COLUMNS: Final = ("cycle", "file", "messages", "indexed", "built")
+_NEVER_MS: Final = 2**47
+
+
+@click.command("time-index")
+@click.argument("path", type=PATH)
+@click.option(
+    "--time-field", metavar="NAME", help="Build missing indexes from this field of the messages."
+)
+@row_format_option()
+def time_index(path: Path, time_field: str | None, style: str) -> None:
+    """
+    Show which cycles have an index of append times, and build missing ones.
+
+    With it, --from, --to and move_to_time find a time within a cycle without a field. Writers keep
+    it with time_index=True. --time-field builds it where there is none, or a damaged one; processes
+    may read and write meanwhile, but what they append is not in it. Repeat the command to resume
+    one that was interrupted.
+
+    The rows have the number of messages of each cycle, and how many of them the index covers: none
+    is -.
+
+    \b
+    Examples:
+      quire time-index orders
+      quire time-index orders --time-field time
+    """  # noqa: D301 - click reads the backspace
+    with value_errors_as_usage(), Progress() as progress:
+        found = format_of(str(path))
+        if found not in {None, CHRONICLE}:
+            raise quire.UnsupportedError(
+                f"only a Chronicle Queue has an index of append times: format={found} path={path}"
+                " (name a field of the messages by --time-field when reading)"
+            )
+        try:
+            built = _build(path, time_field, progress)
+        except KeyboardInterrupt:
+            progress.clear()
+            with suppress(OSError):
+                print_error("interrupted: repeat the command to resume")
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        with open_read_only(path) as queue:
+            print_rows(style, _COLUMNS, _rows(queue, built))
+
+
+def _build(path: Path, time_field: str | None, progress: Progress) -> set[int]:
+    if time_field is None:
+        return set()
+    return {*quire.build_time_index(path, time_field=time_field, progress=progress.show)}
+
+
+def _rows(queue: quire.Queue, built: set[int]) -> Iterator[dict[str, Any]]:
+    for cycle in queue.cycles:
+        yield {
+            "cycle": cycle,
+            "file": Path(queue.file_for_cycle(cycle)).name,
+            "messages": count_of(queue, cycle),
+            "indexed": queue._messages_before(cycle, _NEVER_MS),  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            "built": cycle in built,
+        }

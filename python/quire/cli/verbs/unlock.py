@@ -1,0 +1,57 @@
+"""``quire unlock``: the write lock of a dead process freed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import quire
+from quire._common.terminal import escape_line
+from quire._formats import CHRONICLE, format_of
+from quire.cli.arguments import PATH
+
+if TYPE_CHECKING:
+    from quire import LockHolder
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option("--force", is_flag=True, help="Take it from a living process too.")
+def unlock(path: Path, *, force: bool) -> None:
+    """
+    Free the write lock of a process that died, and say who held it, since when.
+
+    Refuses while the holder lives; with --force, stop that process first. Quire takes the lock over
+    from a dead process by itself; this is for locks of other containers, and before Java appends.
+
+    \b
+    Examples:
+      quire unlock orders
+      quire unlock orders --force
+    """  # noqa: D301 - click reads the backspace
+    found = format_of(str(path))
+    if found not in {None, CHRONICLE}:
+        raise click.UsageError(
+            f"only a Chronicle Queue has a write lock: format={found} path={path}"
+            " (writers of the other formats leave nothing locked)"
+        )
+    with quire.open(
+        path, format="chronicle", create=False, force_unlock="never", buffer_mode="none"
+    ) as queue:
+        lock = queue.write_lock
+        holder = lock.holder
+        if holder is not None and holder.alive and not force:
+            raise click.ClickException(
+                f"the write lock is held by a living process: {_text(holder)}"
+                " (stop that process, or take the lock from it with --force)"
+            )
+        freed = lock.force_unlock() if force else lock.unlock()
+    click.echo("the write lock was free" if freed is None else f"unlocked: {_text(freed)}")
+
+
+def _text(holder: LockHolder) -> str:
+    since = "" if holder.since is None else f" since={holder.since:%Y-%m-%dT%H:%M:%SZ}"
+    command = "" if holder.command is None else f" command={escape_line(holder.command)}"
+    return f"pid={holder.pid} alive={'yes' if holder.alive else 'no'}{since}{command}"

@@ -1,0 +1,124 @@
+"""``quire verify``: whether the files of queues keep the rules of their formats."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+import quire
+from quire._common.terminal import escape_line
+from quire.cli.arguments import PATH
+from quire.cli.errors import FAILED, OK
+from quire.cli.output.color import styled
+from quire.cli.output.rows import print_rows
+from quire.cli.shared_options import row_format_option
+from quire.maintenance.filesystem import FilesystemCheck, FilesystemReport
+from quire.maintenance.kinds import Severity
+
+if TYPE_CHECKING:
+    from quire import Finding, VerifyReport
+
+_COLUMNS: Final = (
+    "kind",
+    "severity",
+    "file",
+    "position",
+    "found",
+    "expected",
+    "meaning",
+    "remedy",
+)
+_COLORS: Final[dict[Severity, str]] = {"error": "red", "warning": "yellow", "note": "cyan"}
+_MIB: Final = 1 << 20
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--filesystem", "tries_it", is_flag=True, help="Try the file system of the directory PATH."
+)
+@row_format_option()
+def verify(path: Path, *, tries_it: bool, style: str) -> int:
+    """
+    Check queues and their files against every rule of the format.
+
+    PATH is a queue of any format, one roll file, a directory with copies of some files of a queue,
+    or a directory of queues. Changes nothing and waits for no lock: the queue may be in use. Says
+    what is wrong where, what that means, and what `quire repair` would do. The exit code is 1 if
+    there are errors or warnings.
+
+    --filesystem tries, in a directory that it makes below PATH and removes, whether locks, mappings
+    and syncs work there between processes of this host, and says whether allow_network=True is
+    safe for queues of one host. The exit code is 1 if it is not.
+
+    \b
+    Examples:
+      quire verify orders
+      quire verify /var/queues --format jsonl | jq 'select(.severity == "error")'
+      quire verify --filesystem /mnt/share
+    """  # noqa: D301 - click reads the backspace
+    if tries_it:
+        return _try_filesystem(path, style)
+    report = quire.verify(path)
+    if style == "text":
+        for line in lines(report):
+            click.echo(line)
+    else:
+        print_rows(style, _COLUMNS, (finding.to_dict() for finding in report.findings))
+    return OK if report.ok else FAILED
+
+
+def _try_filesystem(path: Path, style: str) -> int:
+    report = quire.verify_filesystem(path)
+    rows = [check._asdict() for check in report.checks]
+    print_rows(style, FilesystemCheck._fields, rows)
+    if style == "text":
+        click.echo(_verdict(report))
+    return OK if report.ok else FAILED
+
+
+def _verdict(report: FilesystemReport) -> str:
+    if not report.ok:
+        return "not safe: write no queue here"
+    if report.network is None:
+        return "safe"
+    return (
+        f"safe with allow_network=True while only this host uses the queues: {report.network} does"
+        " not carry shared memory to other hosts"
+    )
+
+
+def lines(report: VerifyReport) -> Iterator[str]:
+    """Yield what was found, for people."""
+    for finding in report.findings:
+        yield from _paragraph(finding)
+        yield ""
+    files = f"{report.files:,} {'file' if report.files == 1 else 'files'}"
+    yield f"{files}, {report.messages:,} messages, {report.bytes / _MIB:,.1f} MiB: {_sum(report)}"
+
+
+def place_of(file: str, position: int | None) -> str:
+    """Return a place in a file, safe to print."""
+    at = "" if position is None else f" at {position:#x}"
+    return f"{escape_line(file)}{at}"
+
+
+def _paragraph(finding: Finding) -> Iterator[str]:
+    severity = styled(finding.severity, fg=_COLORS[finding.severity])
+    yield f"{severity}: {finding.kind}: {place_of(finding.file, finding.position)}"
+    yield f"  found     {escape_line(finding.found)}"
+    yield f"  expected  {escape_line(finding.expected)}"
+    yield f"  meaning   {finding.meaning}"
+    yield f"  repair    {finding.remedy or 'leaves it alone'}"
+
+
+def _sum(report: VerifyReport) -> str:
+    counts = Counter(finding.severity for finding in report.findings)
+    if not counts:
+        return "nothing wrong"
+    parts = ((counts[name], name) for name in _COLORS if counts[name])
+    return ", ".join(f"{count:,} {name}{'s' if count > 1 else ''}" for count, name in parts)

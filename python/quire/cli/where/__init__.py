@@ -1,0 +1,1 @@
+"""The option ``--where``: its language, and the conditions that it makes."""
