@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import struct
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Self
 
-_ACCESS, _OPEN, _IS_DIR = 0x1, 0x20, 0x4000_0000
-_OVERFLOWED = 0x4000
-_HEAD: Final = struct.Struct("iIII")
+from inotify_simple import INotify, flags  # pyright: ignore[reportMissingTypeStubs]
 
 
 class Opens:
@@ -24,11 +19,8 @@ class Opens:
         self.files: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        watch = libc.inotify_add_watch(self._fd, os.fsencode(self._path), _ACCESS | _OPEN)
-        if self._fd < 0 or watch < 0:
-            raise OSError(ctypes.get_errno(), "inotify", str(self._path))
+        self._watch: Any = INotify()
+        self._watch.add_watch(self._path, flags.ACCESS | flags.OPEN)
         return self
 
     def __exit__(
@@ -37,22 +29,10 @@ class Opens:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._read()
-        os.close(self._fd)
-
-    def _read(self) -> None:
-        while True:
-            try:
-                events = os.read(self._fd, 1 << 16)
-            except BlockingIOError:
-                return
-            place = 0
-            while place < len(events):
-                _, mask, _, length = _HEAD.unpack_from(events, place)
-                place += _HEAD.size + length
-                name = events[place - length : place].rstrip(b"\0").decode()
-                assert not mask & _OVERFLOWED
-                if mask & _OPEN and name:
-                    self.files[name] += 1
-                elif mask & _OPEN and mask & _IS_DIR:
+        with self._watch:
+            for event in self._watch.read(timeout=0):
+                assert not event.mask & flags.Q_OVERFLOW
+                if event.mask & flags.OPEN and event.name:
+                    self.files[event.name] += 1
+                elif event.mask & flags.OPEN and event.mask & flags.ISDIR:
                     self.listed += 1
