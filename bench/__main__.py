@@ -1,8 +1,9 @@
 """
 Measure Quire beside Java's Chronicle Queue and other ways to pass messages.
 
-Results go to build/bench/PART.json; a complete run also writes docs/performance.md. Needs a release
-build, a JDK and Maven; other systems are skipped where they are not installed. See bench/METHOD.md.
+Results go to build/bench/PART.json; a complete run also writes docs/performance/measurements.md.
+Needs a release build, a JDK and Maven; other systems are skipped where they are not installed. See
+bench/METHOD.md.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main() -> int:
         return 1
     print(report.text(results))
     if quick or set(asked.only) != set(PARTS):
-        say("docs/performance.md is left as it is; to write it: python -m bench.report")
+        say("the pages in docs/performance stay as they are: write them by python -m bench.report")
     else:
         report.write(results)
     return 0

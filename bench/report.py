@@ -1,7 +1,8 @@
 """
-Turns stored results into docs/performance.md and its plots: ``python -m bench.report [DIRECTORY]``.
+Turns stored results into a page and its plots: ``python -m bench.report [DIRECTORY]``.
 
-Only what lies between the two markers of the page is replaced.
+Only what lies between the two markers of docs/performance/measurements.md is replaced;
+docs/performance.md sums it up by hand.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from bench import (
 )
 from bench.harness import Result
 
-PAGE = harness.ROOT / "docs" / "performance.md"
 PLOTS = harness.ROOT / "docs" / "performance"
+PAGE = PLOTS / "measurements.md"
 DIRECTORY = harness.ROOT / "build" / "bench"
 BEGIN = "<!-- begin: written by `python -m bench.report` -->"
 END = "<!-- end -->"
@@ -53,7 +54,7 @@ def text(results: dict[str, Result]) -> str:
 
 
 def write(results: dict[str, Result]) -> None:
-    """Write the generated part of docs/performance.md and its plots."""
+    """Write the generated part of docs/performance/measurements.md and its plots."""
     made = plots.draw(results, PLOTS)
     page = PAGE.read_text("utf-8")
     if page.count(BEGIN) != 1 or page.count(END) != 1:

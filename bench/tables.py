@@ -1,4 +1,4 @@
-"""The tables of a report, as Markdown: printed as they are, and put into docs/performance.md."""
+"""The tables of a report, as Markdown: for the terminal and docs/performance/measurements.md."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 TERM = re.compile(r"(?m)^\| ([^|]+) \| ")
 CODE = re.compile(r"(?ms)^ *```.*?^ *```$|`[^`\n]*`|^    .*?$|\]\([^)]*\)")
 RUST_TEXT = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
-PROSE = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/*.md")
+PROSE = ("*.md", "docs/*.md", "docs/performance/*.md")
 # The trees whose comments and texts are in these words already; add one as it gets there.
 SOURCES = (
     "crates/binding/src/**/*",

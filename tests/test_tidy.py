@@ -233,4 +233,5 @@ def test_lines_of_markdown_fit_a_terminal() -> None:
 
 
 def is_wide(line: str) -> bool:
-    return len(line) > MARKDOWN_WIDTH and not line.lstrip().startswith("|")
+    may_be_wide = line.lstrip().startswith("|") or line.startswith("    ")  # a table, code
+    return len(line) > MARKDOWN_WIDTH and not may_be_wide
