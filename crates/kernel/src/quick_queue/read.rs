@@ -486,11 +486,12 @@ impl Opened {
             return Ok(Bytes::InPlace { region, position, length: found.length });
         }
         copy.clear();
-        let length = usize::try_from(found.length).unwrap_or(usize::MAX);
-        copy.try_reserve(length).map_err(|_| Error::OutOfMemory(length))?;
         for part in size.parts(found.begin, found.length) {
             let region = data.ready(part.page, part.position, part.length)?;
-            copy.extend_from_slice(region.bytes(part.position, part.length));
+            // Memory for what is there: the message's length is only claimed.
+            let bytes = region.bytes(part.position, part.length);
+            copy.try_reserve(bytes.len()).map_err(|_| Error::OutOfMemory(bytes.len()))?;
+            copy.extend_from_slice(bytes);
         }
         Ok(Bytes::Copied(copy))
     }
