@@ -60,13 +60,13 @@ RECURSIVE = (
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
     "_common.file_listener _common.terminal _common.watching",
-    "frames.html",
+    "dataframes.html",
     "_common _formats errors pausers",
     "opening.discovery",
     "types _opening opening.options opening.settings _raw pages",
     "ranges.cycles ranges.damage ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
-    "write_lock metrics frames.handle frames.scan frames.dataset frames groups",
+    "write_lock metrics dataframes groups",
     "queue appender tailer subtopics vanilla indexed quick_queue",
     "opening merging vanilla.replication",
     "ranges",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from quire.spark.source import QuireDataSource as DefaultSource
+    from quire.spark.data_source import QuireDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]
 
@@ -43,6 +43,6 @@ def _stand_in(missing: ImportError) -> type[DataSource]:
 
 
 try:
-    from quire.spark.source import QuireDataSource as DefaultSource
+    from quire.spark.data_source import QuireDataSource as DefaultSource
 except ImportError as error:
     globals()["DefaultSource"] = _stand_in(error)

@@ -22,7 +22,7 @@ Where things are; each imports only what stands above it::
     opening merging                            open(), its options and what sets them, and finding
                                                queues; several queues as one
     ranges                                     ranges, seeking, stored positions
-    frames                                     queues as data frames, and in notebooks
+    dataframes                                 queues as data frames, and in notebooks
     groups                                     consumers that share the messages of a queue
     metrics                                    what a queue does in numbers, and exporters
     write_lock maintenance                     the write lock; checking and repairing queues
@@ -144,19 +144,19 @@ if _TYPE_CHECKING:
         FilesystemReport,
         verify_filesystem,
     )
+    from quire.maintenance.findings import Action, Finding, RepairReport, VerifyReport
     from quire.maintenance.joining import merge_queues
     from quire.maintenance.pending import ring_pending
     from quire.maintenance.repairing import repair
-    from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
     from quire.maintenance.splitting import split_queue
     from quire.maintenance.time_index import build_time_index
     from quire.maintenance.verification import verify
-    from quire.replaying.compare import compare
-    from quire.replaying.replay import replay, replayed
-    from quire.retaining.report import PrunedCycle, PruneReport
+    from quire.replaying.comparison import compare
+    from quire.replaying.replays import replay, replayed
+    from quire.retaining.prune_report import PrunedCycle, PruneReport
+    from quire.retaining.pruning import prune
     from quire.retaining.retention import Retention
-    from quire.retaining.run import prune
-    from quire.services.service import Service, service
+    from quire.services.serving import Service, service
 
 __all__ = [
     "Action",
@@ -298,7 +298,7 @@ _LATER = {
     "GroupMessage": "groups.message",
     "Converted": "converting.conversion",
     "IndexMap": "converting.mapping",
-    "Action": "maintenance.report",
+    "Action": "maintenance.findings",
     "Copied": "maintenance.copy_run",
     "ExplainedPart": "maintenance.explaining",
     "Explanation": "maintenance.explaining",
@@ -306,30 +306,30 @@ _LATER = {
     "FileUser": "maintenance.files",
     "FilesystemCheck": "maintenance.filesystem",
     "FilesystemReport": "maintenance.filesystem",
-    "Finding": "maintenance.report",
-    "RepairReport": "maintenance.report",
-    "PruneReport": "retaining.report",
-    "PrunedCycle": "retaining.report",
+    "Finding": "maintenance.findings",
+    "RepairReport": "maintenance.findings",
+    "PruneReport": "retaining.prune_report",
+    "PrunedCycle": "retaining.prune_report",
     "Retention": "retaining.retention",
-    "Service": "services.service",
+    "Service": "services.serving",
     "build_time_index": "maintenance.time_index",
     "copy_queue": "maintenance.copying",
     "explain": "maintenance.explaining",
     "file_state": "maintenance.files",
-    "prune": "retaining.run",
+    "prune": "retaining.pruning",
     "removable": "maintenance.files",
     "ring_pending": "maintenance.pending",
-    "compare": "replaying.compare",
+    "compare": "replaying.comparison",
     "convert": "converting.conversion",
     "print_all": "calls.printing",
     "merge_queues": "maintenance.joining",
     "split_queue": "maintenance.splitting",
     "repair": "maintenance.repairing",
-    "replay": "replaying.replay",
-    "replayed": "replaying.replay",
+    "replay": "replaying.replays",
+    "replayed": "replaying.replays",
     "salvage": "converting.salvaging",
-    "service": "services.service",
-    "VerifyReport": "maintenance.report",
+    "service": "services.serving",
+    "VerifyReport": "maintenance.findings",
     "verify": "maintenance.verification",
     "verify_filesystem": "maintenance.filesystem",
 }

@@ -12,9 +12,9 @@ from quire import _formats, _native
 from quire._native import VanillaExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawTailer
+from quire.dataframes.framed import Framed
 from quire.errors import UnsupportedError
-from quire.frames.handle import Framed
-from quire.groups.handle import Shared
+from quire.groups.shared import Shared
 
 _FORMAT = "Indexed Chronicle"
 _READ_ONLY = "it is only read: its one writer knows no lock that would keep a second one out"

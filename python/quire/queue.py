@@ -16,9 +16,9 @@ from quire._common.watching import Watch
 from quire._native import Dump, Pretoucher
 from quire._opening import Reopened
 from quire.appender import Appender
+from quire.dataframes.framed import Framed
 from quire.errors import ReadOnlyError
-from quire.frames.handle import Framed
-from quire.groups.handle import Shared
+from quire.groups.shared import Shared
 from quire.indexed import IndexedQueue, IndexedTailer
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer

@@ -14,9 +14,9 @@ from quire._common import arguments
 from quire._native import QuickExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawAppender, RawTailer
+from quire.dataframes.framed import Framed
 from quire.errors import UnsupportedError
-from quire.frames.handle import Framed
-from quire.groups.handle import Shared
+from quire.groups.shared import Shared
 
 _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"

@@ -382,8 +382,8 @@ def test_nothing_is_deleted_that_does_not_equal_its_archive(
 def test_row_groups_follow_the_index_and_are_bounded(
     path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.archive.columns.BATCH_ROWS", 16)
-    monkeypatch.setattr("quire.archive.parquet.GROUP_ROWS", 64)
+    monkeypatch.setattr("quire.archive.archived_columns.BATCH_ROWS", 16)
+    monkeypatch.setattr("quire.archive.cycle_file.GROUP_ROWS", 64)
 
     archives.archive(path, dest)
 
@@ -402,8 +402,8 @@ def test_row_groups_follow_the_index_and_are_bounded(
 def test_large_messages_make_small_row_groups(
     path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.archive.columns.BATCH_BYTES", 1000)
-    monkeypatch.setattr("quire.archive.parquet.GROUP_BYTES", 5000)
+    monkeypatch.setattr("quire.archive.archived_columns.BATCH_BYTES", 1000)
+    monkeypatch.setattr("quire.archive.cycle_file.GROUP_BYTES", 5000)
 
     archives.archive(path, dest)
 

@@ -23,8 +23,8 @@ import quire
 from batches import plain, rows
 from queues import payloads
 from quire._native import entry_bytes
+from quire.arrow.column_types import encoded_type
 from quire.arrow.encoder import Encoder, Form
-from quire.arrow.types import encoded_type
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 record_batch: Any = pa.record_batch  # its stubs want one type of values

@@ -18,7 +18,7 @@ from cli_runs import Cli
 from damages import fill
 from queues import copy_of, exit_code, fork, snapshot
 from quire.cli import main
-from quire.cli.group import VERBS
+from quire.cli.verb_group import VERBS
 
 NOBODY = 65_534
 INDEX = "0x4d1900000000"

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from paths import ROOT
-from quire.cli.group import VERBS, quire
+from quire.cli.verb_group import VERBS, quire
 
 PAGE = ROOT / "docs/cli.md"
 PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")

@@ -16,8 +16,8 @@ import pytest
 
 import quire
 from cli_runs import ENVIRONMENT, Cli
-from quire.cli.group import VERBS
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.verb_group import VERBS
 
 HEAVY = {"rich", "textual", "pydantic", "pyarrow", "pandas", "matplotlib", "pyspark", "jinja2"}
 COLUMNS = ("name", "count", "share", "alive", "note")
@@ -83,7 +83,9 @@ def test_a_verb_imports_nothing_heavy_for_its_help_nor_for_text(tmp_path: Path) 
 
 @pytest.mark.parametrize(("no_color", "has_color"), [(None, True), ("", True), ("1", False)])
 def test_headings_are_coloured_on_a_terminal_only(no_color: str | None, *, has_color: bool) -> None:
-    program = "from quire.cli.output.rows import print_rows; print_rows('text', ['a'], [{'a': 1}])"
+    program = (
+        "from quire.cli.output.row_formats import print_rows; print_rows('text', ['a'], [{'a': 1}])"
+    )
     environment = {**ENVIRONMENT, "TERM": "xterm"}
     environment |= {} if no_color is None else {"NO_COLOR": no_color}
     shown, side = pty.openpty()
@@ -98,7 +100,8 @@ def test_headings_are_coloured_on_a_terminal_only(no_color: str | None, *, has_c
 
 
 def test_a_binary_format_is_refused_on_a_terminal() -> None:
-    program = "from quire.cli.output.rows import print_rows; print_rows('arrow', ['a'], [{'a': 1}])"
+    program = """from quire.cli.output.row_formats import print_rows
+print_rows("arrow", ["a"], [{"a": 1}])"""
     shown, side = pty.openpty()
     done = subprocess.run(
         [sys.executable, "-c", program], stdout=side, stderr=subprocess.PIPE, check=False

@@ -82,6 +82,6 @@ def test_what_the_kernel_logs_is_harmless(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_a_report_shows_names_as_text() -> None:
-    from quire.pipeline.report.text import escape
+    from quire.pipeline.run_report.as_text import escape
 
     assert escape(f"[red]{BAD}\n") == f"\\[red]{escape_line(BAD)}\\n"

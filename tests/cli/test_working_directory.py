@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from damages import fill
-from quire.cli.group import VERBS
+from quire.cli.verb_group import VERBS
 
 QUIRE = Path(sysconfig.get_path("scripts")) / "quire"
 PIPELINE = """\

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from quire.pages import Chart, Lead, Page, Section, Table, charts, palette
-from quire.pages.model import Cell
+from quire.pages.blocks import Cell
 from quire.pages.render import shown
 
 VOID = {"meta", "br", "wbr", "hr", "img", "input", "link"}

@@ -23,7 +23,7 @@ from quire.metrics import DiskMonitor
 from quire.recording import StreamRecorder, TcpRecorder, UdpRecorder
 from quire.recording.recorder import Recorder
 from quire.recording.websocket import WebSocketFeedRecorder, WebSocketRecorder
-from quire.replaying.replay import replayed
+from quire.replaying.replays import replayed
 from wrong_arguments import check
 
 

@@ -23,7 +23,7 @@ import quire
 import quire.pipeline
 from paths import ROOT
 from quire.demo.flights import data_folder
-from quire.pipeline.report.page import page_of
+from quire.pipeline.run_report.html_page import page_of
 
 EXAMPLES = ROOT / "examples" / "pipelines"
 FLIGHTS = 3_000

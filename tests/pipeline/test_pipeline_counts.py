@@ -13,15 +13,15 @@ import pytest
 import quire
 from quire.errors import StepError
 from quire.pipeline import PipelineError, Report, Stop, load
-from quire.pipeline.report import counts
-from quire.pipeline.report.counts import Counted, Tally
-from quire.pipeline.report.model import BatchReport
-from quire.pipeline.report.progress import KEPT, Progress
-from quire.pipeline.runtime.batch import Batch
+from quire.pipeline.run_report import counts
+from quire.pipeline.run_report.facts import BatchReport
+from quire.pipeline.run_report.row_counts import Counted, Tally
+from quire.pipeline.run_report.spark_progress import KEPT, Progress
+from quire.pipeline.runtime.input_tables import mixes_topics, streams
+from quire.pipeline.runtime.micro_batch import Batch
 from quire.pipeline.runtime.runner import _Run  # pyright: ignore[reportPrivateUsage]
-from quire.pipeline.runtime.sources import mixes_topics, streams
 from quire.pipeline.runtime.state import State
-from quire.pipeline.spec.model import Deduplicate, Pipeline
+from quire.pipeline.spec.parts import Deduplicate, Pipeline
 
 TEXT = """\
 pipeline: small

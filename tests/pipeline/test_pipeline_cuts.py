@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quire.pipeline.runtime.event_order import EventOrder
 from quire.pipeline.runtime.expectations import passed, tagged
-from quire.pipeline.spec.model import Deduplicate, Watermark
+from quire.pipeline.spec.parts import Deduplicate, Watermark
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from quire.errors import QuireError
-from quire.pipeline.errors import reason
+from quire.pipeline.failures import reason
 
 WORKER = """\
 [PYTHON_EXCEPTION] An exception was thrown: Traceback (most recent call last):

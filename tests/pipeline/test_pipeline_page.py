@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib.container import BarContainer
 
 from quire.pages import Page
-from quire.pages.model import Block, Chart, Table
-from quire.pipeline.report.model import (
+from quire.pages.blocks import Block, Chart, Table
+from quire.pipeline.run_report.facts import (
     BatchReport,
     Report,
     RuleReport,
@@ -13,7 +13,7 @@ from quire.pipeline.report.model import (
     SourceReport,
     StepReport,
 )
-from quire.pipeline.report.page import page_of
+from quire.pipeline.run_report.html_page import page_of
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 RULES = (

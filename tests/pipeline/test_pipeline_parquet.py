@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quire.pipeline import PipelineError
-from quire.pipeline.runtime.sinks.parquet import STAGING, ParquetFolder
+from quire.pipeline.runtime.sinks.parquet_folder import STAGING, ParquetFolder
 
 
 class EndedError(Exception):

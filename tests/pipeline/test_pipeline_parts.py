@@ -17,7 +17,7 @@ import quire
 import quire.pipeline
 from cli_runs import COMMAND
 from quire.pipeline import PipelineError, Report
-from quire.pipeline.runtime import batch
+from quire.pipeline.runtime import micro_batch
 from quire.pipeline.runtime.state import State
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -165,7 +165,7 @@ def test_what_is_kept_of_keys_is_compacted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against a dictionary of the last time of each key."""
-    monkeypatch.setattr(batch, "COMPACT_EVERY", 2)
+    monkeypatch.setattr(micro_batch, "COMPACT_EVERY", 2)
     chance = random.Random(3)  # noqa: S311 - must repeat
     last: dict[int, int] = {}
     kept: list[int] = []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from quire.pipeline import Report
-from quire.pipeline.report.model import BatchReport
+from quire.pipeline.run_report.facts import BatchReport
 
 EXAMPLE = Path(__file__).parent / "reports" / "run.json"
 

@@ -12,7 +12,7 @@ from quire._common.units import duration_us
 from quire.pipeline import PipelineFileError, load
 from quire.pipeline.spec.durations import schedule_of
 from quire.pipeline.spec.loader import scheduled
-from quire.pipeline.spec.model import (
+from quire.pipeline.spec.parts import (
     Deduplicate,
     FolderSink,
     QueueSource,

@@ -13,9 +13,9 @@ import pytest
 from power import CutError, Power
 from quire.errors import UnsafePathError
 from quire.pipeline import PipelineError
-from quire.pipeline.runtime.sinks.parquet import STAGING, ParquetFolder
+from quire.pipeline.runtime.sinks.parquet_folder import STAGING, ParquetFolder
 from quire.pipeline.runtime.state import State
-from quire.pipeline.spec.model import QueueSource
+from quire.pipeline.spec.parts import QueueSource
 
 NAMES = ("day=1/a.parquet", "day=1/b.parquet", "c.parquet")
 IMAGES = [True, False]

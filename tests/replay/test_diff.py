@@ -17,7 +17,7 @@ import quire
 from cli_runs import Cli, run
 from golden_sets import MAIN, QUEUES, name_of
 from queues import DAY_MS, START_MS, copy_of
-from quire.replaying.compare import Alignment, Difference
+from quire.replaying.comparison import Alignment, Difference
 
 
 class Say(Protocol):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import quire
-import quire.retaining.run
+import quire.retaining.pruning
 from cli_runs import Cli
 from queues import DAY_MS, START_MS, backward, copy_of, forward, payloads, problems_of, snapshot
 from quire.errors import UnsafePathError
@@ -175,7 +175,7 @@ def test_a_tailer_in_the_middle_of_a_cycle_goes_on(
         assert tailer.read_bytes() == b"1.100"
         report = compress(orders)
         assert f"pid={os.getpid()}" in report.kept[0].reason
-        monkeypatch.setattr(quire.retaining.run, "users_of", nobody)
+        monkeypatch.setattr(quire.retaining.pruning, "users_of", nobody)
         assert len(compress(orders).removed) == 2
         rest = [bytes(it) for it in tailer.payloads()]
         assert rest[:2] == [b"1.101", b"1.102"]
@@ -203,7 +203,7 @@ def test_readers_never_meet_a_gap(path: Path, monkeypatch: pytest.MonkeyPatch) -
         for day in range(days):
             appender.write_bytes(b"%d" % day)
             clock.advance(DAY_MS)
-    monkeypatch.setattr(quire.retaining.run, "users_of", nobody)
+    monkeypatch.setattr(quire.retaining.pruning, "users_of", nobody)
     found = set[tuple[int, int]]()
     is_over = threading.Event()
 

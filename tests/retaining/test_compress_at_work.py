@@ -63,7 +63,7 @@ def test_a_reader_misses_nothing_of_cycles_compressed_between_its_steps(
     tmp_path: Path, way: str, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As from another container, which does not see the reader's open files.
-    monkeypatch.setattr("quire.retaining.run.users_of", nobody)
+    monkeypatch.setattr("quire.retaining.pruning.users_of", nobody)
     stops = 0
     for nth in itertools.count(1):
         path = tmp_path / str(nth)

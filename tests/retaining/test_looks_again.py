@@ -14,8 +14,8 @@ import quire
 from pause_points import Party
 from queues import DAY_MS, START_MS, payloads
 from quire.maintenance.files import FileUser, Identity, users_of
+from quire.retaining.pruning import Run
 from quire.retaining.retention import Retention
-from quire.retaining.run import Run
 
 DAYS = 5
 
@@ -166,7 +166,7 @@ def test_a_file_that_was_put_in_the_place_of_a_judged_one_stays(
             (tmp_path / "copy").replace(first)
         return users_of(files)
 
-    monkeypatch.setattr("quire.retaining.run.users_of", look)
+    monkeypatch.setattr("quire.retaining.pruning.users_of", look)
     report = quire.prune(orders, max_cycles=1)
     assert report.removed == []
     assert report.kept[0].reason == "kept as another file took its place meanwhile"

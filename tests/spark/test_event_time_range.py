@@ -12,11 +12,11 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 import quire
 from quire.archive import archive
 from quire.ranges.event_time import TimeField
-from quire.spark.columns import checked
-from quire.spark.options import ReadOptions
-from quire.spark.read.batch import planned
+from quire.spark.read.batch_reader import planned
 from quire.spark.read.partitions import Partition
-from quire.spark.read.rows import RowPlan, read
+from quire.spark.read.row_plan import RowPlan, read
+from quire.spark.source_options import ReadOptions
+from quire.spark.spark_columns import checked
 
 US = 1_000_000
 YEAR_2500 = 16_725_225_600

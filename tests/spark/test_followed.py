@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from queues import START_MS, snapshot
 from quire.errors import CorruptError, DataLossError
 from quire.spark import lag_of
-from quire.spark.columns import base_schema
-from quire.spark.options import ReadOptions
 from quire.spark.read.checkpoints import split
 from quire.spark.read.rate_limits import split_limit
+from quire.spark.source_options import ReadOptions
+from quire.spark.spark_columns import base_schema
 from streams import Driver, Source, pairs
 
 

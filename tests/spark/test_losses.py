@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from quire.errors import CorruptError, DataLossError
-from quire.spark.options import ReadOptions
-from quire.spark.read.batch import BatchReader
+from quire.spark.read.batch_reader import BatchReader
 from quire.spark.read.partitions import Partition
 from quire.spark.read.stream import StreamReader
+from quire.spark.source_options import ReadOptions
 from streams import FIELDS, Driver, Source, pairs
 
 

@@ -14,9 +14,9 @@ from pyspark.sql.types import LongType, StructType
 
 import quire
 from quire.errors import IndexOutOfRangeError
-from quire.spark.options import ReadOptions
-from quire.spark.read.batch import BatchReader
+from quire.spark.read.batch_reader import BatchReader
 from quire.spark.read.partitions import Partition
+from quire.spark.source_options import ReadOptions
 from spark_queues import DAY_MS, DAYS, PER_DAY, START_MS, indexes, load, messages_of, record
 
 

@@ -20,10 +20,10 @@ from older_queues import (
 )
 from queues import DAY_MS, START_MS
 from quire.archive import archive
-from quire.spark.options import ReadOptions
 from quire.spark.read import topic_tracker
-from quire.spark.read.batch import BatchReader
+from quire.spark.read.batch_reader import BatchReader
 from quire.spark.read.topic_tracker import TopicTracker
+from quire.spark.source_options import ReadOptions
 
 PER_DAY = 100
 DAYS = 3

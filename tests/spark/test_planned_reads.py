@@ -12,18 +12,18 @@ from pyspark.sql.types import LongType, StructType
 import quire
 from pause_points import Party
 from queues import DAY_MS, START_MS
-from quire.spark.columns import checked
-from quire.spark.options import ReadOptions
-from quire.spark.read.batch import planned
+from quire.spark.read.batch_reader import planned
 from quire.spark.read.partitions import Partition
-from quire.spark.read.rows import RowPlan
+from quire.spark.read.row_plan import RowPlan
+from quire.spark.source_options import ReadOptions
+from quire.spark.spark_columns import checked
 
 DAYS, PER_DAY = 4, 5
 ROWS = [*range(DAYS * PER_DAY)]
 TASK = """
 import logging, pickle
 from pathlib import Path
-from quire.spark.read.rows import read
+from quire.spark.read.row_plan import read
 lines = []
 handler = logging.Handler()
 handler.emit = lambda record: lines.append(record.getMessage())

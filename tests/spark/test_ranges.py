@@ -11,14 +11,14 @@ import quire
 from paths import GOLDEN
 from quire.errors import OptionsError
 from quire.ranges.cycles import CycleRange
-from quire.spark.options import ReadOptions
-from quire.spark.read.batch import BatchReader
+from quire.spark.read.batch_reader import BatchReader
 from quire.spark.read.partitions import (
     RECORDS_PER_PARTITION_MIN,
     Partition,
     TopicRange,
     partitions_of,
 )
+from quire.spark.source_options import ReadOptions
 
 CYCLE = 1 << 32
 

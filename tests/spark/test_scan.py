@@ -94,7 +94,7 @@ def test_places_alone_are_made_without_python(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("quire.spark.read.frames._PIECE", 7)
+    monkeypatch.setattr("quire.spark.read.scans._PIECE", 7)
     frame = quire.spark.scan(spark, folder, columns=["_index", "_topic"], topics=["a", "eu/b"])
 
     plan = plan_of(frame, capsys)

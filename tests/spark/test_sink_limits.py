@@ -17,7 +17,7 @@ from queues import payloads
 from quire.errors import MessageTooLargeError, OptionsError, UnfinishedWriteError
 from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write.commits import Target, commit, finish
-from quire.spark.write.options import WriteOptions
+from quire.spark.write.sink_options import WriteOptions
 from quire.spark.write.staging import Part, PartWriter, Staging
 
 COLUMNS = StructType().add("n", LongType())

@@ -25,7 +25,7 @@ from typing import Any
 
 import pause_points
 from meeting_parties import CYCLES, FAMILIES, Meeting, live, open_queue
-from quire.retaining import run
+from quire.retaining import pruning
 
 NATIVE = importlib.import_module("quire._native")  # has more in the build with fault points
 EVENTS = {"open", "os.remove", "os.rename", "os.link", "os.mkdir", "os.listdir", "os.scandir"}
@@ -213,7 +213,7 @@ def serve() -> None:
     """Answer each line with what came of a meeting, in a copy of what its family has."""
     warnings.simplefilter("ignore")
     if os.environ["QUIRE_UNMENDED"] == "retention":  # does not look again before a removal
-        setattr(run.Run, "_kept_now", looks_no_more)  # noqa: B010 - not its type
+        setattr(pruning.Run, "_kept_now", looks_no_more)  # noqa: B010 - not its type
     for line in sys.stdin:
         asked = json.loads(line)
         if "make" in asked:

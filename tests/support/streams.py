@@ -17,9 +17,9 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 import quire
 from queues import DAY_MS, START_MS
-from quire.spark.options import ReadOptions
 from quire.spark.read.checkpoints import Offsets
 from quire.spark.read.stream import StreamReader
+from quire.spark.source_options import ReadOptions
 
 SCHEMA = "_topic string, _index long, n long"
 FIELDS = StructType().add("_topic", StringType()).add("_index", LongType()).add("n", LongType())

@@ -14,8 +14,8 @@ import pytest
 
 import quire
 from quire.vanilla.replication import Sink, Source
-from quire.vanilla.replication.frames import Run
 from quire.vanilla.replication.replica import Replica
+from quire.vanilla.replication.wire_frames import Run
 from replication_wire import (
     CAPTURED_MS,
     DAY_MS,

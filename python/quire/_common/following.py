@@ -119,7 +119,7 @@ class Following(Generic[_E]):
         return poll_async(self._prepare, self.read, pauser_of(pauser))
 
     def _repr_html_(self) -> str:
-        from quire.frames.html import of_facts
+        from quire.dataframes.html import of_facts
 
         return of_facts(repr(self))
 

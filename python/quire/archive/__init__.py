@@ -10,12 +10,12 @@ Archives: the finished cycles of queues as plain Parquet files, written and veri
 True
 """
 
-from quire.archive.entry import Entry
+from quire.archive.archive_report import Failure, Progress, Report, Rewritten, Verified
+from quire.archive.archiving import archive
+from quire.archive.checking import verify
+from quire.archive.cycle_entry import Entry
 from quire.archive.manifest import Archive
-from quire.archive.report import Failure, Progress, Report, Rewritten, Verified
 from quire.archive.rewriting import rewrite
-from quire.archive.run import archive
-from quire.archive.verification import verify
 
 __all__ = [
     "Archive",

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
+from quire.arrow.column_types import PARQUET_TIME, fields_of, spark_columns, type_text
 from quire.arrow.content import Content, RowContent
 from quire.arrow.names import (
     CYCLE,
@@ -21,7 +22,6 @@ from quire.arrow.names import (
     TOPIC,
 )
 from quire.arrow.schema import Schema
-from quire.arrow.types import PARQUET_TIME, fields_of, spark_columns, type_text
 from quire.errors import ArchiveError
 from quire.queue import Queue
 from quire.ranges.event_time import TimeField

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quire.archive.cycles import end_of
-from quire.archive.entry import Entry
+from quire.archive.cycle_entry import Entry
+from quire.archive.finished_cycles import end_of
 from quire.archive.manifest import Topic
 from quire.errors import CorruptError
 from quire.queue import Queue

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from quire._formats import QUICK_QUEUE, VANILLA
-from quire.archive.cycles import damage_text, end_of
+from quire.archive.checking import check_live
+from quire.archive.finished_cycles import damage_text, end_of
 from quire.archive.manifest import Topic
-from quire.archive.verification import check_live
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
 from quire.quick_queue import QuickQueue

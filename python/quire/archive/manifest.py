@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quire._common.durable import Access, SafeFolder
+from quire.archive.cycle_entry import METADATA_KEY, Entry
 from quire.archive.decoding import Decoding
-from quire.archive.entry import METADATA_KEY, Entry
 from quire.errors import ArchiveError, LockHeldError, UnsafePathError
 
 LISTS: Final = "_quire"

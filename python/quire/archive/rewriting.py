@@ -8,11 +8,11 @@ from pathlib import Path
 
 from quire._common import arguments
 from quire._common.durable import Access, SafeFolder
-from quire.archive.entry import LAYOUT, Entry, completed
+from quire.archive.archive_report import Failure, Progress, ProgressCounter, Rewritten, no_progress
+from quire.archive.checking import check_file
+from quire.archive.cycle_entry import LAYOUT, Entry, completed
+from quire.archive.cycle_file import rewrite_in
 from quire.archive.manifest import LISTS, Archive, Topic
-from quire.archive.parquet import rewrite_in
-from quire.archive.report import Failure, Progress, ProgressCounter, Rewritten, no_progress
-from quire.archive.verification import check_file
 from quire.errors import QuireError
 
 

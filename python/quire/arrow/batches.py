@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from quire.arrow.column_types import Field, Type, fields_of
 from quire.arrow.names import ERROR
-from quire.arrow.types import Field, Type, fields_of
 
 if TYPE_CHECKING:
     from quire._native import Buffer, Column, Table

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import pyarrow as pa
 
 from quire.arrow.batches import record_batch
+from quire.arrow.column_types import BATCH_INDEX_TYPE, HISTORY_TYPE, Field, field_text, fields_of
 from quire.arrow.names import BATCH_INDEX, ERROR, HISTORY, METHOD
 from quire.arrow.plan import Method, plan_field, plan_method
-from quire.arrow.selection import select, select_methods
-from quire.arrow.types import BATCH_INDEX_TYPE, HISTORY_TYPE, Field, field_text, fields_of
+from quire.arrow.selected_columns import select, select_methods
 
 if TYPE_CHECKING:
     from quire._native import PlanField, PlanMethod, Table

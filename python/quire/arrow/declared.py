@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from quire._native import kind_parts
+from quire.arrow.column_types import BY_KIND, BY_NAME, Type
 from quire.arrow.plan import Method
-from quire.arrow.types import BY_KIND, BY_NAME, Type
 from quire.types import kind_of
 
 if TYPE_CHECKING:

@@ -9,10 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire import _native
+from quire.arrow.column_types import (
+    encoded_type,
+    fields_of,
+    is_binary,
+    is_castable,
+    is_text,
+    type_text,
+)
 from quire.arrow.names import ERROR, METHOD, PAYLOAD, VALUE
 from quire.arrow.plan import Method, plan_field, plan_method
 from quire.arrow.schema import Schema
-from quire.arrow.types import encoded_type, fields_of, is_binary, is_castable, is_text, type_text
 
 if TYPE_CHECKING:
     from quire._native import Borrowed

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from quire._native import Seen, Tailer
+from quire.arrow.column_types import BY_VALUE
 from quire.arrow.content import RowContent
 from quire.arrow.names import VALUE
-from quire.arrow.types import BY_VALUE
 from quire.ranges.cycles import cycle_ranges, end_index_of
 from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, tailer_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import pyarrow as pa
 
-from quire.arrow.types import DECODER_NAMES, Type, fields_of, type_text
+from quire.arrow.column_types import DECODER_NAMES, Type, fields_of, type_text
 
 if TYPE_CHECKING:
     from quire._native import PlanField, PlanMethod

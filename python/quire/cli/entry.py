@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from quire.cli.errors import FAILED, INTERRUPTED, USED_WRONGLY, error_text, print_error
+from quire.cli.exit_codes import FAILED, INTERRUPTED, USED_WRONGLY, error_text, print_error
 from quire.cli.streams import open_missing_streams
 from quire.errors import QuireError, SettingError
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_missing_streams()
     if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
-    from quire.cli.group import run
+    from quire.cli.verb_group import run
 
     try:
         return run(sys.argv[1:] if arguments is None else list(arguments))

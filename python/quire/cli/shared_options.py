@@ -7,13 +7,13 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from quire.cli.arguments import condition_of, names_of, parse_point, pattern_of
-from quire.cli.errors import FAILED, OK, print_error
+from quire.cli.exit_codes import FAILED, OK, print_error
+from quire.cli.parameters import condition_of, names_of, parse_point, pattern_of
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 ROW_FORMATS: Final = ("text", "yaml", "json", "jsonl", "csv", "arrow")
-"""The formats of :mod:`quire.cli.output.rows`."""
+"""The formats of :mod:`quire.cli.output.row_formats`."""
 
 
 def format_option(*styles: str, default: str) -> Callable[[_Command], _Command]:
@@ -32,7 +32,7 @@ def row_format_option(default: str = "text") -> Callable[[_Command], _Command]:
     """
     Return ``--format`` of a verb that prints rows.
 
-    See :func:`quire.cli.output.rows.print_rows`.
+    See :func:`quire.cli.output.row_formats.print_rows`.
     """
     return format_option(*ROW_FORMATS, default=default)
 

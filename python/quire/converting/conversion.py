@@ -17,7 +17,7 @@ from quire._common.optional_arrow import need_arrow
 from quire._formats import FORMATS
 from quire._native import RollCycle
 from quire.converting.mapping import FILE, MapWriter, Settings
-from quire.converting.source import Source
+from quire.converting.message_runs import Source
 from quire.converting.target import (
     PARQUET,
     ROLL_CYCLES,
@@ -390,7 +390,7 @@ def _resumed(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
 
 def _target(folder: SafeFolder, settings: Settings, source: Source) -> Target:
     if settings.into == PARQUET:
-        from quire.converting.parquet import ParquetTarget
+        from quire.converting.parquet_target import ParquetTarget
 
         return ParquetTarget(folder)
     return QueueTarget(str(folder.path), settings, source)

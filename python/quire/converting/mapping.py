@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder, flush_and_sync
-from quire.converting.source import runs_of
+from quire.converting.message_runs import runs_of
 from quire.errors import ConvertError
 
 FILE: Final = "_indexes.jsonl"  # Spark and Arrow pass over names that start so

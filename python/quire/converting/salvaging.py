@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from quire._formats import CHRONICLE
-from quire.converting.source import format_of_queue
+from quire.converting.message_runs import format_of_queue
 from quire.errors import UnsupportedError
 from quire.ranges.range import opened
 

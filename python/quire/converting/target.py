@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, cast
 from quire._formats import CHRONICLE, QUICK_QUEUE, VANILLA
 from quire._native import ManualClock
 from quire.converting.mapping import Settings
-from quire.converting.source import Source
+from quire.converting.message_runs import Source
 from quire.opening.opener import open as open_queue
 from quire.ranges.numbering import QUICK_QUEUE_STEP, start_options
 from quire.ranges.range import Chunk, read_chunk

@@ -16,8 +16,8 @@ from quire.demo.page_of_life import counted, pruned, shared
 from quire.demo.page_of_recording import checking, recorded
 from quire.demo.record import Recording
 from quire.pages import Chart, Lead, Page, Section, charts
+from quire.pages.blocks import Block
 from quire.pages.charts import Labels
-from quire.pages.model import Block
 from quire.pages.palette import BLUE, GOLD, GREEN, GREY, ORANGE, RED
 
 NO_VALUE: Final = float("nan")

@@ -8,8 +8,8 @@ from typing import Final
 from quire.demo.life import AUDIT, GROUP, Pruned, Pruning, Sharing, Work
 from quire.metrics import Histogram, Metrics
 from quire.pages import Chart, Table, charts
+from quire.pages.blocks import Block, Cell
 from quire.pages.charts import Labels
-from quire.pages.model import Block, Cell
 from quire.pages.palette import BLUE, GREY, ORANGE
 
 _KIB: Final = 1 << 10

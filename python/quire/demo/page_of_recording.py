@@ -12,8 +12,8 @@ from quire.demo.figures import percentile
 from quire.demo.follow import TAILER
 from quire.demo.record import Recording
 from quire.pages import Chart, Table, charts
+from quire.pages.blocks import Block
 from quire.pages.charts import Labels
-from quire.pages.model import Block
 from quire.pages.palette import BLUE, ORANGE
 
 _MIB: Final = 1 << 20

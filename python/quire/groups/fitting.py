@@ -12,7 +12,7 @@ from quire.ranges.cycles import count_of, cycles_of, end_index_of, refresh
 from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
-    from quire.groups.opening import GroupedQueue
+    from quire.groups.eligible import GroupedQueue
 
 _HASHED: Final = 4096
 Tails: TypeAlias = Iterable[tuple[int, int]]

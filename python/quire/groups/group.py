@@ -10,10 +10,10 @@ from quire import _native
 from quire._common import arguments
 from quire.errors import ReadOnlyError, UnsupportedError
 from quire.groups.consumer import Consumer
+from quire.groups.eligible import grouped
 from quire.groups.keys import Keys
 from quire.groups.letters import DeadLetters
 from quire.groups.membership import Membership, Rules
-from quire.groups.opening import grouped
 from quire.groups.states import GroupState, state_of
 from quire.ranges.cycles import end_index_of
 from quire.ranges.numbering import Numbering
@@ -21,7 +21,7 @@ from quire.ranges.numbering import Numbering
 if TYPE_CHECKING:
     from os import PathLike
 
-    from quire.groups.opening import GroupedQueue
+    from quire.groups.eligible import GroupedQueue
 
 _ON_MISSING: Final = ("raise", "warn", "skip")
 

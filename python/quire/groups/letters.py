@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quire import _formats, _native
 from quire._common import arguments
-from quire.groups.opening import grouped
+from quire.groups.eligible import grouped
 from quire.groups.undelivered import WHY
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from os import PathLike
 
-    from quire.groups.opening import GroupedQueue
+    from quire.groups.eligible import GroupedQueue
 
 _MAX_DELIVERIES: Final = 5
 _MOST: Final = 254

@@ -21,9 +21,9 @@ from quire.ranges.cycles import end_index_of
 if TYPE_CHECKING:
     from quire._native import Excerpt, GroupMember, QuickExcerpt
     from quire.groups.delivered import Parts
+    from quire.groups.eligible import GroupedQueue
     from quire.groups.keys import Keys
     from quire.groups.letters import DeadLetters
-    from quire.groups.opening import GroupedQueue
     from quire.groups.reader import Columns
 
 _LOOK_S: Final = 0.005

@@ -9,7 +9,7 @@ from quire.errors import IndexOutOfRangeError
 from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
-    from quire.groups.opening import GroupedQueue
+    from quire.groups.eligible import GroupedQueue
 
 Columns: TypeAlias = tuple[memoryview, memoryview, memoryview]
 """Indexes, offsets and bytes of messages."""

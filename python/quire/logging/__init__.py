@@ -15,6 +15,6 @@ Log records as messages of a queue: a handler for the standard library's ``loggi
 """
 
 from quire.logging.handler import Handler
-from quire.logging.record import Raised, Record, schema
+from quire.logging.log_record import Raised, Record, schema
 
 __all__ = ["Handler", "Raised", "Record", "schema"]

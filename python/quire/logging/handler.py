@@ -10,7 +10,7 @@ from typing import Any, cast
 from quire import _native
 from quire._common import arguments
 from quire.errors import ForkedError, WireError
-from quire.logging.record import plain, record_of
+from quire.logging.log_record import plain, record_of
 from quire.opening.opener import open as open_queue
 from quire.queue import Queue
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from quire import _formats, _native
 from quire._common import arguments
 from quire.errors import UnsupportedError
-from quire.maintenance.report import Action, RepairReport
+from quire.maintenance.findings import Action, RepairReport
 from quire.maintenance.verification import targets_of, verify
 from quire.vanilla import rebuild_index
 

@@ -11,8 +11,8 @@ from typing import Final
 from quire import _formats, _native
 from quire._common import arguments
 from quire.errors import CorruptError, NotAQueueError, UnsupportedError
+from quire.maintenance.findings import Finding, VerifyReport
 from quire.maintenance.pending import ring_of, ring_pending
-from quire.maintenance.report import Finding, VerifyReport
 from quire.opening.discovery import check_local
 from quire.opening.opener import open as open_queue
 from quire.quick_queue import QuickQueue

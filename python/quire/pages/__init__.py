@@ -7,7 +7,7 @@ Self-contained HTML pages of text, tables and plots: no network, no scripts.
 True
 """
 
-from quire.pages.model import Chart, Lead, Section, Table
+from quire.pages.blocks import Chart, Lead, Section, Table
 from quire.pages.page import Page
 
 __all__ = ["Chart", "Lead", "Page", "Section", "Table"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from quire.pages.model import Lead, Section
+from quire.pages.blocks import Lead, Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from quire.pages import palette
-from quire.pages.model import Cell, Chart
+from quire.pages.blocks import Cell, Chart
 from quire.pages.svg import drawing
 
 _DASH: Final = "\N{EN DASH}"

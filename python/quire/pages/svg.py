@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from matplotlib.figure import Figure
 
-from quire.pages.model import Chart
+from quire.pages.blocks import Chart
 from quire.pages.palette import variable
 from quire.pages.style import style
 

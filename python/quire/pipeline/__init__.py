@@ -23,7 +23,7 @@ Needs ``quire[pipeline]``; see ``docs/pipelines.md``.
 
 from quire.errors import PipelineError, PipelineFileError
 from quire.pipeline.declarative import declare
-from quire.pipeline.report.model import Report
+from quire.pipeline.run_report.facts import Report
 from quire.pipeline.runtime.runner import run
 from quire.pipeline.runtime.triggers import Stop
 from quire.pipeline.spec.loader import load

@@ -20,14 +20,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from quire.pipeline.errors import named
+from quire.pipeline.failures import named
 from quire.pipeline.runtime.event_order import EventOrder
 from quire.pipeline.runtime.expectations import TAGS, VERDICT, passes, rejected, tagged, without
-from quire.pipeline.runtime.sources import read_all
+from quire.pipeline.runtime.input_tables import read_all
 from quire.pipeline.runtime.transforms import transformed
 from quire.pipeline.spec.loader import load
-from quire.pipeline.spec.model import Pipeline, Source, SqlStep, Step
-from quire.spark.sessions.session import SETTINGS
+from quire.pipeline.spec.parts import Pipeline, Source, SqlStep, Step
+from quire.spark.sessions.registration import SETTINGS
 
 Made = Callable[[], DataFrame]
 

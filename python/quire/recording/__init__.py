@@ -14,7 +14,7 @@ has received up to then.
 sends messages out again.
 """
 
-from quire.recording.counts import Counts
+from quire.recording.recorded_counts import Counts
 from quire.recording.tcp import StreamRecorder, TcpRecorder
 from quire.recording.udp import UdpRecorder
 

@@ -14,8 +14,8 @@ from quire.appender import Appender
 from quire.errors import MalformedInputError, MessageTooLargeError
 from quire.quick_queue import QuickAppender
 from quire.recording.addresses import Address
-from quire.recording.counts import Counts
 from quire.recording.framing import Framing
+from quire.recording.recorded_counts import Counts
 from quire.recording.waiting import Input, Waiter
 from quire.vanilla.queue import VanillaAppender
 

@@ -1,16 +1,16 @@
 """
 Retention: removing old cycles from a queue, as far as nobody needs them any more.
 
-`run` has `quire.prune`; `retention` has the rule for `quire.open` and the thread that applies it. A
-run takes its limits from `rule`, decides with `plan` which cycles go and which stay, and saves what
-goes with `actions`. `maintenance` knows who still needs a cycle and how to remove one:
-`archive --delete` uses it, too.
+`pruning` has `quire.prune`; `retention` has the rule for `quire.open` and the thread that applies
+it. A run takes its limits from `rule`, decides with `pruning_plan` which cycles go and which stay,
+and saves what goes with `actions`. `maintenance` knows who still needs a cycle and how to remove
+one: `archive --delete` uses it, too.
 """
 
 from __future__ import annotations
 
-from quire.retaining.report import PrunedCycle, PruneReport
+from quire.retaining.prune_report import PrunedCycle, PruneReport
+from quire.retaining.pruning import prune
 from quire.retaining.retention import Retention
-from quire.retaining.run import prune
 
 __all__ = ["PruneReport", "PrunedCycle", "Retention", "prune"]

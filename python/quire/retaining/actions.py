@@ -25,7 +25,7 @@ from quire.errors import ArchiveError, CorruptError, UnsafePathError
 from quire.maintenance.removal import LOCK, Moves
 from quire.opening.discovery import TABLE, topics_of
 from quire.queue import Queue
-from quire.retaining.plan import Cycle
+from quire.retaining.pruning_plan import Cycle
 from quire.retaining.rule import Rule
 from quire.vanilla import VanillaQueue
 
@@ -252,7 +252,7 @@ class _Archive(Saver):
         self._topic: Final = Archive(dest).topic(name)
 
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
-        from quire.archive.retention import check_archived
+        from quire.archive.deletion import check_archived
 
         entry = self._topic.entries.get(cycle.number)
         if entry is None:

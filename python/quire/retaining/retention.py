@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quire._common.watching import Watch, Watcher
 from quire.errors import LockHeldError, QuireError
+from quire.retaining.pruning import Run
 from quire.retaining.rule import Rule
-from quire.retaining.run import Run
 
 if TYPE_CHECKING:
     from quire._native import Queue

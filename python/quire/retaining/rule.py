@@ -12,7 +12,7 @@ from quire._common import arguments
 from quire._common.units import duration_us, size
 
 if TYPE_CHECKING:
-    from quire.retaining.report import PrunedCycle
+    from quire.retaining.prune_report import PrunedCycle
 
 Age: TypeAlias = "str | float | timedelta"
 """A duration: text such as ``7d``, seconds, or a timedelta."""

@@ -8,10 +8,10 @@ Queues as Spark frames: ``quire.spark.scan(spark, path)``. Needs ``quire[spark]`
 """
 
 from quire.errors import DataLossError, NoJavaError, UnfinishedWriteError
-from quire.spark.read.frames import scan
+from quire.spark.data_source import QuireDataSource
 from quire.spark.read.lag import lag_of
-from quire.spark.sessions.session import register, session
-from quire.spark.source import QuireDataSource
+from quire.spark.read.scans import scan
+from quire.spark.sessions.registration import register, session
 from quire.spark.tables import table
 from quire.spark.write.commits import finish
 

@@ -26,27 +26,27 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import quire
 from quire._common import arguments
-from quire.archive.columns import Columns
+from quire.archive.archived_columns import Columns
+from quire.archive.cycle_entry import LAYOUT
 from quire.archive.decoding import HISTORY, Decoding
-from quire.archive.entry import LAYOUT
 from quire.archive.gaps import record_losses
 from quire.archive.identity import drop_grown
 from quire.archive.manifest import Archive, Topic
+from quire.arrow.column_types import fields_of
 from quire.arrow.names import ERROR, METHOD
 from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import load_schema
-from quire.arrow.types import fields_of
 from quire.errors import ArchiveError, CorruptError, OptionsError
 from quire.opening.discovery import topics_of
 from quire.ranges.cycles import CycleRange, cycle_ranges, cycles_of, refresh
 from quire.ranges.numbering import Numbering
-from quire.spark.columns import checked
-from quire.spark.options import ReadOptions
-from quire.spark.read import rows
-from quire.spark.read.frames import frame_of
+from quire.spark.read import row_plan
 from quire.spark.read.partitions import Partition, TopicRange
-from quire.spark.read.rows import RowPlan
-from quire.spark.sessions.session import checked_session
+from quire.spark.read.row_plan import RowPlan
+from quire.spark.read.scans import frame_of
+from quire.spark.sessions.registration import checked_session
+from quire.spark.source_options import ReadOptions
+from quire.spark.spark_columns import checked
 from quire.spark.topics import local_path, topic_in_errors
 
 _NOT_OF_TABLES: Final = (
@@ -386,7 +386,7 @@ def _decoded(
     if live.count > SMALL_MESSAGES:
         return None
     batches, size = list[pa.RecordBatch](), 0
-    for batch in rows.read(Partition([live]), plan):
+    for batch in row_plan.read(Partition([live]), plan):
         batches.append(batch)
         size += batch.nbytes
         if size > _SMALL_BYTES:
@@ -432,10 +432,10 @@ def _calls(united: DataFrame, method: str, parts: list[_Part]) -> DataFrame:
     if METHOD not in known or (method not in known and flattened != {method}):
         raise OptionsError(f"quire table: no such method: method={method} known={', '.join(known)}")
     misfit = f.col(METHOD).isNull() & f.col(ERROR).isNotNull()
-    rows = united.where((f.col(METHOD) == method) | misfit)
+    row_plan = united.where((f.col(METHOD) == method) | misfit)
     if method in known:
-        rows = _flattened(rows, method)
-    return rows.drop(METHOD)
+        row_plan = _flattened(row_plan, method)
+    return row_plan.drop(METHOD)
 
 
 def _escaped(file: Path) -> str:

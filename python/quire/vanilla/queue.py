@@ -9,8 +9,8 @@ from quire._common import arguments
 from quire._native import VanillaExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawAppender, RawTailer
-from quire.frames.handle import Framed
-from quire.groups.handle import Shared
+from quire.dataframes.framed import Framed
+from quire.groups.shared import Shared
 
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"

@@ -14,9 +14,9 @@ from textual.screen import Screen
 from textual.widgets import Footer, RichLog, Static
 
 from quire._common.terminal import escape_line
-from quire.cli.errors import error_text
+from quire.cli.exit_codes import error_text
 from quire.cli.live.text import bytes_text
-from quire.cli.output.formats import json_of, yaml_of
+from quire.cli.output.message_formats import json_of, yaml_of
 from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source
 from quire.errors import QuireError

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 
 import quire
 from quire._native import IndexedQueue, QuickQueue, Tailer, VanillaQueue
-from quire.cli.arguments import open_read_only
 from quire.cli.live.counts import Counts, Point
 from quire.cli.output.stat_text import sizes_of
+from quire.cli.parameters import open_read_only
 from quire.errors import QuireError
 from quire.ranges.event_time import TimeField
 from quire.ranges.numbering import AnyTailer, Numbering, tailer_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from quire.cli.errors import error_text
+from quire.cli.exit_codes import error_text
 from quire.cli.live.counts import Point
 from quire.cli.live.probes import JournalProbe, Look, OlderProbe, open_probe
 from quire.cli.live.sample import ERROR, GONE, OK, DiskSample, LockSample, Sample, TailerSample

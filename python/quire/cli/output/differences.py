@@ -10,12 +10,12 @@ from typing import Any, Final
 import quire
 from quire._common.terminal import escape_controls, escape_line
 from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
-from quire.cli.output.formats import as_it_is, json_of, yaml_of
+from quire.cli.output.message_formats import as_it_is, json_of, yaml_of
 from quire.cli.output.progress import Progress
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stdout import Output
-from quire.replaying.compare import Comparison, Difference
-from quire.replaying.values import Node, Values, changes, shown
+from quire.replaying.comparison import Comparison, Difference
+from quire.replaying.message_values import Node, Values, changes, shown
 
 _HEAD: Final = 2  # lines of a unified diff that name files
 _NOTHING: Final = "-"

@@ -12,7 +12,7 @@ import quire
 from quire._common.terminal import escape_line
 from quire._formats import CHRONICLE, INDEXED, format_of
 from quire._native import QuickQueue, VanillaQueue
-from quire.cli.output.formats import yaml_of
+from quire.cli.output.message_formats import yaml_of
 from quire.errors import CorruptError
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.numbering import Numbering

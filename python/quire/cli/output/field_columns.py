@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from quire._common.terminal import escape_controls, escape_json, escape_line
-from quire.cli.arguments import Zone
-from quire.cli.errors import print_error
-from quire.cli.output.formats import as_it_is
-from quire.cli.output.rows import ArrowOutput
+from quire.cli.exit_codes import print_error
+from quire.cli.output.message_formats import as_it_is
+from quire.cli.output.row_formats import ArrowOutput
 from quire.cli.output.stdout import Output
-from quire.cli.reading.batches import Batch
+from quire.cli.parameters import Zone
 from quire.cli.reading.fields import INDEX, Decoder, values_of
+from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
 from quire.cli.where.conditions import column_of
 

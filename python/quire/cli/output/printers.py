@@ -8,9 +8,9 @@ from typing import Final
 
 from quire._common.terminal import escape_line
 from quire.cli.output.color import has_color
-from quire.cli.output.formats import as_it_is, framed
+from quire.cli.output.message_formats import as_it_is, framed
 from quire.cli.output.stdout import Output
-from quire.cli.reading.batches import Batch, runs_of
+from quire.cli.reading.raw_batches import Batch, runs_of
 from quire.cli.reading.selection import Rows
 
 _LINE: Final = re.compile(rb'(?m)^\{"index"')

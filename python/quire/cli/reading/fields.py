@@ -9,8 +9,8 @@ import click
 
 import quire
 from quire._native import IndexedQueue, to_json
-from quire.cli.arguments import modules_of_working_directory
-from quire.cli.reading.batches import Batch
+from quire.cli.parameters import modules_of_working_directory
+from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
 from quire.cli.where.conditions import Condition
 from quire.errors import WhereError, WireError

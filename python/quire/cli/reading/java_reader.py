@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from quire.cli.arguments import PATH, index_of, pattern_of, reference_of
+from quire.cli.parameters import PATH, index_of, pattern_of, reference_of
 from quire.cli.reading.request import Request, show
 from quire.cli.reading.stages import made
 

@@ -13,10 +13,10 @@ import click
 import quire
 from quire import pausers
 from quire._native import Queue, Tailer, VanillaTailer
-from quire.cli.arguments import Zone, value_errors_as_usage
 from quire.cli.output.printers import JavaPrinter, MessagePrinter
-from quire.cli.reading.batches import Batch
+from quire.cli.parameters import Zone, value_errors_as_usage
 from quire.cli.reading.presence import Presence
+from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Bounds, Rows, Selection, Stage, end_of
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.reading.stages import Calls, Limiter, Patterns

@@ -9,7 +9,7 @@ import click
 
 import quire
 from quire._native import Tailer
-from quire.cli.reading.batches import (
+from quire.cli.reading.raw_batches import (
     BATCH,
     Batch,
     backward,

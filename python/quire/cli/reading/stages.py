@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import quire
 from quire._native import Method, entry_bytes
-from quire.cli.arguments import methods_of_interface
-from quire.cli.reading.batches import Batch
+from quire.cli.parameters import methods_of_interface
+from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import click
 
 import quire
-from quire.cli.arguments import methods_of_interface
+from quire.cli.parameters import methods_of_interface
 
 
 class TypedCalls:

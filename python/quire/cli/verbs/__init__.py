@@ -1,1 +1,1 @@
-"""The verbs, one file each; ``quire.cli.group`` imports the one that is used."""
+"""The verbs, one file each; ``quire.cli.verb_group`` imports the one that is used."""

@@ -58,7 +58,7 @@ def _own_shell() -> str:
 def _script(shell: str) -> str:
     from click.shell_completion import get_completion_class
 
-    from quire.cli.group import quire
+    from quire.cli.verb_group import quire
 
     found = get_completion_class(shell)
     if found is None:

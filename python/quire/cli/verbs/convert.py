@@ -10,9 +10,9 @@ from typing import Literal
 import click
 
 import quire
-from quire.cli.arguments import PATH, value_errors_as_usage
-from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
+from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.shared_options import on_damage_option, print_lost
 
 _FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 import quire
-from quire.cli.arguments import PATH, value_errors_as_usage
-from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
+from quire.cli.parameters import PATH, value_errors_as_usage
 
 
 @click.command()

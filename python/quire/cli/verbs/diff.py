@@ -8,12 +8,12 @@ from typing import Any, Final
 import click
 
 import quire
-from quire.cli.arguments import PATH, parse_point
-from quire.cli.errors import error_text, print_error
+from quire.cli.exit_codes import error_text, print_error
 from quire.cli.output.differences import Found, print_differences
 from quire.cli.output.progress import Progress
+from quire.cli.parameters import PATH, parse_point
 from quire.cli.shared_options import check_json, row_format_option
-from quire.replaying.values import Values
+from quire.replaying.message_values import Values
 
 _DIFFERENT: Final = 1
 _TROUBLE: Final = 2  # as diff does, so that a failure is not taken for a difference

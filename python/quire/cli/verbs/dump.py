@@ -11,10 +11,10 @@ import click
 from quire._common.terminal import escape_controls, escape_line
 from quire._formats import refuse_part, refuse_queues, uncompressed
 from quire._native import Dump
-from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
-from quire.cli.errors import error_text
+from quire.cli.exit_codes import error_text
 from quire.cli.output.dump_older import is_older, texts_of
 from quire.cli.output.stdout import Output
+from quire.cli.parameters import PATH, open_read_only, value_errors_as_usage
 from quire.cli.shared_options import range_options
 from quire.errors import NotAQueueError, QuireError
 from quire.opening.discovery import TABLE

@@ -12,9 +12,9 @@ import click
 
 import quire
 from quire._native import Queue, Tailer
-from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.output.progress import Progress
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.reading.selection import Bounds
 from quire.cli.reading.sources import sources_of
 from quire.cli.shared_options import range_options, row_format_option

@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 import click
 
 from quire._common.terminal import escape_line
-from quire.cli.arguments import NumberRange
-from quire.cli.errors import FAILED, INTERRUPTED
+from quire.cli.exit_codes import FAILED, INTERRUPTED
 from quire.cli.output.progress import Progress
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import NumberRange
 from quire.cli.shared_options import row_format_option
 from quire.testing.stacks import LEAST_INTERVAL_US, Stack, StackSampler
 

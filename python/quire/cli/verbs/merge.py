@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 import quire
-from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.output.progress import Progress
-from quire.cli.reading.keys import by_order
+from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.reading.order_keys import by_order
 from quire.ranges.event_time import Field, TimeField
 
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quire._common.terminal import escape_line
-from quire.cli.arguments import PATH
-from quire.cli.group import WholeSummaries
 from quire.cli.output.progress import Progress
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH
 from quire.cli.shared_options import check_json, row_format_option
+from quire.cli.verb_group import WholeSummaries
 
 if TYPE_CHECKING:
-    from quire.pipeline.report.model import Report
-    from quire.pipeline.spec.model import Pipeline
+    from quire.pipeline.run_report.facts import Report
+    from quire.pipeline.spec.parts import Pipeline
 
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 _PACKAGES: Final = ("jinja2", "pyarrow", "pydantic", "pyspark", "rich", "yaml")
@@ -234,7 +234,7 @@ def _print(report: Report, style: str, *, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from quire.pipeline.report.text import show
+    from quire.pipeline.run_report.as_text import show
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
     show(report, Console(highlight=False, width=width))

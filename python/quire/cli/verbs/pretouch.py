@@ -9,7 +9,7 @@ import click
 
 import quire
 from quire._formats import CHRONICLE, format_of
-from quire.cli.arguments import PATH, NumberRange, value_errors_as_usage
+from quire.cli.parameters import PATH, NumberRange, value_errors_as_usage
 
 _SECONDS = NumberRange(min=0, max=3600, min_open=True)
 

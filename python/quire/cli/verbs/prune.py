@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 import quire
-from quire.cli.arguments import PATH, value_errors_as_usage
-from quire.cli.errors import print_error
+from quire.cli.exit_codes import print_error
 from quire.cli.output.progress import Progress
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 
 if TYPE_CHECKING:

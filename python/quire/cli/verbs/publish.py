@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
-from quire.cli.errors import INTERRUPTED, OK, print_error
+from quire.cli.exit_codes import INTERRUPTED, OK, print_error
 from quire.cli.output.progress import Progress
+from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.reading.presence import Presence
 from quire.cli.signals import exit_on_sigterm
 from quire.cli.streams import check_reader

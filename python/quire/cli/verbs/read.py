@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from quire.cli.arguments import PATH, reference_of, replaced, zone_of
+from quire.cli.parameters import PATH, reference_of, replaced, zone_of
 from quire.cli.reading.request import Request, show
 from quire.cli.reading.stages import made
 from quire.cli.shared_options import (

@@ -8,7 +8,7 @@ import click
 
 import quire
 from quire._formats import CHRONICLE, format_of
-from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.parameters import PATH, value_errors_as_usage
 
 
 @click.command()

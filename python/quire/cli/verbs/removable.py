@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 import quire
-from quire.cli.arguments import PATH, value_errors_as_usage
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_text import sizes_of
+from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 
 

@@ -10,9 +10,9 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire.cli.arguments import PATH, NumberRange
-from quire.cli.errors import FAILED, OK
-from quire.cli.output.rows import print_rows
+from quire.cli.exit_codes import FAILED, OK
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH, NumberRange
 from quire.cli.shared_options import row_format_option
 from quire.cli.verbs.verify import place_of
 

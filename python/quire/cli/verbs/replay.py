@@ -11,16 +11,16 @@ from typing import Final
 import click
 
 import quire
-from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
-from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
-from quire.cli.reading.batches import BATCH, Batch, Columns
+from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.reading.raw_batches import BATCH, Batch, Columns
 from quire.cli.reading.request import AnyPrinter, Request, printer_of
 from quire.cli.shared_options import columns_option, on_damage_option, print_lost
 from quire.cli.verbs.read import FORMATS
 from quire.ranges.damage import Lost
 from quire.replaying.pacing import Pace, Replay, has_documents
-from quire.replaying.replay import Copy, Replayed
+from quire.replaying.replays import Copy, Replayed
 
 _FASTEST: Final = "max"
 

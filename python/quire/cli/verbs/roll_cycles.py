@@ -11,9 +11,9 @@ import click
 
 import quire
 from quire._formats import CHRONICLE, format_of
-from quire.cli.arguments import PATH, index_of, open_read_only, parse_point, value_errors_as_usage
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_text import hex_text, time_text
+from quire.cli.parameters import PATH, index_of, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 from quire.ranges.event_time import epoch_ns
 from quire.ranges.numbering import Periods

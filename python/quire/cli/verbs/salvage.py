@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 import quire
-from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.output.progress import Progress
+from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.shared_options import print_lost
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 import quire
-from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.output.progress import Progress
-from quire.cli.output.rows import print_rows
-from quire.cli.reading.keys import (
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.reading.order_keys import (
     Key,
     by_condition,
     by_cycle,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from quire.cli.arguments import PATH
+from quire.cli.parameters import PATH
 from quire.cli.reading.request import Request, show
 from quire.cli.shared_options import filter_options, format_option, range_options
 

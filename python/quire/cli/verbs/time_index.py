@@ -11,10 +11,10 @@ import click
 
 import quire
 from quire._formats import CHRONICLE, format_of
-from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
-from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH, open_read_only, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 from quire.ranges.cycles import count_of
 

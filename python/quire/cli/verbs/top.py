@@ -10,10 +10,10 @@ from typing import Final
 
 import click
 
-from quire.cli.arguments import PATH, NumberRange
 from quire.cli.live.sample import GONE, OK, TABLE_COLUMNS, Sample
 from quire.cli.live.sampler import Sampler
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH, NumberRange
 from quire.cli.shared_options import row_format_option
 
 _FLAT: Final = {"text", "csv", "arrow"}

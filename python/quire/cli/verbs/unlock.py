@@ -10,7 +10,7 @@ import click
 import quire
 from quire._common.terminal import escape_line
 from quire._formats import CHRONICLE, format_of
-from quire.cli.arguments import PATH
+from quire.cli.parameters import PATH
 
 if TYPE_CHECKING:
     from quire import LockHolder

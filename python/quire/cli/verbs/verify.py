@@ -11,10 +11,10 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire.cli.arguments import PATH
-from quire.cli.errors import FAILED, OK
+from quire.cli.exit_codes import FAILED, OK
 from quire.cli.output.color import styled
-from quire.cli.output.rows import print_rows
+from quire.cli.output.row_formats import print_rows
+from quire.cli.parameters import PATH
 from quire.cli.shared_options import row_format_option
 from quire.maintenance.filesystem import FilesystemCheck, FilesystemReport
 from quire.maintenance.kinds import Severity

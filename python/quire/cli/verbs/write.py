@@ -11,9 +11,9 @@ import click
 
 import quire
 from quire._formats import Format, refuse_part
-from quire.cli.arguments import PATH, reference_of, value_errors_as_usage
-from quire.cli.errors import INTERRUPTED, error_text, print_error
+from quire.cli.exit_codes import INTERRUPTED, error_text, print_error
 from quire.cli.output.progress import Progress
+from quire.cli.parameters import PATH, reference_of, value_errors_as_usage
 from quire.cli.reading.inputs import INPUTS, Input, Item, Target
 from quire.errors import MalformedInputError
 

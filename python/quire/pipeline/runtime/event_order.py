@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from quire.errors import StepError
 from quire.pipeline.runtime.expectations import BROKEN, passes, tag_rule, without
-from quire.pipeline.spec.model import DUPLICATE, LATE, Deduplicate, Step, Watermark
+from quire.pipeline.spec.parts import DUPLICATE, LATE, Deduplicate, Step, Watermark
 
 MARK: Final = "_quire_mark"  # the latest time of each `by`, microseconds
 RELEASED: Final = "_quire_released"  # the end of the released windows, microseconds

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from quire.pipeline.spec.model import ACTIONS, Action, Rule
+from quire.pipeline.spec.parts import ACTIONS, Action, Rule
 
 BROKEN: Final = "_quire_broken"
 VERDICT: Final = "_quire_verdict"

@@ -18,16 +18,16 @@ from pyspark.sql import DataFrame, SparkSession
 import quire.spark
 from quire._common.durable import PRIVATE, SafeFolder
 from quire.errors import PipelineError, UnsafePathError
-from quire.pipeline.errors import failed, named
-from quire.pipeline.report.counts import Tally
-from quire.pipeline.report.model import BatchReport, Report, SourceReport
-from quire.pipeline.report.progress import KEPT, Progress
-from quire.pipeline.runtime.batch import Batch, Watch
-from quire.pipeline.runtime.sinks.writer import BatchWriter, check_sinks
-from quire.pipeline.runtime.sources import merge, read_all, read_stream, split, streams
+from quire.pipeline.failures import failed, named
+from quire.pipeline.run_report.facts import BatchReport, Report, SourceReport
+from quire.pipeline.run_report.row_counts import Tally
+from quire.pipeline.run_report.spark_progress import KEPT, Progress
+from quire.pipeline.runtime.input_tables import merge, read_all, read_stream, split, streams
+from quire.pipeline.runtime.micro_batch import Batch, Watch
+from quire.pipeline.runtime.sinks.batch_writer import BatchWriter, check_sinks
 from quire.pipeline.runtime.state import State
 from quire.pipeline.runtime.triggers import Stop, until_finished
-from quire.pipeline.spec.model import Pipeline, Sink, TableSink
+from quire.pipeline.spec.parts import Pipeline, Sink, TableSink
 
 _REPORTED_EVERY_S: Final = 2.0
 
@@ -275,8 +275,8 @@ class _Run:
 
 def write_report(report: Report, folder: Path, *, page: bool = True) -> None:
     """Write a report as JSON, as text and as a *page* of plots into a folder."""
-    from quire.pipeline.report.page import page_of
-    from quire.pipeline.report.text import shown
+    from quire.pipeline.run_report.as_text import shown
+    from quire.pipeline.run_report.html_page import page_of
 
     with SafeFolder.at(folder, PRIVATE) as to:
         to.replace("report.json", report.to_json().encode())

@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 
 from quire._common.durable import PRIVATE, SafeFolder
 from quire.errors import LockHeldError, PipelineError
-from quire.pipeline.spec.model import Source
+from quire.pipeline.spec.parts import Source
 
 COMPACT_EVERY: Final = 20
 

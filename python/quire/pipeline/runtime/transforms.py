@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from quire.errors import StepError
-from quire.pipeline.spec.model import Pipeline, PythonStep, SqlStep, Step
+from quire.pipeline.spec.parts import Pipeline, PythonStep, SqlStep, Step
 
 
 def transformed(

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from quire.pipeline.spec.durations import schedule_of
-from quire.pipeline.spec.model import (
+from quire.pipeline.spec.parts import (
     FolderSink,
     Pipeline,
     PipelineFile,

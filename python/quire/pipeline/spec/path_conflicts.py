@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from quire.pipeline.spec.model import PipelineFile, TableSource
-from quire.pipeline.spec.values import is_url
+from quire.pipeline.spec.parts import PipelineFile, TableSource
+from quire.pipeline.spec.value_types import is_url
 from quire.pipeline.spec.yaml_lines import Document, Place
 
 _PATTERN: Final = re.compile(r"[*?\[{]")

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from quire.pipeline.spec.model import (
+from quire.pipeline.spec.parts import (
     Deduplicate,
     Expectation,
     FileSource,
@@ -32,7 +32,7 @@ from quire.pipeline.spec.model import (
     Window,
 )
 from quire.pipeline.spec.path_conflicts import check_paths
-from quire.pipeline.spec.values import FUNCTION, NAME, is_url
+from quire.pipeline.spec.value_types import FUNCTION, NAME, is_url
 from quire.pipeline.spec.yaml_lines import Document, Place
 
 _Loc: TypeAlias = tuple[int | str, ...]

@@ -25,14 +25,14 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from quire.errors import CorruptError, DataLossError, NotAQueueError
-from quire.spark.options import ReadOptions, refuse
-from quire.spark.read import rows
+from quire.spark.read import row_plan
 from quire.spark.read.checkpoints import Expected, Offsets, joined, split
 from quire.spark.read.offsets import resolved
 from quire.spark.read.partitions import Partition, TopicRange, partitions_of
 from quire.spark.read.rate_limits import split_limit
-from quire.spark.read.rows import RowPlan
+from quire.spark.read.row_plan import RowPlan
 from quire.spark.read.topic_tracker import Backlog, TopicTracker
+from quire.spark.source_options import ReadOptions, refuse
 from quire.spark.topics import topic_in_errors, topics_of
 
 # This many queues are open at once: a process may not have all that many files.
@@ -170,8 +170,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(spans, options.records_per_partition, options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of one share; see :func:`quire.spark.read.rows.read`."""
-        return rows.read(partition, self._plan)
+        """Yield the messages of one share; see :func:`quire.spark.read.row_plan.read`."""
+        return row_plan.read(partition, self._plan)
 
     def stop(self) -> None:
         """Close the queues; they are opened again when needed."""

@@ -23,10 +23,10 @@ import quire
 from quire.errors import CorruptError
 from quire.ranges.cycles import CycleRange, count_of, cycles_of, end_index_of, refresh
 from quire.ranges.numbering import Numbering, Periods
-from quire.spark.options import ReadOptions
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
 from quire.spark.read.marks import NONE, differs, mark_of
 from quire.spark.read.partitions import TopicRange
+from quire.spark.source_options import ReadOptions
 from quire.spark.topics import TABLE, open_queue
 
 LINGER_MS: Final = 10_000

@@ -16,7 +16,7 @@ After a crash before step 3 the queue is unchanged, and Spark repeats the batch.
 next writer completes the batch: the last mark after the manifest's index names the last chunk, and
 the messages after it that equal the staged ones are already in the queue.
 
-Files in `.quire-sink` are not trusted: see `manifest` and `quire._common.durable`.
+Files in `.quire-sink` are not trusted: see `sink_manifest` and `quire._common.durable`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from quire.errors import (
 )
 from quire.maintenance.sink_writes import FOLDER, MANIFEST
 from quire.spark.topics import stored_wire_type
-from quire.spark.write.manifest import Manifest, is_begun, unfinished
 from quire.spark.write.records import last_done, record, sweep
+from quire.spark.write.sink_manifest import Manifest, is_begun, unfinished
 from quire.spark.write.staging import Part, Staging, messages_of
 
 CHUNK_ROWS: Final = 8192

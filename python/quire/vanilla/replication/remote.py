@@ -8,8 +8,8 @@ from typing import Self
 
 from quire._common import arguments
 from quire.errors import ClosedError, ReplicationError, UnsupportedError
-from quire.vanilla.replication.frames import Action, FrameReader, Mark, Marked, Run, request
 from quire.vanilla.replication.link import Link
+from quire.vanilla.replication.wire_frames import Action, FrameReader, Mark, Marked, Run, request
 
 
 class RemoteAppender:

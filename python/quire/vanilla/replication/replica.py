@@ -12,7 +12,7 @@ from quire._common.durable import SafeFolder
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
 from quire.opening.opener import open as open_queue
-from quire.vanilla.replication.frames import Run
+from quire.vanilla.replication.wire_frames import Run
 
 _LOCK: Final = ".sink.lock"
 _OWN_OPTIONS: Final = ("clock", "consumption", "create", "format", "read_only")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quire.errors import MessageTooLargeError, ReplicationError
 from quire.vanilla.queue import VanillaAppender, VanillaQueue
-from quire.vanilla.replication import frames
-from quire.vanilla.replication.frames import Action, Mark
+from quire.vanilla.replication import wire_frames
 from quire.vanilla.replication.link import Link
+from quire.vanilla.replication.wire_frames import Action, Mark
 
 if TYPE_CHECKING:
     from quire._native import Buffer
@@ -157,16 +157,16 @@ class Session:
                 raise ReplicationError(f"{text}: found={code} peer={self._link.peer}")
 
     async def _read_int(self, *, may_wait: bool = False) -> int:
-        size = frames.ACTION.size
-        [number] = frames.ACTION.unpack(await self._link.read_exactly(size, may_wait=may_wait))
+        size = wire_frames.ACTION.size
+        [number] = wire_frames.ACTION.unpack(await self._link.read_exactly(size, may_wait=may_wait))
         return int(number)
 
     def _subscribe(self, last: int) -> bytes:
         """Go to where a sink wants to begin: it gets its last message again."""
-        if last == frames.TO_END:
+        if last == wire_frames.TO_END:
             found = self._queue.last_index
-            last = frames.FROM_START if found is None else found
-        if last == frames.FROM_START:
+            last = wire_frames.FROM_START if found is None else found
+        if last == wire_frames.FROM_START:
             self._tailer.to_start()
             self._is_at_message = True
         else:
@@ -178,7 +178,7 @@ class Session:
                 self._tailer._watch_earlier(asked)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         self.is_subscribed = True
         self._changed()
-        return frames.marked(Mark.SYNC_INDEX, last)
+        return wire_frames.marked(Mark.SYNC_INDEX, last)
 
     def _query(self, index: int) -> bytes:
         self._asked = [*self._asked, index][-_CYCLES_KEPT:]
@@ -186,8 +186,8 @@ class Session:
             if index >= 0 and tailer.move_to_index(index):
                 tailer.read()
                 if (after := tailer.read()) is not None:
-                    return frames.marked(Mark.SYNC_INDEX, after.index)
-        return frames.marked(Mark.IN_SYNC, 0)
+                    return wire_frames.marked(Mark.SYNC_INDEX, after.index)
+        return wire_frames.marked(Mark.IN_SYNC, 0)
 
     async def _submit(self, length: int, *, is_answered: bool) -> None:
         appender = self._appender
@@ -204,7 +204,7 @@ class Session:
         except MessageTooLargeError as error:
             raise ReplicationError(f"{error} peer={self._link.peer}") from None
         if is_answered:
-            await self._send(frames.marked(Mark.ACK, index))
+            await self._send(wire_frames.marked(Mark.ACK, index))
 
     async def _refuse(self, length: int, *, is_answered: bool) -> None:
         if not is_answered:
@@ -213,7 +213,7 @@ class Session:
             raise ReplicationError(f"{text}: length={length} peer={self._link.peer}")
         while length:
             length -= len(await self._link.read_exactly(min(length, _DROP_BYTES)))
-        await self._send(frames.marked(Mark.NACK, frames.UNSUPPORTED))
+        await self._send(wire_frames.marked(Mark.NACK, wire_frames.UNSUPPORTED))
 
     def _acknowledge(self, index: int) -> None:
         if self.acknowledged is None:
@@ -229,7 +229,7 @@ class Session:
                 pause_s = 0
             elif self.is_subscribed and (self._is_stuck or self._is_quiet()):
                 self._is_stuck = False
-                await self._send(frames.marked(Mark.IN_SYNC, 0))
+                await self._send(wire_frames.marked(Mark.IN_SYNC, 0))
             await asyncio.sleep(pause_s)
             pause_s = min(max(pause_s * 2, _POLL_MIN_S), _POLL_MAX_S)
 
@@ -243,9 +243,9 @@ class Session:
             return b""
         numbers, ends = _integers("q", count, indexes), _integers("i", count + 1, offsets)
         self._sent = numbers[-1]
-        last_frame = frames.FRAME_BYTES + ends[-1] - ends[-2]
-        self._is_stuck = last_frame < frames.JAVA_READS_FROM
-        return frames.messages(numbers, ends, memoryview(data))
+        last_frame = wire_frames.FRAME_BYTES + ends[-1] - ends[-2]
+        self._is_stuck = last_frame < wire_frames.JAVA_READS_FROM
+        return wire_frames.messages(numbers, ends, memoryview(data))
 
     async def _send(self, chunk: bytes) -> None:
         self._sent_s = asyncio.get_running_loop().time()

@@ -11,10 +11,10 @@ from typing import Any, Final, Self
 
 from quire._common import arguments
 from quire.errors import ClosedError, PeerLostError, PeerSilentError
-from quire.vanilla.replication.frames import HEARTBEAT_S
 from quire.vanilla.replication.link import Link
 from quire.vanilla.replication.replica import Replica
 from quire.vanilla.replication.subscription import Subscription
+from quire.vanilla.replication.wire_frames import HEARTBEAT_S
 
 _log = logging.getLogger("quire")
 _MISSED_HEARTBEATS: Final = 4

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 
 from quire.errors import ReplicationError
-from quire.vanilla.replication.frames import (
+from quire.vanilla.replication.link import Link
+from quire.vanilla.replication.replica import Replica
+from quire.vanilla.replication.wire_frames import (
     FROM_START,
     Action,
     FrameReader,
@@ -16,8 +18,6 @@ from quire.vanilla.replication.frames import (
     Run,
     request,
 )
-from quire.vanilla.replication.link import Link
-from quire.vanilla.replication.replica import Replica
 
 
 class Subscription:

@@ -1,0 +1,91 @@
+"""Retention: deleting cycles from a queue once its archive holds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quire._formats import CHRONICLE, format_of
+from quire.archive.archive_report import Failure, Report
+from quire.archive.checking import check_file, check_live
+from quire.archive.cycle_entry import Entry
+from quire.archive.finished_cycles import end_of
+from quire.archive.manifest import Topic
+from quire.errors import QuireError, UnsupportedError
+from quire.maintenance.files import identity_of, open_reason
+from quire.maintenance.holders import SINK_WRITE, growth_of, holders_of, reader_in
+from quire.maintenance.removal import check_place, reason_moved, removal
+from quire.queue import Queue
+
+
+def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> None:
+    """
+    Delete the cycles of a queue that the archive holds: whole, verified, and done with.
+
+    The newest cycle stays, and so do those without end-of-file marker and, unless *force* is
+    given, those from the cycle of a named tailer on: services are among these. The cycle it is in
+    stays even if it was read to its end, as the tailer could not know that when it is opened again.
+    What a process has open stays, and all that is newer than a cycle that stays. Each is looked at
+    again right before it goes. A cycle that does not equal its archive byte by byte stays too, and
+    has failed.
+
+    Args:
+        topic: What the archive holds of the queue.
+        path: The queue; opened for writing, to update its list of files.
+        report: Receives what was deleted and what was kept.
+        force: Ignore the positions of named tailers, but not unfinished writes of Spark.
+
+    Raises:
+        UnsupportedError: The queue is of another format.
+        LockHeldError: Another process removes cycles of the queue.
+
+    """
+    if format_of(path) != CHRONICLE:
+        raise UnsupportedError(
+            "only cycles of a Chronicle Queue are deleted: nothing ends those of a Vanilla"
+            " Chronicle, and Java's writers of a Quick-Queue start at its first page:"
+            f" path={path}"
+        )
+    with removal(path) as cycles:
+        queue = cycles.queue
+        after: str | None = None
+        for entry in [topic.entries[it] for it in queue.cycles[:-1] if it in topic.entries]:
+            try:
+                if end_of(queue, entry.cycle) is None:
+                    continue
+                reason = after or _kept(queue, entry.cycle, force=force)
+                if reason is None:
+                    file = Path(queue.file_for_cycle(entry.cycle))
+                    identity = identity_of(file)
+                    check_archived(topic, queue, entry)  # reads both, which may take long
+                    if (reason := open_reason([file])) is not None:
+                        after = f"kept after an older one that is kept: {file.name}"
+                    reason = reason or _kept(queue, entry.cycle, force=force)
+                    check_place(cycles.folder, path)
+                    reason = reason or reason_moved(cycles.folder, file.name, identity)
+                if reason is not None:
+                    report.kept.append(Failure(topic.name, entry.cycle, reason))
+                    continue
+                cycles.remove(entry.cycle)
+            except (QuireError, OSError) as error:
+                report.failed.append(Failure(topic.name, entry.cycle, f"not deleted: {error}"))
+            else:
+                report.deleted += 1
+
+
+def check_archived(topic: Topic, queue: Queue, entry: Entry) -> None:
+    """
+    Check that the archive holds a cycle of a queue, byte by byte.
+
+    Raises:
+        ArchiveError: It does not.
+        CorruptError: The cycle is damaged.
+
+    """
+    check_file(topic.file(entry), entry)
+    check_live(queue, entry, every_byte=True)
+
+
+def _kept(queue: Queue, cycle: int, *, force: bool) -> str | None:
+    """Return why a cycle stays, as things are at this moment."""
+    holders = [it for it in holders_of(queue) if not force or it.kind == SINK_WRITE]
+    return growth_of(queue, cycle) or reader_in(holders, cycle)

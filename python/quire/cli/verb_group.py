@@ -1,0 +1,130 @@
+"""The group of verbs. A verb's module is imported when it is used or listed, nothing else is."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+from quire.cli.exit_codes import INTERRUPTED, print_error
+
+_SENTENCE: Final = 1_000  # characters, more than any has
+VERBS: Final = {
+    "archive": "quire.cli.verbs.archive:archive",
+    "bench": "quire.cli.verbs.bench:bench",
+    "completion": "quire.cli.verbs.completion:completion",
+    "convert": "quire.cli.verbs.convert:convert",
+    "copy": "quire.cli.verbs.copy:copy",
+    "demo": "quire.cli.verbs.demo:demo",
+    "diff": "quire.cli.verbs.diff:diff",
+    "drain": "quire.cli.verbs.drain:drain",
+    "dump": "quire.cli.verbs.dump:dump",
+    "explain": "quire.cli.verbs.explain:explain",
+    "groups": "quire.cli.verbs.groups:groups",
+    "history": "quire.cli.verbs.history:history",
+    "jitter": "quire.cli.verbs.jitter:jitter",
+    "merge": "quire.cli.verbs.merge:merge",
+    "pipeline": "quire.cli.verbs.pipeline:pipeline",
+    "pretouch": "quire.cli.verbs.pretouch:pretouch",
+    "prune": "quire.cli.verbs.prune:prune",
+    "publish": "quire.cli.verbs.publish:publish",
+    "read": "quire.cli.verbs.read:read",
+    "record": "quire.cli.verbs.record:record",
+    "refresh": "quire.cli.verbs.refresh:refresh",
+    "removable": "quire.cli.verbs.removable:removable",
+    "repair": "quire.cli.verbs.repair:repair",
+    "replay": "quire.cli.verbs.replay:replay",
+    "tail": "quire.cli.verbs.tail:tail",
+    "roll-cycles": "quire.cli.verbs.roll_cycles:roll_cycles",
+    "salvage": "quire.cli.verbs.salvage:salvage",
+    "split": "quire.cli.verbs.split:split",
+    "stat": "quire.cli.verbs.stat:stat",
+    "tailers": "quire.cli.verbs.tailers:tailers",
+    "time-index": "quire.cli.verbs.time_index:time_index",
+    "top": "quire.cli.verbs.top:top",
+    "unlock": "quire.cli.verbs.unlock:unlock",
+    "verify": "quire.cli.verbs.verify:verify",
+    "write": "quire.cli.verbs.write:write",
+}
+
+
+class WholeSummaries(click.Group):
+    """A group whose help shows the first sentence of each command in full."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for each command, or as many as its sentence needs."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(_SENTENCE))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class LazyGroup(WholeSummaries):
+    """A group whose commands are looked up in ``VERBS``: ``module:attribute`` by verb."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in alphabetical order."""
+        del ctx
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a verb, or None when there is none of this name."""
+        del ctx
+        place = VERBS.get(cmd_name)
+        if place is None:
+            return None
+        module, _, attribute = place.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: object) -> None:
+    """Print the version; the native module is imported only for it."""
+    if value and not ctx.resilient_parsing:
+        from quire._native import VERSION
+
+        click.echo(f"quire {VERSION}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def quire() -> None:
+    """Work with persisted low-latency queues, the files of Chronicle Queue 5."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; errors go to stderr."""
+    try:
+        code = quire.main(arguments, prog_name="quire", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        print_error(f"{error.format_message()}{_hint(error)}")
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _hint(error: click.ClickException) -> str:
+    """Return where to read on after a wrong use."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f" (see: {error.ctx.command_path} --help)"
+    return ""

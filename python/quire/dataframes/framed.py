@@ -1,0 +1,168 @@
+"""What every queue offers to data frames and notebooks, whatever its format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from quire._common.optional_arrow import need_arrow
+from quire.errors import QuireError
+
+if TYPE_CHECKING:
+    from datetime import date
+    from typing import TypedDict
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from pyarrow.dataset import Dataset
+
+    from quire.arrow.schema import SchemaLike
+    from quire.dataframes.scan import Scan
+
+    class Options(TypedDict, total=False):
+        """The options of `Framed.scan`."""
+
+        start: int | float | date | str | None
+        end: int | float | date | str | None
+        time_field: str | None
+        errors: Literal["raise", "column"]
+
+
+class Framed:
+    """A queue that data frames read."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def path(self) -> str: ...
+
+    def scan(
+        self,
+        schema: SchemaLike | None = None,
+        *,
+        start: float | date | str | None = None,
+        end: float | date | str | None = None,
+        time_field: str | None = None,
+        errors: Literal["raise", "column"] = "raise",
+    ) -> Dataset:
+        """
+        Return a range of the messages as a dataset of pyarrow. Nothing is read yet.
+
+        DuckDB finds it by the name of its variable, and Polars takes it with
+        ``polars.scan_pyarrow_dataset``. Both ask only for the columns that a query needs; the
+        others are not decoded. Messages pass in batches, so that memory stays constant. A dataset
+        can be read any number of times, as long as the queue is open.
+
+        Args:
+            schema: What the messages look like, as in :meth:`Tailer.read_batch`. None: the columns
+                ``index`` and ``payload``, the bytes of a message.
+            start: The index of the first message, or a time; None: the first one.
+            end: The index or time after the last message; None: each reading goes to what is the
+                end when it starts.
+            time_field: The field that holds a message's time. Without it, a time must be the start
+                of a cycle.
+            errors: What becomes of a message that does not fit the schema: ``raise``; or a row
+                that is null and says why in a ``column`` named ``_error``.
+
+        Raises:
+            WireError: When it is read: a message does not fit the columns that are asked for.
+            ValueError: When it is read: a time lies within a cycle and there is no *time_field*.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> trades = queue.scan({"symbol": "utf8", "price": "float64"})
+            >>> trades.to_table(columns=["price"]).to_pylist()
+            [{'price': 1.1}]
+
+        """
+        need_arrow()
+        from quire.dataframes.dataset import QueueDataset
+
+        scan = self._scan(schema, start=start, end=end, time_field=time_field, errors=errors)
+        return QueueDataset(scan)
+
+    def to_arrow(self, schema: SchemaLike | None = None, **options: Unpack[Options]) -> pa.Table:
+        """
+        Return a range of the messages as a table of pyarrow.
+
+        Args:
+            schema: What the messages look like; None: ``index`` and ``payload``.
+            options: Those of :meth:`scan`: ``start``, ``end``, ``time_field`` and ``errors``.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> queue.to_arrow({"symbol": "utf8"}).column("symbol").to_pylist()
+            ['EURUSD']
+
+        """
+        need_arrow()
+        return self._scan(schema, **options).reader().read_all()
+
+    def to_pandas(
+        self, schema: SchemaLike | None = None, **options: Unpack[Options]
+    ) -> pd.DataFrame:
+        """
+        Return a range of the messages as a data frame of pandas; see :meth:`to_arrow`.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> queue.to_pandas({"price": "float64"})["price"].sum()
+            np.float64(1.1)
+
+        """
+        frame: pd.DataFrame = self.to_arrow(schema, **options).to_pandas()
+        return frame
+
+    def to_polars(
+        self, schema: SchemaLike | None = None, **options: Unpack[Options]
+    ) -> pl.DataFrame:
+        """
+        Return a range of the messages as a data frame of Polars; see :meth:`to_arrow`.
+
+        For a lazy one give ``polars.scan_pyarrow_dataset`` what :meth:`scan` returns.
+
+        Raises:
+            ModuleNotFoundError: Polars is not installed.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> queue.to_polars({"price": "float64"})["price"].sum()
+            1.1
+
+        """
+        import polars as pl
+
+        found = pl.from_arrow(self.to_arrow(schema, **options))
+        return found if isinstance(found, pl.DataFrame) else found.to_frame()
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the columns ``index`` and ``payload``, as the Arrow PyCapsule interface has it."""
+        need_arrow()
+        columns: Any = self._scan(None).columns
+        capsule: object = columns.__arrow_c_schema__()
+        return capsule
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the messages as a stream of ``index`` and ``payload``, in batches."""
+        need_arrow()
+        reader: Any = self._scan(None).reader()
+        capsule: object = reader.__arrow_c_stream__(requested_schema)
+        return capsule
+
+    def _repr_html_(self) -> str:
+        from quire.dataframes.html import of_facts
+
+        facts: list[tuple[str, object]] = []
+        try:
+            for name in ("first_index", "last_index", "entry_count"):
+                value: int | None = getattr(self, name)
+                is_index = value is not None and name != "entry_count"
+                facts.append((name, f"{value:#x}" if is_index else value))
+        except (QuireError, OSError) as error:
+            facts.append(("error", error))
+        return of_facts(repr(self), facts)
+
+    def _scan(self, schema: SchemaLike | None, **options: Any) -> Scan:  # noqa: ANN401
+        from quire.dataframes.scan import Scan
+
+        return Scan.of(self, schema, **options)

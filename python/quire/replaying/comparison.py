@@ -1,0 +1,318 @@
+"""Two queues compared, message by message."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from quire._common import arguments
+from quire._native import Excerpt
+from quire.queue import Queue
+from quire.ranges.range import (
+    Chunk,
+    Chunks,
+    Point,
+    PointLike,
+    Source,
+    opened,
+    parse_point,
+    range_of,
+)
+from quire.replaying.message_values import Values
+
+Alignment: TypeAlias = Literal["position", "index"]
+
+WINDOW: Final = 128
+_KEPT: Final = 4 * WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """
+    A message that is different in both queues, or that only one of them has.
+
+    Attributes:
+        left: The message of the first queue; None where it has none.
+        right: That of the second.
+
+    """
+
+    left: Excerpt | None
+    right: Excerpt | None
+
+    @property
+    def kind(self) -> Literal["changed", "left", "right"]:
+        """``changed``, or the side that alone has the message."""
+        if self.left is None:
+            return "right"
+        return "left" if self.right is None else "changed"
+
+
+class Comparison:
+    """
+    What is different in two queues, to be iterated over once, and how much.
+
+    Attributes:
+        alike: How many messages both queues have, so far.
+        changed: How many are different.
+        left: How many only the first one has.
+        right: How many only the second one has.
+
+    """
+
+    def __init__(self, found: Callable[[Comparison], Iterator[Difference]]) -> None:
+        """Begin with nothing compared."""
+        self.alike = 0
+        self.changed = 0
+        self.left = 0
+        self.right = 0
+        self._found = found(self)
+
+    def __iter__(self) -> Iterator[Difference]:
+        """Return this: what was seen does not come again."""
+        return self
+
+    def __next__(self) -> Difference:
+        """Return the next difference, and count it."""
+        difference = next(self._found)
+        setattr(self, difference.kind, getattr(self, difference.kind) + 1)
+        return difference
+
+    @property
+    def differences(self) -> int:
+        """How many differences there are, so far."""
+        return self.changed + self.left + self.right
+
+
+def compare(  # noqa: PLR0913 - by keywords
+    left: Source,
+    right: Source,
+    *,
+    by: Alignment = "position",
+    values: bool = False,
+    ignore: Iterable[str] = (),
+    start: PointLike | None = None,
+    end: PointLike | None = None,
+    time_field: str | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Comparison:
+    """
+    Compare the messages of two queues as they are when the iteration begins.
+
+    By position, a message that one of them lacks is found where the messages after it are equal
+    again within 128 messages; else each is compared with the one at its place.
+
+    Args:
+        left: A queue, or its directory.
+        right: The other.
+        by: Compare messages at the same place, counted from the start, or of the same *index*.
+        values: Compare what the messages hold: not how it is encoded, nor the order of fields.
+        ignore: Names of fields that do not matter, wherever they stand; ``trade.time`` is a
+            ``time`` within a ``trade``, and ``history`` the history. Values are compared then.
+        start: Begin both with the first message that does not lie before this index, or time.
+        end: Stop before this index, or time.
+        time_field: The field that *start* and *end* are about; see :func:`quire.replay`.
+        progress: Called now and then with how many messages of the first queue were compared.
+
+    Raises:
+        ValueError: *by* is unknown, or *end* precedes *start*.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD"})
+        >>> _ = quire.replay(queue, "copy")
+        >>> list(quire.compare(queue, "copy"))
+        []
+
+    """
+    if by not in ("position", "index"):
+        raise ValueError(f"invalid by={by!r}: expected 'position' or 'index'")
+    ignored = arguments.names("ignore", ignore)
+    first, past = parse_point("start", start), parse_point("end", end)
+    for name, queue in (("left", left), ("right", right)):
+        if not isinstance(queue, Queue):
+            arguments.queue_path(name, queue)
+    key_of = _values(ignored) if values or ignored else _bytes
+
+    def found(comparison: Comparison) -> Iterator[Difference]:
+        with ExitStack() as stack:
+            sides = [_Side(stack, queue, first, past, time_field) for queue in (left, right)]
+            pairs = _Pairs(comparison, sides[0], sides[1], key_of, progress)
+            yield from pairs.by_position() if by == "position" else pairs.by_index()
+
+    return Comparison(found)
+
+
+def _bytes(message: bytes) -> Hashable:
+    return message
+
+
+def _values(ignored: list[str]) -> Callable[[bytes], Hashable]:
+    return lru_cache(_KEPT)(Values(ignored).of)
+
+
+class _Side:
+    """The messages of one queue: those that were read and not compared yet, and those to come."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        source: Source,
+        start: Point | None,
+        end: Point | None,
+        time_field: str | None,
+    ) -> None:
+        queue = stack.enter_context(opened(source))
+        stretch = range_of(queue, start, end, time_field=time_field)
+        self.chunks = Chunks(stack.enter_context(queue.tailer()), stretch)
+        self.waiting: deque[Excerpt] = deque()
+        self._has_ended = False
+
+    def fill(self, count: int, more: int = 0) -> None:
+        """Buffer *count* messages if there are that many, and *more* if they are small."""
+        while (missing := count - len(self.waiting)) > 0 and not self._has_ended:
+            chunk = self.chunks.take(max(missing, more))
+            self._has_ended = not len(chunk)
+            self.waiting.extend(chunk.excerpts())
+
+    def window(self) -> list[Excerpt]:
+        """Return the next messages."""
+        self.fill(WINDOW)
+        return [self.waiting[number] for number in range(min(WINDOW, len(self.waiting)))]
+
+    def drop(self, count: int) -> None:
+        """Have the next messages compared."""
+        for _ in range(count):
+            self.waiting.popleft()
+
+
+class _Pairs:
+    """Finds what belongs together, and what is different."""
+
+    def __init__(
+        self,
+        counts: Comparison,
+        left: _Side,
+        right: _Side,
+        key_of: Callable[[bytes], Hashable],
+        progress: Callable[[int], object] | None,
+    ) -> None:
+        self._counts = counts
+        self._left = left
+        self._right = right
+        self._key_of = key_of
+        self._progress = progress
+
+    def by_position(self) -> Iterator[Difference]:
+        left, right = self._left, self._right
+        while self._has_more(WINDOW, with_indexes=False):
+            alike = self._counts.alike
+            while left.waiting and right.waiting and self._are_alike():
+                self._drop_alike(1)
+            if self._counts.alike == alike:  # else there may be more to read on one side
+                yield from self._resynchronised()
+
+    def by_index(self) -> Iterator[Difference]:
+        left, right = self._left.waiting, self._right.waiting
+        while self._has_more(1, with_indexes=True):
+            while left and right and left[0].index == right[0].index:
+                if self._are_alike():
+                    self._drop_alike(1)
+                else:
+                    yield Difference(left.popleft(), right.popleft())
+            while left and right and left[0].index < right[0].index:
+                yield Difference(left.popleft(), None)
+            while left and right and right[0].index < left[0].index:
+                yield Difference(None, right.popleft())
+            yield from self._what_is_left()
+
+    def _has_more(self, count: int, *, with_indexes: bool) -> bool:
+        """Read on, past what is the same byte for byte; return whether messages wait: *count*."""
+        left, right = self._left, self._right
+        self._tell()
+        while not left.waiting and not right.waiting:
+            chunk, other = left.chunks.take(), right.chunks.take()
+            if not _are_same(chunk, other, with_indexes=with_indexes):
+                left.waiting.extend(chunk.excerpts())
+                right.waiting.extend(other.excerpts())
+            elif not len(chunk):
+                return False
+            else:
+                self._counts.alike += len(chunk)
+                self._tell()
+        self._fill(count)
+        return True
+
+    def _fill(self, count: int) -> None:
+        """Have messages of both wait, as many of each where that is not more than some MiB."""
+        self._left.fill(count, len(self._right.waiting))
+        self._right.fill(count, len(self._left.waiting))
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._counts.alike + self._counts.changed + self._counts.left)
+
+    def _what_is_left(self) -> Iterator[Difference]:
+        """Yield what waits on one side where the other one has come to its end."""
+        left, right = self._left, self._right
+        if left.waiting or right.waiting:
+            self._fill(1)
+        while left.waiting and not right.waiting:
+            yield Difference(left.waiting.popleft(), None)
+        while right.waiting and not left.waiting:
+            yield Difference(None, right.waiting.popleft())
+
+    def _resynchronised(self) -> Iterator[Difference]:
+        """Yield the differences up to where the next messages are alike again."""
+        lefts, rights = self._left.window(), self._right.window()
+        lefts_keys, rights_keys = self._keys(lefts), self._keys(rights)
+        steps = SequenceMatcher(None, lefts_keys, rights_keys, autojunk=False).get_opcodes()
+        last_alike = max((n for n, step in enumerate(steps) if step[0] == "equal"), default=None)
+        for tag, left, left_end, right, right_end in steps[: _past(last_alike)]:
+            if tag == "equal":
+                self._drop_alike(left_end - left)
+                continue
+            self._left.drop(left_end - left)
+            self._right.drop(right_end - right)
+            yield from _paired(lefts[left:left_end], rights[right:right_end])
+
+    def _keys(self, messages: list[Excerpt]) -> list[Hashable]:
+        return [self._key_of(message.data) for message in messages]
+
+    def _are_alike(self) -> bool:
+        left, right = self._left.waiting[0].data, self._right.waiting[0].data
+        return left == right or self._key_of(left) == self._key_of(right)
+
+    def _drop_alike(self, count: int) -> None:
+        self._counts.alike += count
+        self._left.drop(count)
+        self._right.drop(count)
+
+
+def _past(number: int | None) -> int | None:
+    return None if number is None else number + 1
+
+
+def _paired(lefts: list[Excerpt], rights: list[Excerpt]) -> Iterator[Difference]:
+    """Yield those that stand at the same place, and then those that are too many on one side."""
+    both = min(len(lefts), len(rights))
+    for left, right in zip(lefts[:both], rights[:both], strict=True):
+        yield Difference(left, right)
+    for left in lefts[both:]:
+        yield Difference(left, None)
+    for right in rights[both:]:
+        yield Difference(None, right)
+
+
+def _are_same(left: Chunk, right: Chunk, *, with_indexes: bool) -> bool:
+    """Return whether two chunks hold the same bytes."""
+    return (
+        len(left) == len(right)
+        and bytes(left.offsets) == bytes(right.offsets)
+        and bytes(left.data) == bytes(right.data)
+        and (not with_indexes or bytes(left.indexes) == bytes(right.indexes))
+    )

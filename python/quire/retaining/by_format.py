@@ -1,0 +1,258 @@
+"""How retention inspects and changes a queue, by format."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar, cast
+
+from quire._common.durable import SafeFolder
+from quire._formats import CHRONICLE, VANILLA, format_of, refuse_part, refuse_queues
+from quire.errors import NotAQueueError, UnsupportedError
+from quire.maintenance.holders import Holder, growth_of, holders_of
+from quire.maintenance.removal import (
+    LOCK,
+    Identity,
+    Moves,
+    Removal,
+    check_place,
+    reason_moved,
+    removal,
+    sweep_compressed,
+)
+from quire.opening.discovery import check_local
+from quire.opening.opener import open as open_queue
+from quire.queue import Queue
+from quire.ranges.numbering import Numbering
+from quire.retaining.pruning_plan import Cycle
+from quire.retaining.rule import Action
+from quire.vanilla import VanillaQueue
+
+_BLOCK: Final = 512  # the unit of st_blocks
+_LATE_MS: Final = 60_000
+"""How long after the end of a Vanilla Chronicle's cycle a slow writer may still use it."""
+
+
+_Queue = TypeVar("_Queue", Queue, VanillaQueue)
+
+
+class Cycles(ABC, Generic[_Queue]):
+    """The cycles of an open queue."""
+
+    def __init__(self, queue: _Queue, folder: SafeFolder | None) -> None:
+        """Keep the queue, which must stay open; there is no folder in a dry run."""
+        self.queue: Final[_Queue] = queue
+        self.folder: Final = folder
+
+    def listed(self) -> Iterator[Cycle]:
+        """Yield the existing cycles, ascending."""
+        for number in self.queue.cycles:
+            file = self.place_of(number)
+            try:
+                found = os.lstat(file)
+                on_disk = sum(os.lstat(it).st_blocks for it in self.files_of(file)) * _BLOCK
+            except FileNotFoundError:  # removed by hand since the listing
+                continue
+            identity = found.st_dev, found.st_ino
+            ended_ms = self.queue.cycle_start_ms(number + 1)
+            yield Cycle(number, file, on_disk, ended_ms, identity)
+
+    @abstractmethod
+    def place_of(self, number: int) -> Path:
+        """Return the file of a cycle, or its directory."""
+
+    @abstractmethod
+    def files_of(self, place: Path) -> list[Path]:
+        """Return the files of a cycle."""
+
+    @abstractmethod
+    def growth(self, cycle: Cycle, now_ms: int) -> str | None:
+        """Return why a cycle could still get messages, or why that is unknown."""
+
+    @abstractmethod
+    def holders(self) -> list[Holder]:
+        """Return the named readers."""
+
+    @abstractmethod
+    def moved(self, cycle: Cycle) -> str | None:
+        """
+        Return why the cycle is not the one that was listed.
+
+        Raises:
+            TableLostError: The queue's path leads to another one.
+
+        """
+
+    @abstractmethod
+    def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
+        """Remove a cycle that an action has saved, or move its files."""
+
+
+class JournalCycles(Cycles[Queue]):
+    """Those of a Chronicle Queue: roll files."""
+
+    def __init__(self, queue: Queue, removes: Removal | None) -> None:
+        """Keep the removal; None in a dry run."""
+        super().__init__(queue, None if removes is None else removes.folder)
+        self._removes: Final = removes
+
+    def place_of(self, number: int) -> Path:
+        """Return the file of a cycle."""
+        return Path(self.queue.file_for_cycle(number))
+
+    def files_of(self, place: Path) -> list[Path]:
+        """Return the one file."""
+        return [place]
+
+    def growth(self, cycle: Cycle, now_ms: int) -> str | None:
+        """Return why Java could append to a cycle, or that it is damaged."""
+        del now_ms
+        return growth_of(self.queue, cycle.number)
+
+    def holders(self) -> list[Holder]:
+        """Return the named tailers of the table, and the consumer groups."""
+        return holders_of(self.queue)
+
+    def moved(self, cycle: Cycle) -> str | None:
+        """Say so if another file has its name."""
+        if self.folder is None:
+            return None
+        check_place(self.folder, self.queue.path)
+        return reason_moved(self.folder, cycle.file.name, cycle.identity)
+
+    def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
+        """Remove a roll file, or move it."""
+        if self._removes is not None:
+            self._removes.remove(number, keep_compressed=action == "compress", moves=moves)
+
+
+class VanillaCycles(Cycles[VanillaQueue]):
+    """
+    Those of a Vanilla Chronicle: directories.
+
+    A cycle leaves the queue by one rename, to a hidden name that every reader ignores. The next run
+    removes what a killed run left.
+    """
+
+    def __init__(self, queue: VanillaQueue, folder: SafeFolder | None) -> None:
+        """Take the queue's directory, whose lock is held; None in a dry run."""
+        super().__init__(queue, folder)
+
+    def place_of(self, number: int) -> Path:
+        """Return the directory of a cycle."""
+        return Path(self.queue.directory_for_cycle(number))
+
+    def files_of(self, place: Path) -> list[Path]:
+        """Return the index and data files."""
+        return [*place.iterdir()]
+
+    def growth(self, cycle: Cycle, now_ms: int) -> str | None:
+        """Say so if the cycle has just ended: nothing in its files shows that appends are over."""
+        if cycle.ended_ms + _LATE_MS > now_ms:
+            return "kept as slow writers could still append to it"
+        return None
+
+    def holders(self) -> list[Holder]:
+        """Return the named tailers that have a file; there are no groups."""
+        numbering = Numbering.of(self.queue)
+        return [
+            Holder(
+                "named tailer", name, index or 0, -1 if index is None else numbering.to_cycle(index)
+            )
+            for name, index in self.queue._named_positions()  # noqa: SLF001 - the package's own
+        ]
+
+    def moved(self, cycle: Cycle) -> str | None:
+        """Say so if another directory has its name."""
+        if self.folder is None:
+            return None
+        check_place(self.folder, self.queue.path)
+        *above, name = cycle.file.relative_to(self.queue.path).parts
+        with self.folder.below(above) as inside:
+            return reason_moved(inside, name, cycle.identity)
+
+    def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
+        """Remove a directory, and those above it that become empty."""
+        del action, moves
+        if self.folder is None:
+            return
+        place, root = self.place_of(number), Path(self.queue.path)
+        *above, name = place.relative_to(root).parts
+        hidden = self.folder.temporary(name)
+        with self.folder.below(above) as inside:
+            inside.move(name, self.folder, hidden)
+            inside.sync()
+        self.folder.sync()
+        self.folder.remove(hidden)
+        for parent in place.parents[: len(above)]:
+            with suppress(OSError):  # another cycle is in it
+                parent.rmdir()
+
+
+@contextmanager
+def opened_to_prune(
+    path: str, options: dict[str, Any], table: Identity | None
+) -> Generator[Cycles[Any]]:
+    """
+    Hold the lock of a queue's retention, and return its cycles.
+
+    Raises:
+        LockHeldError: Another process removes cycles.
+        TableLostError: The path leads to another queue than that of the *table*.
+
+    """
+    if format_of(path) == VANILLA:
+        with (
+            SafeFolder.at(path) as folder,
+            folder.locked(LOCK),
+            cast("VanillaQueue", open_queue(path, create=False, **options)) as chronicle,
+        ):
+            folder.sweep()
+            yield VanillaCycles(chronicle, folder)
+        return
+    with removal(path, table=table, pretouch=False, **options) as removes:
+        sweep_compressed(removes.folder)
+        removes.queue.refresh()  # a killed run may have announced a removal that it did not reach
+        yield JournalCycles(removes.queue, removes)
+
+
+@contextmanager
+def opened_to_look(path: str) -> Generator[Cycles[Any]]:
+    """Return the cycles of a queue for a dry run."""
+    with open_queue(path, read_only=True, create=False) as queue:
+        found = cast("object", queue)
+        if isinstance(found, VanillaQueue):
+            yield VanillaCycles(found, None)
+        else:
+            yield JournalCycles(queue, None)
+
+
+def check_format(path: str, action: Action) -> None:
+    """
+    Check that there is a queue whose cycles can be removed.
+
+    Raises:
+        NotAQueueError: There is none.
+        UnsupportedError: It has another format.
+        PermissionError: The directory cannot be listed.
+
+    """
+    check_local(path)
+    found = format_of(path)
+    if found is None:
+        if os.path.isdir(path):  # noqa: PTH112
+            os.scandir(path).close()  # a directory that cannot be listed may be a queue
+        refuse_part(path)
+        refuse_queues(path)
+        raise NotAQueueError(f"no queue here: path={path}")
+    if found not in {CHRONICLE, VANILLA}:
+        raise UnsupportedError(
+            "only cycles of a Chronicle Queue or a Vanilla Chronicle are removed: Java's writers"
+            f" of a Quick-Queue begin at its first page: format={found} path={path}"
+        )
+    if found == VANILLA and action in {"move", "compress"}:
+        done = "moved" if action == "move" else "compressed"
+        raise UnsupportedError(f"cycles of a Vanilla Chronicle are not {done}: path={path}")

@@ -1,0 +1,310 @@
+"""A run of retention: `quire.prune`, and what an open queue's rule does at a roll."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from quire._common import arguments
+from quire._native import ManualClock, count_pruned
+from quire.errors import CorruptError, NotAQueueError, StoppedError
+from quire.maintenance.files import identities_of, reason_of, users_of
+from quire.maintenance.holders import Holder, reader_in
+from quire.maintenance.removal import Identity
+from quire.opening import options as _options
+from quire.retaining.actions import Saver, check_dest, saver_of
+from quire.retaining.by_format import Cycles, check_format, opened_to_look, opened_to_prune
+from quire.retaining.prune_report import PrunedCycle, PruneReport
+from quire.retaining.pruning_plan import AGED, Cycle, Plan, plan, without_stale
+from quire.retaining.rule import Action, Age, Rule
+
+if TYPE_CHECKING:
+    from quire._common.durable import SafeFolder
+
+    Clock: TypeAlias = ManualClock | Callable[[], int]
+    Progress: TypeAlias = Callable[[str, int, int], object]
+
+_LOG: Final = logging.getLogger("quire")
+_DAY_MS: Final = 86_400_000
+
+
+def prune(  # noqa: PLR0913 - by keywords
+    path: str | PathLike[str],
+    keep: Age | None = None,
+    max_bytes: int | str | None = None,
+    max_cycles: int | None = None,
+    dry_run: bool = False,  # noqa: FBT001, FBT002 - by keyword
+    *,
+    action: Action = "delete",
+    dest: str | PathLike[str] | None = None,
+    stale_after: Age | None = None,
+    on_removed: Callable[[PrunedCycle], object] | None = None,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+) -> PruneReport:
+    """
+    Remove the oldest cycles of a queue, as far as nobody needs them any more.
+
+    A cycle goes once it exceeds one of the limits. The newest one stays; so do those without
+    end-of-file marker, those from the cycle of a named tailer or consumer group on, those that a
+    process has open, and all that are newer than one that stays. Each is looked at again right
+    before it goes. Killed at any moment, a run has removed whole cycles, and the next one does the
+    rest. Java may write and read meanwhile.
+
+    Args:
+        path: The queue's directory.
+        keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
+            or a ``datetime.timedelta``.
+        max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
+        max_cycles: Keep at most this many cycles, the one being written included.
+        dry_run: Change nothing, and report what would be done.
+        action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
+            ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
+            Quire reads them as before, and Java no longer sees them.
+        dest: The directory to move or archive to, made if it is not there.
+        stale_after: A named tailer or consumer group whose next message is in a cycle that ended
+            this long ago keeps nothing. None: each keeps what it has not read.
+        on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
+        clock: Gives the time, as in :func:`quire.open`; None: the machine's.
+        progress: Called with what is being done, how many cycles are done, and how many go.
+
+    Raises:
+        ValueError: A wrong limit, action or *dest*, or no limit.
+        NotAQueueError: There is no queue at *path*.
+        UnsupportedError: A format whose cycles cannot be removed, or no ``/proc``.
+        LockHeldError: Another process removes cycles of the queue.
+        TableLostError: Another queue took the place of this one during the run.
+        OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are gone,
+            this one and those after it are whole.
+
+    Examples:
+        >>> day = quire.ManualClock(1_705_314_600_000)
+        >>> with quire.open("trades", clock=day) as trades, trades.appender() as appender:
+        ...     for price in (1.1, 1.2, 1.3):
+        ...         _ = appender.write_map({"symbol": "EURUSD", "price": price})
+        ...         _ = day.advance(86_400_000)
+        >>> report = quire.prune("trades", max_cycles=2)
+        >>> [(it.file.name, it.reason) for it in report.removed]
+        [('20240115F.cq4', 'beyond max_cycles=2')]
+        >>> [(it.file.name, it.reason) for it in report.kept]
+        [('20240116F.cq4', 'within the limits'), ('20240117F.cq4', 'within the limits')]
+
+    """
+    rule = Rule(
+        keep=keep,
+        max_bytes=max_bytes,
+        max_cycles=max_cycles,
+        action=action,
+        dest=dest,
+        stale_after=stale_after,
+        on_removed=on_removed,
+    )
+    arguments.flag("dry_run", dry_run)
+    place = arguments.path("path", path)
+    return Run(place, rule, clock=clock, progress=progress).apply(dry_run=dry_run)
+
+
+class Run:
+    """One application of a rule to a queue."""
+
+    def __init__(  # noqa: PLR0913 - by keywords
+        self,
+        path: str,
+        rule: Rule,
+        *,
+        clock: Clock | None = None,
+        progress: Progress | None = None,
+        open_options: dict[str, Any] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+        table: Identity | None = None,
+    ) -> None:
+        self._path: Final = path
+        self._rule: Final = rule
+        _options.CHECKS["clock"]("clock", clock)
+        arguments.optional(arguments.function())("progress", progress)
+        self._clock: Final = clock
+        self._progress: Final = progress
+        self._open_options: Final = open_options or {}
+        self._stopped: Final = stopped
+        self._table: Final = table
+        self._listed: list[Cycle] = []
+
+    def apply(self, *, dry_run: bool = False) -> PruneReport:
+        """Remove what exceeds the limits, or only say what that is."""
+        check_format(self._path, self._rule.action)
+        check_dest(self._rule, self._path)
+        report = PruneReport(dry_run=dry_run)
+        try:
+            if dry_run:
+                with opened_to_look(self._path) as cycles:
+                    found = self._plan(cycles, report)
+                report.removed += [cycle.as_pruned(reason) for cycle, reason in found.going]
+            else:
+                with opened_to_prune(self._path, self._open_options, self._table) as cycles:
+                    self._prune(cycles, report)
+                self._count(0, 0, now_ms=max(0, self._now_ms()))
+        finally:
+            if not dry_run and self._rule.on_removed is not None:
+                for cycle in report.removed:
+                    self._rule.on_removed(cycle)
+        return report
+
+    def _prune(self, cycles: Cycles[Any], report: PruneReport) -> None:
+        found = self._plan(cycles, report)
+        if not found.going:
+            return
+        with saver_of(
+            self._rule, self._path, cast("SafeFolder", cycles.folder), self._check
+        ) as saver:
+            for done, (cycle, reason) in enumerate(found.going):
+                self._check()
+                if self._progress is not None:
+                    self._progress(f"{self._rule.action} {cycle.file.name}", done, len(found.going))
+                kept = self._remove(cycles, saver, cycle, reason, report)
+                if kept is not None:
+                    going = [it for it, _ in found.going[done:]]
+                    report.kept[:0] = _kept_from(going, kept)
+                    return
+
+    def _check(self) -> None:
+        if self._stopped():
+            raise StoppedError(f"the queue was closed during a run: path={self._path}")
+
+    def _remove(
+        self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str, report: PruneReport
+    ) -> str | None:
+        """Remove a cycle, or return why it has to stay: saving it may have taken long."""
+        if saver.takes_long and (kept := self._kept_now(cycles, cycle, report)) is not None:
+            return kept
+        dest = saver.save(cycles.queue, cycle)
+        try:
+            kept = self._kept_now(cycles, cycle, report)
+        except BaseException:
+            saver.undo(cycle)
+            raise
+        if kept is not None:
+            saver.undo(cycle)
+            return kept
+        try:
+            cycles.remove(cycle.number, self._rule.action, saver.moves)
+        except OSError as error:
+            if not saver.can_save_again(error):
+                raise
+            return self._remove(cycles, saver, cycle, reason, report)
+        report.removed.append(cycle.as_pruned(reason, dest))
+        if self._rule.action != "compress":
+            self._count(1, cycle.bytes)
+        _LOG.info(
+            "cycle removed: file=%s bytes=%d action=%s reason=%s",
+            cycle.file,
+            cycle.bytes,
+            self._rule.action,
+            reason,
+        )
+        return None
+
+    def _kept_now(self, cycles: Cycles[Any], cycle: Cycle, report: PruneReport) -> str | None:
+        """Return why a cycle stays, as of now; the quickest check comes last."""
+        if (kept := _open_in(cycles, cycle)) is not None:
+            return kept
+        now_ms = self._now_ms()
+        holders, stale = without_stale(cycles.holders(), self._listed, self._rule.limits, now_ms)
+        kept = (
+            cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number) or cycles.moved(cycle)
+        )
+        if kept is None:
+            self._tell_overtaken(stale, cycle.number, report)
+        return kept
+
+    def _tell_overtaken(self, stale: list[Holder], last: int, report: PruneReport) -> None:
+        """Report the stale readers that need a cycle up to the last one."""
+        if self._rule.action == "compress":
+            return  # they read what was compressed
+        names = {holder.name for holder in stale if holder.cycle <= last}
+        for name in sorted(names - {*report.overtaken}):
+            report.overtaken.append(name)
+            if not report.dry_run:
+                _LOG.warning("a stale reader loses messages: name=%s path=%s", name, self._path)
+
+    def _count(self, cycles: int, freed: int, now_ms: int = 0) -> None:
+        """Count for the queue's metrics, if any process keeps them."""
+        try:
+            count_pruned(self._path, cycles, freed, now_ms)
+        except (CorruptError, NotAQueueError, OSError) as error:
+            _LOG.warning("retention is not counted: path=%s error=%s", self._path, error)
+
+    def _plan(self, cycles: Cycles[Any], report: PruneReport) -> Plan:
+        listed, now_ms = [*cycles.listed()], self._now_ms()
+        self._listed = listed
+        holders, stale = without_stale(cycles.holders(), listed, self._rule.limits, now_ms)
+
+        def blocked(cycle: Cycle) -> str | None:
+            return cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number)
+
+        found, report.unseen = _without_open(plan(listed, self._rule, now_ms, blocked), cycles)
+        report.kept += found.kept
+        self._tell_clock(cycles, found, now_ms)
+        if report.dry_run and found.going:
+            self._tell_overtaken(stale, found.going[-1][0].number, report)
+        return found
+
+    def _tell_clock(self, cycles: Cycles[Any], found: Plan, now_ms: int) -> None:
+        """Log that cycles go because of their age though they are young beside the newest one."""
+        keep_ms = self._rule.limits.keep_ms
+        if keep_ms is None or not found.going:
+            return
+        newest_ms = cycles.queue.cycle_start_ms(self._listed[-1].number)
+        young = [
+            cycle.file.name
+            for cycle, reason in found.going
+            if reason.startswith(AGED) and cycle.ended_ms > newest_ms - keep_ms
+        ]
+        if young:
+            _LOG.warning(
+                "cycles that ended less than keep=%s before the newest one go, as the clock is"
+                " %.1f days past it: path=%s first=%s last=%s (is the clock right?)",
+                self._rule.keep,
+                (now_ms - newest_ms) / _DAY_MS,
+                self._path,
+                young[0],
+                young[-1],
+            )
+
+    def _now_ms(self) -> int:
+        if self._clock is None:
+            return time.time_ns() // 1_000_000
+        return self._clock()
+
+
+def _without_open(found: Plan, cycles: Cycles[Any]) -> tuple[Plan, int]:
+    """Find the first cycle that a process has open; also, how many processes were not seen."""
+    if not found.going:
+        return found, 0
+    files = {cycle.number: identities_of(cycles.files_of(cycle.file)) for cycle, _ in found.going}
+    users, unseen = users_of({it for identities in files.values() for it in identities})
+    for at, (cycle, _) in enumerate(found.going):
+        pids = {user.pid for it in files[cycle.number] for user in users.get(it, ())}
+        if pids:
+            kept = _kept_from([it for it, _ in found.going[at:]], reason_of(pids))
+            return Plan(found.going[:at], kept + found.kept), unseen
+    return found, unseen
+
+
+def _open_in(cycles: Cycles[Any], cycle: Cycle) -> str | None:
+    """Return which processes have a cycle open, or None."""
+    try:
+        files = identities_of(cycles.files_of(cycle.file))
+    except FileNotFoundError:
+        return None  # removed by hand
+    users, _ = users_of(files)
+    pids = {user.pid for found in users.values() for user in found}
+    return reason_of(pids) if pids else None
+
+
+def _kept_from(going: list[Cycle], reason: str) -> list[PrunedCycle]:
+    """Return the cycles of a plan that stay: the first for a reason, the others with it."""
+    after = f"kept after an older one that is kept: {going[0].file.name}"
+    return [cycle.as_pruned(after if at else reason) for at, cycle in enumerate(going)]

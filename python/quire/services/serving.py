@@ -1,0 +1,501 @@
+"""
+Services: handlers between queues, each message handled exactly once.
+
+    class Risk:
+        def __init__(self, out: Orders) -> None: ...        # what it calls is written
+        def order(self, order: Order) -> None: ...          # what is read calls it
+
+    with quire.service(inputs=["orders"], output="checked", handler=Risk) as service:
+        service.run()
+
+What a service has done is what its output holds: each message there names, in its history, the
+input that led to it, and notes there say how far each input is. The positions that the queues keep
+decide nothing: they show what a service still needs, so that `quire archive --delete` keeps it.
+docs/services.md says why that is enough.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from time import monotonic
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
+
+from quire import pausers
+from quire._common import arguments
+from quire._common.durable import locked_directory
+from quire.calls.method_reader import method_reader
+from quire.errors import ClosedError, DataLossError, QuireError
+from quire.opening.opener import open as open_queue
+from quire.pausers import TURN_S, Pauser
+from quire.queue import Queue
+from quire.ranges.stored_positions import OUTPUT_POSITION
+from quire.services.recovery import RecoveryPoint, Source, done, reader_name
+from quire.services.service_output import Output
+from quire.tailer import Tailer
+from quire.types import names_around
+
+Replay: TypeAlias = Literal["all", "missed"]
+OnMissing: TypeAlias = Literal["raise", "warn", "skip"]
+_Place: TypeAlias = Queue | str | PathLike[str]
+
+
+def service(  # noqa: PLR0913 - by keywords
+    *,
+    inputs: Sequence[Queue | str | PathLike[str]],
+    output: Queue | str | PathLike[str],
+    handler: object,
+    writes: type | None = None,
+    replay: Replay = "all",
+    on_missing: OnMissing = "raise",
+) -> Service:
+    """
+    Return a service that reads *inputs*, calls *handler*, and writes what that calls to *output*.
+
+    It resumes after what its output holds: nothing is written twice.
+
+    Args:
+        inputs: Queues, or paths of existing queues, each with a source id of its own, other
+            than 0.
+        output: A queue, or the path of an existing one, that no other service writes.
+        handler: A class, or a function that returns an object, or a ``functools.partial`` of these,
+            with one parameter: what to call for an output. Or an object with an attribute for that,
+            ``out``, which its class annotates.
+        writes: The interface of the outputs; None: the annotation of that parameter or attribute.
+        replay: ``all``: the handler sees all messages again, oldest first, to rebuild its state.
+            ``missed``: it has no state, and sees those that the output does not show as handled.
+        on_missing: What happens when messages were deleted that the service still needs: ``raise``;
+            ``warn`` through the logger ``quire``, or ``skip`` without a word, and go on with what
+            is left: then messages may be lost, or written twice.
+
+    Raises:
+        ValueError: Inputs share a source id, or no interface was found.
+        NotAQueueError: There is no queue at a path.
+        QuireError: Another service writes this output.
+        DataLossError: What the service has to go on from was deleted from an input or the output.
+
+    Examples:
+        >>> class Out:
+        ...     def checked(self, order: str) -> None: ...
+        >>> class Risk:
+        ...     def __init__(self, out: Out) -> None:
+        ...         self.out = out
+        ...     def order(self, order: str) -> None:
+        ...         self.out.checked(order)
+        >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
+        >>> with orders.appender() as appender:
+        ...     appender.method_writer(Risk).order("buy 100")
+        >>> with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
+        ...     service.run_once()
+        True
+        >>> checked.entry_count
+        1
+
+    """
+    return Service(inputs, output, handler, writes, replay, on_missing, names_around())
+
+
+class Service:
+    """
+    A handler between queues, from :func:`quire.service`.
+
+    Examples:
+        >>> import threading
+        >>> class Out:
+        ...     def checked(self, order: str) -> None: ...
+        >>> class Risk:
+        ...     def __init__(self, out: Out) -> None:
+        ...         self.out = out
+        ...     def order(self, order: str) -> None:
+        ...         self.out.checked(order)
+        >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
+        >>> with orders.appender() as appender:
+        ...     appender.method_writer(Risk).order("buy 100")
+        >>> with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
+        ...     service.is_replaying, type(service.handler).__name__
+        ...     timer = threading.Timer(0.01, service.stop)
+        ...     timer.start()
+        ...     service.run()  # until stop() is called
+        ...     service.run_once()
+        (False, 'Risk')
+        False
+        >>> service.close()
+
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - those of service
+        self,
+        inputs: Sequence[_Place],
+        output: _Place,
+        handler: object,
+        writes: type | None,
+        replay: Replay,
+        on_missing: OnMissing,
+        names: Mapping[str, Any],
+    ) -> None:
+        """Look up what is done; the replay begins with :meth:`run_once`."""
+        if replay not in ("all", "missed"):
+            raise ValueError(f"no such replay: replay={replay} known=all, missed")
+        self._stopping = False
+        self._pauser: Pauser | None = None
+        self._goal: RecoveryPoint | None = None
+        with contextlib.ExitStack() as opened:
+            if isinstance(inputs, str | bytes | PathLike | Queue):
+                inputs = [inputs]
+            given = cast("object", inputs)
+            if not isinstance(given, Iterable):
+                raise arguments.refusal("inputs", "queues, or their paths", given)
+            queues = [_opened(opened, queue, "inputs") for queue in inputs]
+            target = _opened(opened, output, "output")
+            ids = [queue.source_id for queue in queues]
+            if not ids or 0 in ids or len(set(ids)) < len(ids):
+                raise ValueError(
+                    f"each input needs a source id of its own, other than 0: source_ids={ids}"
+                )
+            opened.enter_context(_sole_writer(target.path))
+            appender = opened.enter_context(target.appender())
+            kept = _tailer(opened, target, OUTPUT_POSITION, on_missing)
+            interface = writes or _interface(handler, names)
+            self._output = Output(target, appender, kept, interface, names)
+            self._handler = _made(handler, self._output.out)
+            name = reader_name(target.path)
+            self._inputs = {
+                queue.source_id: _Input(
+                    queue, _tailer(opened, queue, name, on_missing), self._handler, names
+                )
+                for queue in queues
+            }
+            self._output.consumed = self._consumed
+            plan = self._still_there(done(target, ids), on_missing)
+            if plan:
+                appender.sync()  # before the inputs give free what led to it
+            for source in self._inputs.values():
+                source.to_start()
+            self._plan = iter(plan) if replay == "all" else self._missed(plan)
+            self._step: Callable[[], bool] = self._replay_one
+            self._advance()
+            self._shown = f"{target.path}, inputs={', '.join(queue.path for queue in queues)}"
+            self._opened = opened.pop_all()
+
+    def __repr__(self) -> str:
+        """Show the queues and the state."""
+        state = "closed" if self._step is _closed else f"replaying={self.is_replaying}"
+        return f"Service({self._shown}, {state})"
+
+    @property
+    def handler(self) -> Any:  # noqa: ANN401 - the caller's object
+        """The object that handles the messages."""
+        return self._handler
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether the handler is still to see messages again."""
+        return self._goal is not None
+
+    def run_once(self) -> bool:
+        """
+        Handle a message, or one of each input; False when there is none.
+
+        Raises:
+            Exception: What the handler raised. That closes the service: a new one goes on with this
+                message, and with a state as if it had not been handled.
+
+        """
+        try:
+            return self._step()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def run(self, pauser: Pauser | None = None) -> None:
+        """Handle messages as they come, until :meth:`stop`."""
+        self._pauser = pauser = pauser or pausers.balanced()
+        while not self._stopping:
+            if self.run_once():
+                pauser.reset()
+            else:
+                pauser.pause()
+        self._stopping = False
+
+    async def run_async(self, pauser: Pauser | None = None) -> None:
+        """
+        As :meth:`run`, while the event loop runs on.
+
+        Examples:
+            >>> import asyncio
+            >>> class Out:
+            ...     def checked(self, order: str) -> None: ...
+            >>> class Risk:
+            ...     def __init__(self, out: Out) -> None:
+            ...         self.out = out
+            ...     def order(self, order: str) -> None:
+            ...         self.out.checked(order)
+            >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
+            >>> with orders.appender() as appender:
+            ...     appender.method_writer(Risk).order("buy 100")
+            >>> async def main():
+            ...     with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
+            ...         asyncio.get_running_loop().call_later(0.01, service.stop)
+            ...         await service.run_async()
+            >>> asyncio.run(main())
+
+        """
+        self._pauser = pauser = pauser or pausers.async_()
+        turn_ends = monotonic() + TURN_S
+        while not self._stopping:
+            if self.run_once():
+                pauser.reset()
+                if monotonic() >= turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = monotonic() + TURN_S
+            else:
+                await pauser.pause_async()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """End :meth:`run` after the current message; from any thread, or a signal handler."""
+        self._stopping = True
+        if self._pauser is not None:
+            self._pauser.unpause()
+
+    def close(self) -> None:
+        """Note the order of what left no output, and close what was opened. Safe to repeat."""
+        try:
+            if self._step is not _closed:
+                self._output.finish()
+                for source in self._inputs.values():
+                    source.commit()
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        self._step = _closed
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        """Return the service."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the service."""
+        self.close()
+
+    def _consumed(self) -> list[Source]:
+        places = ((id_, source.last_index) for id_, source in self._inputs.items())
+        return [place for place in places if place[1] >= 0]
+
+    def _still_there(self, plan: list[RecoveryPoint], on_missing: OnMissing) -> list[RecoveryPoint]:
+        """Return the plan without what older, deleted cycles of the inputs held."""
+        last = {entry.source: entry.index for entry in plan}
+        first = {id_: self._inputs[id_].first(index, on_missing) for id_, index in last.items()}
+        return [entry for entry in plan if entry.index >= first[entry.source]]
+
+    def _missed(self, plan: list[RecoveryPoint]) -> Iterator[RecoveryPoint]:
+        """Have each input go to its last message that is done: it may be half done."""
+        last = {entry.source: entry for entry in plan}
+        for entry in last.values():
+            self._inputs[entry.source].move_to(entry.index)
+        return iter(list(last.values()))
+
+    def _advance(self) -> None:
+        """Take the next entry of the plan, and begin to live where there is none."""
+        self._goal = next(self._plan, None)
+        if self._goal is not None:
+            self._output.replay(self._goal)
+            return
+        self._output.live()
+        for source in self._inputs.values():
+            source.enters_cycle()
+        (first, *others) = self._inputs.values()
+        self._output.reading = first.at_hand
+        step = self._read_one_of_several if others else functools.partial(self._read_one, first)
+        self._step = step
+
+    def _replay_one(self) -> bool:
+        goal = cast("RecoveryPoint", self._goal)
+        source = self._inputs[goal.source]
+        self._output.reading = source.at_hand
+        if source.last_index < goal.index and not source.read_one():
+            raise source.lost(goal.index)
+        if source.last_index >= goal.index:
+            self._advance()
+        return True
+
+    def _read_one(self, source: _Input) -> bool:
+        if not source.read_one():
+            return False
+        if source.enters_cycle():
+            self._output.note_all()
+        return True
+
+    def _read_one_of_several(self) -> bool:
+        handled = False
+        for source_id, source in self._inputs.items():
+            before = source.last_index
+            self._output.reading = source.at_hand
+            if source.read_one():
+                handled = True
+                if source.last_index != before:  # it was no metadata
+                    self._output.handled(source_id, source.last_index)
+                    if source.enters_cycle():
+                        self._output.note_all()
+        return handled
+
+
+class _Input:
+    """One input: its reader, and how far that is."""
+
+    def __init__(
+        self, queue: Queue, tailer: Tailer, handler: object, names: Mapping[str, Any]
+    ) -> None:
+        self._queue = queue
+        self._tailer = tailer
+        self._source_id = queue.source_id
+        self._per_cycle = queue.roll_cycle.to_index(1, 0)
+        self._cycle = -1
+        self.to_start = tailer.to_start
+        self.read_one = method_reader(
+            tailer,
+            [handler],
+            interface=None,
+            on_error="raise",
+            dead_letter=None,
+            default=None,
+            filter=None,
+            metadata_handler=None,
+            scanning=False,
+            names=names,
+        ).read_one
+
+    @property
+    def last_index(self) -> int:
+        """The message handled last; -1 before the first."""
+        last = self._tailer.last_read_index
+        return -1 if last is None else last
+
+    def at_hand(self) -> Source:
+        """Return the message that is being handled, if one is."""
+        return self._source_id, self.last_index
+
+    def enters_cycle(self) -> bool:
+        """
+        Return whether the message handled last is the first one of a later cycle.
+
+        Its predecessor's cycle is kept until the next message is asked for.
+        """
+        before, self._cycle = self._cycle, self.last_index // self._per_cycle
+        return before not in {-1, self._cycle}
+
+    def commit(self) -> None:
+        """Store how far the input was handled."""
+        if not self._tailer.closed:
+            self._tailer.commit()
+
+    def move_to(self, index: int) -> None:
+        """Go to a message."""
+        if not self._tailer.move_to_index(index):
+            raise self.lost(index)
+
+    def first(self, goal: int, on_missing: OnMissing) -> int:
+        """
+        Return the first available index, if the message of the target is available.
+
+        Raises:
+            DataLossError: The goal's cycle is gone, and so may be what came after it.
+
+        """
+        self._queue.refresh()
+        with self._queue.tailer() as look:
+            is_there = look.move_to_index(goal)
+        first = self._queue.first_index
+        if is_there and first is not None:
+            return first
+        if goal // self._per_cycle in self._queue.cycles:
+            raise self.lost(goal)
+        error = DataLossError(
+            f"{self.lost(goal)} first={'none' if first is None else hex(first)} (its cycle was "
+            'deleted: on_missing="skip" goes on with what is left)'
+        )
+        if on_missing == "raise":
+            raise error
+        if on_missing == "warn":
+            logging.getLogger("quire").warning("%s", error)
+        return goal + 1 if first is None else max(first, goal + 1)
+
+    def lost(self, index: int) -> QuireError:
+        return QuireError(
+            "the output names a message that its input has not: "
+            f"input={self._queue.path} source_id={self._queue.source_id} index={index:#x}"
+        )
+
+
+def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> Queue:
+    if isinstance(queue, Queue):
+        return queue
+    path = arguments.queue_path(name, queue)
+    return stack.enter_context(open_queue(path, create=False, buffer_mode="none"))
+
+
+def _tailer(opened: contextlib.ExitStack, queue: Queue, name: str, on_missing: OnMissing) -> Tailer:
+    """Open a tailer that keeps what the service needs; a read-only queue cannot keep anything."""
+    tailer = queue.tailer(None if queue.read_only else name, on_missing=on_missing)
+    # Left as if it had failed: what was handled last is not stored as done by closing alone.
+    opened.callback(tailer.__exit__, QuireError, None, None)
+    return tailer
+
+
+@contextlib.contextmanager
+def _sole_writer(path: str) -> Generator[None]:
+    """Keep other services off an output, until the process ends: lock its directory."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked_directory(path))
+        except BlockingIOError as error:
+            raise QuireError(f"another service writes this output: path={path}") from error
+        yield
+
+
+def _is_to_be_made(handler: object) -> bool:
+    return isinstance(handler, type | functools.partial) or inspect.isroutine(handler)
+
+
+def _interface(handler: object, local: Mapping[str, Any]) -> type:
+    """Return the annotation of a handler's parameter, or of its attribute ``out``."""
+    if _is_to_be_made(handler):
+        function: Any = handler
+        while isinstance(function, functools.partial):
+            function = cast("Any", function).func
+        if isinstance(function, type):
+            function = cast("Any", function).__init__
+        names = [*inspect.signature(cast("Callable[..., object]", handler)).parameters, ""]
+        found = get_type_hints(function, None, dict(local)).get(names[0])
+    else:
+        found = get_type_hints(type(handler), None, dict(local)).get("out")
+    if found is None:
+        raise ValueError(
+            "the interface of the outputs is not known: annotate the parameter of the handler, "
+            f"or give writes=: {handler=}"
+        )
+    return cast("type", found)
+
+
+def _made(handler: object, out: object) -> object:
+    if _is_to_be_made(handler):
+        return cast("Callable[[object], object]", handler)(out)
+    handler.out = out  # type: ignore[attr-defined] # its class says so
+    return handler
+
+
+def _closed() -> bool:
+    raise ClosedError("the service is closed: quire.service makes another one")

@@ -1,0 +1,54 @@
+"""The data source named ``quire``: where Spark's calls arrive."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from quire.spark.read.batch_reader import BatchReader
+from quire.spark.read.stream import StreamReader
+from quire.spark.source_options import ReadOptions
+from quire.spark.spark_columns import checked, default_columns
+from quire.spark.write.queue_writer import QuireStreamWriter, QuireWriter
+from quire.spark.write.sink_options import WriteOptions
+
+
+class QuireDataSource(DataSource):
+    """
+    Reads the queue in a directory; see ``docs/spark.md`` for the options.
+
+    >>> quire.spark.register(spark)  # doctest: +SKIP
+    >>> spark.read.format("quire").load("/data/trades")  # doctest: +SKIP
+    >>> (
+    ...     spark.read.format("quire")
+    ...     .schema("_index long, symbol string, price double")
+    ...     .load("/data/trades")
+    ... )  # doctest: +SKIP
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "quire"
+
+    def schema(self) -> str | StructType:
+        """Return the columns when the user gave no schema."""
+        return default_columns(ReadOptions.of(self.options))
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """Return the reader of a batch query."""
+        options = ReadOptions.of(self.options)
+        return BatchReader(options, checked(schema, options))
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of a stream."""
+        options = ReadOptions.of(self.options)
+        return StreamReader(options, checked(schema, options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> QuireWriter:  # noqa: FBT001
+        """Return the writer of a batch query."""
+        return QuireWriter(WriteOptions.of(self.options, schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> QuireStreamWriter:  # noqa: FBT001, N802
+        """Return the writer of a stream."""
+        return QuireStreamWriter(WriteOptions.of(self.options, schema, overwrite=overwrite))

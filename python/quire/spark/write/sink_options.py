@@ -1,0 +1,200 @@
+"""The options of a write, checked with the columns before any task runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+import quire
+from quire._formats import CHRONICLE, format_of
+from quire.arrow.encoder import FORMS, Encoder
+from quire.arrow.schema import Schema
+from quire.errors import NotAQueueError, QuireError
+from quire.spark.source_options import Given, refuse
+from quire.spark.spark_columns import METADATA, arrow_schema, schema_of
+from quire.spark.topics import FIELDLESS, TABLE, local_path, stored_wire_type
+from quire.spark.write.commits import BLOCK_BYTES, Target
+from quire.spark.write.staging import Staging
+
+_NAMES: Final = (
+    "path",
+    "form",
+    "type",
+    "method",
+    "schema",
+    "omitNulls",
+    "rollCycle",
+    "wireType",
+    "writeId",
+    "batchId",
+    "stagingLocation",
+    "sync",
+    "blockBytes",
+)
+_SMALL_BLOCK: Final = 64 << 10
+_LONGEST: Final = (1 << 30) - 1
+_SPARKS_OWN: Final = ("checkpointLocation",)
+_WRITE_ID: Final = re.compile(r"(?!(?i:lock)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """
+    What a write was asked for.
+
+    Attributes:
+        target: The queue.
+        staging: Where messages wait for the end of the write.
+        write_id: What makes a repeated write known; None: it is not.
+        batch_id: The number of the write among those of the same name: older ones are done.
+        encoding: What rows become, as :class:`quire.arrow.encoder.Encoder` takes it.
+
+    """
+
+    target: Target
+    staging: Staging
+    write_id: str | None = None
+    batch_id: int = 0
+    encoding: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def longest(self) -> int:
+        """How many bytes a message may have; the kernel's rule, or less in very small blocks."""
+        block: int = self.target.options.get("block_bytes") or BLOCK_BYTES
+        return min(max(block // 4, min(block, _SMALL_BLOCK)), _LONGEST)
+
+    @staticmethod
+    def of(options: Mapping[str, str], columns: StructType, *, overwrite: bool) -> WriteOptions:
+        """
+        Read Spark's options; case does not matter.
+
+        Raises:
+            OptionsError: Some are wrong, or the columns make no such messages; everything wrong is
+                listed.
+
+        """
+        problems: list[str] = []
+        if overwrite:
+            problems.append(
+                "messages of a queue are never replaced, mode=overwrite and outputMode=complete"
+                " cannot be done: use append, and another path for other contents"
+            )
+        given = Given(options, problems.append)
+        found = _options(given, problems.append)
+        _check_columns(columns, found.encoding, problems)
+        given.unknown((*_NAMES, *_SPARKS_OWN))
+        refuse(problems, "sink")
+        return found
+
+
+def messages_in(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns that go into messages: not what the source says about each."""
+    return batch.select([name for name in batch.schema.names if name not in METADATA])
+
+
+def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
+    path = local_path(given.text("path") or "")
+    if not path:
+        report("path is missing: use .save(path) or .start(path)")
+    roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
+    if path:
+        wire_type = _look_at(path, roll_cycle, wire_type, report)
+    write_id = given.text("writeId")
+    if write_id is not None and not _WRITE_ID.fullmatch(write_id):
+        report(
+            "writeId is made of letters, digits, '_', '.' and '-', and is not lock:"
+            f" writeId={write_id}"
+        )
+    batch_id = given.text("batchId")
+    if batch_id is not None and (write_id is None or not re.fullmatch(r"\d{1,18}", batch_id)):
+        report(f"batchId is a number beside a writeId: batchId={batch_id} writeId={write_id}")
+        batch_id = None
+    options = {
+        "roll_cycle": roll_cycle,
+        "wire_type": wire_type,
+        "block_bytes": given.count("blockBytes", BLOCK_BYTES),
+    }
+    location = given.text("stagingLocation")
+    target = Target(
+        path,
+        options,
+        sync=given.flag("sync", default=True),
+        location=None if location is None else local_path(location),
+    )
+    return WriteOptions(
+        target=target,
+        staging=target.staging,
+        write_id=write_id,
+        batch_id=int(batch_id or 0),
+        encoding={
+            "form": given.choice("form", {form: form for form in FORMS}, None),
+            "type": given.text("type"),
+            "method": given.text("method"),
+            "schema": _schema(given.text("schema"), report),
+            "omit_nulls": given.flag("omitNulls", default=False),
+            "fieldless": (wire_type or "").upper() == FIELDLESS,
+        },
+    )
+
+
+def _look_at(
+    path: str, roll_cycle: str | None, wire_type: str | None, report: Callable[[str], None]
+) -> str | None:
+    """Compare with the queue, if there is one, and return the wire type to write with."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        report(f"path is not a directory: path={path}")
+        return wire_type
+    inside = next(folder.glob(f"*/**/{TABLE}"), None) if folder.is_dir() else None
+    if inside is not None and not (folder / TABLE).exists():
+        report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
+    try:
+        if (kind := format_of(path)) not in {None, CHRONICLE}:
+            report(
+                "a sink writes only to a Chronicle Queue, which records the batches that it has"
+                f" among its messages: path={path} format={kind}"
+            )
+            return wire_type
+        with quire.open(path, read_only=True, roll_cycle=roll_cycle, wire_type=wire_type) as queue:
+            found = queue.roll_cycle.name
+        if roll_cycle not in {None, found}:
+            report(f"the queue rolls otherwise: rollCycle={roll_cycle} found={found}")
+        stored = stored_wire_type(path)
+        if stored is not None and (wire_type or stored).upper() != stored:
+            report(f"the queue has another wire type: wireType={wire_type} found={stored}")
+        wire_type = wire_type or stored
+    except NotAQueueError:
+        pass
+    except (QuireError, OSError, ValueError) as error:
+        report(f"cannot open the queue: {error}")
+    return wire_type
+
+
+def _schema(text: str | None, report: Callable[[str], None]) -> Schema | None:
+    if text is None:
+        return None
+    try:
+        if (found := schema_of(text)) is None:
+            report(f"schema is the text of a quire.Schema, or module:Name: schema={text}")
+    except (ValueError, TypeError, ImportError, AttributeError, QuireError) as error:
+        report(f"schema={text}: {error}")
+        return None
+    return found
+
+
+def _check_columns(columns: StructType, encoding: dict[str, Any], problems: list[str]) -> None:
+    fields = StructType([it for it in columns if it.name not in METADATA])
+    if not fields.names:
+        problems.append(f"no column goes into messages: columns={', '.join(columns.names)}")
+        return
+    try:
+        Encoder(arrow_schema(fields), **encoding)
+    except (PySparkException, ValueError) as error:
+        problems.append(str(error))
