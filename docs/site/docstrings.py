@@ -1,5 +1,5 @@
 """
-What the API reference makes of docstrings: their cross-references become links.
+What the API reference makes of docstrings: cross-references become links, doctests programs.
 
 A native class has a stub, so two things that a stub says differently are evened out: `__new__`
 gives the signature of a class, and the docstring of a function that has only overloads stands at
@@ -9,6 +9,7 @@ one of them.
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from griffe import Class, Docstring, Extension, Function, Module
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from griffe import Object
 
+DOCTEST = re.compile(r"(?m)^( *)>>> .*(?:\n\1(?=\S).*|\n\1    .*)*")
 ROLE = re.compile(r":(?:attr|class|exc|func|meth|mod):`([^`]+)`")
 
 
@@ -34,8 +36,18 @@ class Docstrings(Extension):
             for docstring in _docstrings(scope):
                 docstring.value = ROLE.sub(
                     lambda role, scope=scope: f"[`{role[1]}`][{_public(pkg, scope, role[1])}]",
-                    docstring.value,
+                    DOCTEST.sub(_as_program, docstring.value),
                 )
+
+
+def _as_program(doctest: re.Match[str]) -> str:
+    """Return a doctest as code that can be copied: without prompts, with results as comments."""
+    lines = ["```python", *map(_as_code, textwrap.dedent(doctest[0]).splitlines()), "```"]
+    return textwrap.indent("\n".join(lines), doctest[1])
+
+
+def _as_code(line: str) -> str:
+    return line[4:] if line.startswith((">>>", "...")) else f"# {line}"
 
 
 def _scopes(scope: Module | Class) -> Iterator[Module | Class]:

@@ -1,6 +1,7 @@
 """
 Every exception Quire raises on purpose.
 
+```text
 QuireError
 ├── ClosedError              the handle was closed
 ├── ReadOnlyError            the queue was opened read-only
@@ -48,6 +49,7 @@ QuireError
 ├── PipelineError            a pipeline run failed
 ├── StepError                a step cannot be computed as declared; also a ValueError
 └── StoppedError             a run is stopping, and the next batch or cycle was not begun
+```
 
 Failures of the operating system stay ``OSError``. All of these pickle.
 """

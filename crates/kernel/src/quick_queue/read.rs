@@ -488,7 +488,7 @@ impl Opened {
         copy.clear();
         for part in size.parts(found.begin, found.length) {
             let region = data.ready(part.page, part.position, part.length)?;
-            // Memory for what is there: the message's length is only claimed.
+            // Memory for the bytes in the mapping: the header alone claims the length.
             let bytes = region.bytes(part.position, part.length);
             copy.try_reserve(bytes.len()).map_err(|_| Error::OutOfMemory(bytes.len()))?;
             copy.extend_from_slice(bytes);
