@@ -28,7 +28,7 @@ def _stand_in(missing: ImportError) -> type[DataSource]:
             Say what is missing.
 
             Raises:
-                ImportError: Always.
+                ImportError: Always: a dependency of the data source is not installed.
 
             """
             del options

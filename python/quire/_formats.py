@@ -52,7 +52,7 @@ def format_of(path: str) -> Format | None:
     of them is their path, and NAME unless it is a directory.
 
     Raises:
-        NotAQueueError: It holds files of two formats, among its first.
+        NotAQueueError: Among its first entries, the directory has files of two formats.
 
     """
     found: set[Format] = {it for name, it in _NAMES.items() if _exists(path, name)}
@@ -127,7 +127,7 @@ def refuse_part(path: str) -> None:
     Refuse a part of a queue of an older format: a cycle's or producer's directory, or a file.
 
     Raises:
-        NotAQueueError: It is one.
+        NotAQueueError: The path is a part of a queue, not a queue.
 
     """
     queue = _queue_around(os.path.abspath(path))  # noqa: PTH100 - also of bytes
@@ -172,7 +172,7 @@ def refuse_queues(path: str) -> None:
     Refuse a directory of queues where one queue is needed.
 
     Raises:
-        NotAQueueError: It is one.
+        NotAQueueError: The path is a directory of queues.
 
     """
     found: list[str] = []
@@ -233,7 +233,7 @@ def refuse_options(
 
     Raises:
         UnsupportedError: The journal's call has the option.
-        TypeError: It has not.
+        TypeError: No call of a journal has the option, either.
 
     """
     for name in options:
@@ -248,8 +248,8 @@ def unsupported(handle: object, name: str, format_name: str, why: Mapping[str, s
     Raise what an attribute of the journal's handles is in another format, or one nobody has.
 
     Raises:
-        UnsupportedError: The journal's handles have it.
-        AttributeError: They have not.
+        UnsupportedError: The handles of a journal have the attribute, those of this format do not.
+        AttributeError: The handles of no format have the attribute.
 
     """
     if name not in why:

@@ -64,10 +64,10 @@ class RawAppender(Handle):
 
         Raises:
             TypeError: The column holds something else.
-            ValueError: It holds nulls, or empty elements in a Quick-Queue; nothing was
+            ValueError: The column holds nulls, or empty elements in a Quick-Queue; nothing was
                 written.
-            UnsupportedError: There are several columns, and none is called ``payload``; or one of
-                *fields* was given.
+            UnsupportedError: The batch has several columns and none is called ``payload``, or one
+                of *fields* was given.
 
         """
         no_fields = self._missing["write_map"]
@@ -111,7 +111,7 @@ class RawTailer(Following[_E], Handle):
             fields: Not supported: ``schema`` and the like are for messages with fields.
 
         Raises:
-            UnsupportedError: One of *fields* was given.
+            UnsupportedError: One of *fields* was given, but this format has no typed columns.
 
         """
         no_fields = self._missing["read_batches"]

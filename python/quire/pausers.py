@@ -110,7 +110,7 @@ class Pauser:
             timeout_s: Raise when the pauses since the last reset add up to more than this.
 
         Raises:
-            WaitTimeoutError: They do.
+            WaitTimeoutError: The pauser's timeout is over.
 
         """
         self._count += 1

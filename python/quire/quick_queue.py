@@ -131,7 +131,7 @@ class QuickQueue(_native.QuickQueue, Reopened, Framed, Shared, Handle):
             WriterInUseError: The queue has a writer, or the producer is in use.
             UnsupportedError: The queue is written by the other kind of appender, or a limit was
                 given: an append waits for nobody.
-            ValueError: No such name is possible.
+            ValueError: The producer's name is not possible.
 
         """
         _formats.refuse_options(self, "appender", named, ("limit",), _NO_WAIT)

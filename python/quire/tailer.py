@@ -100,8 +100,8 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
         Raises:
             TypeError: *time* is something else.
-            ValueError: It lies within a cycle that has messages and no index of times, and there is
-                no *time_field*; or no message has that field.
+            ValueError: *time* lies within a cycle that has messages and no index of times, and
+                *time_field* is not given; or no message has that field.
 
         Examples:
             >>> for second in (0, 60, 120):

@@ -77,7 +77,7 @@ class WriteLock:
             Who held it; None if it was free.
 
         Raises:
-            WriterInUseError: Its holder lives.
+            WriterInUseError: The process that holds the lock is alive.
             ReadOnlyError: The queue was opened read-only.
 
         """

@@ -109,7 +109,7 @@ class SafeFolder:
             create: Make it, and those above, with this access if it is not there.
 
         Raises:
-            FileNotFoundError: It is not there.
+            FileNotFoundError: The folder does not exist.
 
         """
         if create is not None:
@@ -121,8 +121,9 @@ class SafeFolder:
         Open a folder in this one.
 
         Raises:
-            FileNotFoundError: It is not there.
-            UnsafePathError: It is a link or no folder, or others could have made it.
+            FileNotFoundError: The folder does not exist.
+            UnsafePathError: The entry is a link or not a folder, or another user could have created
+                it.
 
         """
         try:
@@ -146,7 +147,7 @@ class SafeFolder:
             access: Who may use it then; those who may use this folder if None.
 
         Raises:
-            UnsafePathError: Something else has the name.
+            UnsafePathError: Something other than a folder has this name.
 
         """
         with contextlib.suppress(FileExistsError):
@@ -208,8 +209,8 @@ class SafeFolder:
         Open a file to read.
 
         Raises:
-            FileNotFoundError: It is not there.
-            UnsafePathError: It is not a regular file.
+            FileNotFoundError: The file does not exist.
+            UnsafePathError: The entry is not a regular file.
 
         """
         return os.fdopen(self._opened(name, os.O_RDONLY), "rb")
@@ -219,8 +220,8 @@ class SafeFolder:
         Return what is in a file.
 
         Raises:
-            FileNotFoundError: It is not there.
-            UnsafePathError: It is a link, or no plain file, or longer than *limit*.
+            FileNotFoundError: The file does not exist.
+            UnsafePathError: The entry is not a regular file, or the file is longer than *limit*.
 
         """
         with self.open(name) as file:
@@ -234,7 +235,7 @@ class SafeFolder:
         Make a new file, and open it to write.
 
         Raises:
-            FileExistsError: There is something of this name.
+            FileExistsError: The name is taken.
 
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
@@ -247,8 +248,8 @@ class SafeFolder:
         Open a file to write, without emptying it.
 
         Raises:
-            FileNotFoundError: It is not there.
-            UnsafePathError: It is not a regular file.
+            FileNotFoundError: The file does not exist.
+            UnsafePathError: The entry is not a regular file.
 
         """
         return os.fdopen(self._opened(name, os.O_WRONLY), "wb")
@@ -367,8 +368,8 @@ class SafeFolder:
         messages alone: without room for it, on a full disk, the lock is held all the same.
 
         Raises:
-            HeldError: Somebody else holds it, for all the time to wait.
-            UnsafePathError: It is not a regular file.
+            HeldError: Another process held the lock for *wait_s* seconds.
+            UnsafePathError: The lock file is not a regular file.
 
         """
         handle = self._opened(name, os.O_RDWR | os.O_CREAT)
@@ -435,7 +436,7 @@ def locked_directory(path: str | os.PathLike[str]) -> Generator[None]:
     Hold a lock on a directory, at most until the process ends.
 
     Raises:
-        BlockingIOError: Another process holds it.
+        BlockingIOError: Another process holds the lock.
 
     """
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -531,7 +532,7 @@ def _plain(name: str) -> str:
     Check that a name is of an entry of the folder itself.
 
     Raises:
-        UnsafePathError: It is a path.
+        UnsafePathError: The name contains a directory separator, or is ``.`` or ``..``.
 
     """
     if name in {"", ".", ".."} or "/" in name or "\0" in name:
@@ -544,7 +545,7 @@ def _check_users(found: os.stat_result, around: os.stat_result, path: Path) -> N
     Check that nobody can write to something who cannot write to the folder around it.
 
     Raises:
-        UnsafePathError: Another user can.
+        UnsafePathError: Another user can write to the entry, but not to the folder around it.
 
     """
     writers = 0 if around.st_mode & stat.S_ISVTX else around.st_mode & _OTHERS_WRITE

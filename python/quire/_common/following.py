@@ -73,7 +73,7 @@ class Following(Generic[_E]):
             pauser: How to wait, from :mod:`quire.pausers`; it is reset first.
 
         Raises:
-            WaitTimeoutError: Nothing came.
+            WaitTimeoutError: No message arrived within *timeout_s* seconds.
 
         Examples:
             >>> _ = appender.write_text("hello")

@@ -14,7 +14,7 @@ def need_arrow() -> None:
     Check that pyarrow is installed.
 
     Raises:
-        ModuleNotFoundError: It is not; the text says how to install it.
+        ModuleNotFoundError: pyarrow is not installed; the text says how to install it.
 
     """
     try:
@@ -31,7 +31,7 @@ def payload_column(batch: object, why: str) -> Any:  # noqa: ANN401 - of pyarrow
     Return the one column of a batch that holds messages, where they are raw bytes.
 
     Raises:
-        UnsupportedError: There are several columns; *why* says why that is no message.
+        UnsupportedError: The batch has several columns; *why* says why those are not a message.
 
     """
     need_arrow()

@@ -43,7 +43,7 @@ def duration_us(text: str) -> int:
     Return the microseconds of a duration such as ``30s``, ``10 minutes``, ``1.5 h`` or ``7d``.
 
     Raises:
-        ValueError: The text is no duration, or it is not above zero.
+        ValueError: The text is not a duration, or the duration is not above zero.
 
     """
     match = _QUANTITY.fullmatch(text)
@@ -60,7 +60,7 @@ def size_bytes(text: str) -> int:
     Return the bytes of a size such as ``500MB``, ``1.5 GiB`` or ``4096``.
 
     Raises:
-        ValueError: The text is no size.
+        ValueError: The text is not a size.
 
     """
     match = _QUANTITY.fullmatch(text)
@@ -75,7 +75,7 @@ def size(name: str, found: object) -> object:
     Return the bytes of an argument that is text, such as ``10GB``; anything else as it is.
 
     Raises:
-        ValueError: The text is no size.
+        ValueError: The text is not a size.
 
     """
     if not isinstance(found, str):

@@ -56,7 +56,7 @@ class Columns:
         decoding: The typed columns.
 
     Raises:
-        ArchiveError: They cannot be columns of an archive.
+        ArchiveError: The schema's columns cannot be columns of an archive.
 
     """
 
@@ -169,8 +169,9 @@ class CycleReader:
         Yield the rows in order.
 
         Raises:
-            ArchiveError: The messages end before they should, or one of them became no row.
-            CorruptError: The file is damaged.
+            ArchiveError: The cycle ends before its last message, or the number of rows differs from
+                the number of messages.
+            CorruptError: The roll file is damaged.
 
         """
         if not self._range.count:

@@ -74,7 +74,7 @@ def archive(  # noqa: PLR0913 - by keywords
         progress: Called now and then.
 
     Raises:
-        NotAQueueError: There is no queue at *path*, and none was archived from it.
+        NotAQueueError: There is no queue at *path*, and the archive holds no cycle of one.
         ArchiveError: Another run is at work.
 
     Examples:
@@ -128,7 +128,7 @@ def _queues_of(root: Path, kept: Archive) -> dict[str, str]:
     Return the queues by topic; none, if all that were there are gone.
 
     Raises:
-        NotAQueueError: There were none.
+        NotAQueueError: There is no queue below *root*, and the archive holds no topic.
 
     """
     try:

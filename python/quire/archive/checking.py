@@ -37,7 +37,7 @@ def verify(
         progress: Called from time to time.
 
     Raises:
-        ArchiveError: There is no archive.
+        ArchiveError: There is no archive at *dest*.
         NotAQueueError: There is no queue at *queue*.
 
     Examples:
@@ -105,7 +105,7 @@ def check_file(path: Path, entry: Entry) -> None:
     Check that a file holds what its entry says.
 
     Raises:
-        ArchiveError: It does not, or it is not there.
+        ArchiveError: The file is missing, or its content differs from *entry*.
 
     """
     if not path.exists():
@@ -126,8 +126,9 @@ def check_live(queue: Queue, entry: Entry, *, every_byte: bool) -> bool:
     Compare a cycle of the queue with its entry; False if the cycle is not there.
 
     Raises:
-        ArchiveError: It has other messages; without *every_byte*, another number of them.
-        CorruptError: It is damaged.
+        ArchiveError: The cycle's messages differ from *entry*; without *every_byte*, only their
+            number is compared.
+        CorruptError: The cycle's roll file is damaged.
 
     """
     end = end_of(queue, entry.cycle)

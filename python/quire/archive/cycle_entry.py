@@ -72,7 +72,7 @@ class Entry:
         Return the entry that JSON holds; what later versions add is passed over.
 
         Raises:
-            ValueError: It is none that a run would have made.
+            ValueError: The JSON is not an entry that a run writes.
 
         """
         found = cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})

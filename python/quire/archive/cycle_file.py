@@ -132,7 +132,7 @@ def digest_in(path: Path) -> tuple[Digest, int]:
     Read a file through, and return the digest of its messages and how many rows it has.
 
     Raises:
-        ArchiveError: It is no Parquet file of an archive, or damaged.
+        ArchiveError: The file is not a Parquet file of an archive, or is damaged.
 
     """
     digest, rows = Digest(), 0

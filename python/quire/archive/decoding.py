@@ -109,7 +109,8 @@ def decoding_of(  # noqa: PLR0913 - by keywords
     Return how the messages of a queue are decoded; as before, unless options say otherwise.
 
     Raises:
-        ArchiveError: Nothing can be inferred, or a column had another type before.
+        ArchiveError: No columns can be inferred from the messages, or a column had another type
+            before.
 
     """
     if schema is None and timed is None and method is None:
@@ -133,7 +134,7 @@ def columns_of(content: Content, method: str | None) -> pa.Schema:
     Return the typed columns: of methods a struct for each, or the arguments of one.
 
     Raises:
-        ArchiveError: There is no such method.
+        ArchiveError: The schema has no method of this name.
 
     """
     schema = Schema.of_content(content)

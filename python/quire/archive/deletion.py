@@ -77,8 +77,8 @@ def check_archived(topic: Topic, queue: Queue, entry: Entry) -> None:
     Check that the archive holds a cycle of a queue, byte by byte.
 
     Raises:
-        ArchiveError: It does not.
-        CorruptError: The cycle is damaged.
+        ArchiveError: The archive does not hold exactly the messages of the cycle.
+        CorruptError: The cycle's roll file is damaged.
 
     """
     check_file(topic.file(entry), entry)

@@ -143,8 +143,8 @@ def check_unchanged(queue: Queue, cycle: Cycle, grace_s: float) -> None:
     Check that a cycle has not changed; without an end-of-file marker, wait for the grace time.
 
     Raises:
-        ArchiveError: It grew, or its file is gone.
-        CorruptError: It is damaged.
+        ArchiveError: The cycle grew, or its file was removed.
+        CorruptError: The cycle's roll file is damaged.
 
     """
     if not cycle.end.ended:

@@ -25,7 +25,7 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
         Archived cycles that are damaged in the queue, as far as they were looked at, and how.
 
     Raises:
-        ArchiveError: It holds those of another queue.
+        ArchiveError: The archive holds cycles of another queue under this topic.
 
     """
     facts = facts_of(topic.name, queue)

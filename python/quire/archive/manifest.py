@@ -83,7 +83,7 @@ class Topic:
         Return where a cycle's file is.
 
         Raises:
-            UnsafePathError: A link or the like has its name.
+            UnsafePathError: Something other than a regular file has the name.
 
         """
         file = self.folder / entry.file
@@ -122,7 +122,7 @@ class Archive:
         Return the topics that it holds, in order.
 
         Raises:
-            ArchiveError: There is no archive.
+            ArchiveError: There is no archive in the folder.
 
         """
         if not self.exists:
@@ -140,7 +140,7 @@ class Archive:
             access: Who may use what is made for that.
 
         Raises:
-            ArchiveError: Another one is at work.
+            ArchiveError: Another run is working on the archive.
 
         """
         with (
@@ -170,7 +170,7 @@ class Archive:
 
         Raises:
             ArchiveError: The list is of another version, or damaged; or the name is no text.
-            OSError: It does not read.
+            OSError: The manifest cannot be read.
 
         """
         topic = Topic(name, self.path / f"{_FOLDER}{_quoted(name)}")
@@ -237,7 +237,7 @@ def read_entry(file: Path) -> Entry | None:
     Return the entry in a Parquet file's metadata; None if it is not of an archive.
 
     Raises:
-        ArchiveError: It is damaged.
+        ArchiveError: The entry in the file's metadata is damaged.
 
     """
     try:

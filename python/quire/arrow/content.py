@@ -93,7 +93,7 @@ class Content:
         Check that no table has two columns of one name.
 
         Raises:
-            ValueError: One has.
+            ValueError: A table has two columns of one name.
 
         """
         for schema in self.methods.values() or [self.arrow]:

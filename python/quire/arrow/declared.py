@@ -29,7 +29,7 @@ def arrow_type(kind: TypeLike) -> Type:
     Return the Arrow type that *kind* stands for.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No Arrow type stands for *kind*.
 
     """
     if isinstance(kind, pa.DataType):

@@ -44,7 +44,7 @@ def plan_field(field: pa.Field[Any]) -> PlanField:
     Return the decoder's plan of a column.
 
     Raises:
-        ValueError: It cannot decode into such columns.
+        ValueError: Messages cannot be decoded into the column's type.
 
     """
     kind, numbers, inside = _plan_type(field.name, field.type)

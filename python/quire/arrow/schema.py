@@ -89,7 +89,7 @@ class Schema:
         Return what stands for a schema as one: names and types, or a class of messages.
 
         Raises:
-            TypeError: It is nothing of the kind.
+            TypeError: *schema* is not a schema, names with types, or a message class.
 
         Examples:
             >>> quire.Schema.given({"price": "float64"}).names
@@ -152,7 +152,7 @@ class Schema:
             index: As in :class:`Schema`.
 
         Raises:
-            TypeError: It is no such class.
+            TypeError: *message* is not a message class.
             ValueError: A field may hold anything, and *types* does not say what.
 
         Examples:
@@ -259,7 +259,7 @@ class Schema:
                 or an error. Nested and other values in one field are always an error.
 
         Raises:
-            ValueError: The queue is empty, or types conflict; the error names them.
+            ValueError: The queue is empty, or types conflict; the error names the columns.
             WireError: A message does not decode.
 
         Examples:
@@ -372,7 +372,7 @@ class Schema:
             columns: Their names, ``trade.price`` for one inside another; of methods, their names.
 
         Raises:
-            KeyError: There is no such column.
+            KeyError: The schema has no column of one of the names.
 
         Examples:
             >>> quire.Schema({"symbol": "utf8", "price": "float64"}).select(["price"]).names

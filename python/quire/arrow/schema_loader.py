@@ -18,9 +18,9 @@ def load_reference(module: str, name: str) -> Schema:
     Return the schema of an interface, of a message class, or a schema itself, by its name.
 
     Raises:
-        ImportError: There is no such module.
-        AttributeError: It has no such name.
-        TypeError: It cannot be made into a schema.
+        ImportError: The module does not exist.
+        AttributeError: The module has no such name.
+        TypeError: The named object cannot be made into a schema.
         ValueError: A field or argument has no type that a column could have.
 
     """
@@ -43,10 +43,10 @@ def load_schema(place: str) -> Schema:
             text, or a JSON object of names and types as :class:`quire.Schema` takes them.
 
     Raises:
-        OSError: There is no such file.
-        ImportError: There is no such module.
-        AttributeError: It has no such name.
-        TypeError: It cannot be made into a schema.
+        OSError: The file does not exist.
+        ImportError: The module does not exist.
+        AttributeError: The module has no such name.
+        TypeError: The named object cannot be made into a schema.
         ValueError: The text is not a schema.
 
     """

@@ -16,7 +16,7 @@ def select(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     Return the columns of these names, in their order.
 
     Raises:
-        KeyError: There is no such column.
+        KeyError: The schema has no column of one of the names.
 
     """
     return pa.schema(_selected(fields_of(schema), _grouped(names)))
@@ -27,7 +27,7 @@ def select_methods(methods: tuple[Method, ...], names: list[str]) -> tuple[Metho
     Return the methods, those passed over that are not among *names*.
 
     Raises:
-        KeyError: There is no such method, or no such field of its one argument.
+        KeyError: The schema has no such method, or the method's one argument no such field.
 
     """
     asked = _grouped(names)

@@ -238,7 +238,7 @@ def handlers_of(
         names: As for :func:`methods_of`.
 
     Raises:
-        TypeError: The handler has no method, or one of them cannot be called with a message.
+        TypeError: The handler has no method, or has a method that cannot be called with a message.
 
     """
     known: dict[str, Method] | None = getattr(type(handler), METHODS, None)

@@ -67,7 +67,7 @@ class MethodReader(_native.MethodReader):
             until: Called when there is no message; a true result ends the loop.
 
         Raises:
-            WaitTimeoutError: The pauser has a timeout, and no message arrived within it.
+            WaitTimeoutError: The pauser has a timeout, and no message arrived within that time.
 
         """
         pauser = self._begin(pauser)

@@ -70,7 +70,7 @@ def index_of(value: str) -> int:
     Parse an index: hexadecimal with ``0x``, or decimal; a trailing colon is allowed.
 
     Raises:
-        click.BadParameter: It is none.
+        click.BadParameter: The value is not an index.
 
     """
     try:
@@ -87,7 +87,7 @@ def parse_point(value: str) -> int | datetime:
     Return a point of a queue: an index, a time in ISO 8601, or milliseconds with the suffix ``ms``.
 
     Raises:
-        click.BadParameter: It is none of them.
+        click.BadParameter: The value is not an index, a time, or milliseconds.
 
     """
     if _INDEX.fullmatch(value):
@@ -108,7 +108,7 @@ def pattern_of(value: str) -> re.Pattern[str]:
     Return a regular expression.
 
     Raises:
-        click.BadParameter: It is none.
+        click.BadParameter: The value is not a regular expression.
 
     """
     try:
@@ -122,7 +122,7 @@ def condition_of(value: str) -> Condition:
     Return an expression as a condition.
 
     Raises:
-        click.BadParameter: It is malformed.
+        click.BadParameter: The value is not an expression.
 
     """
     from quire.cli.where.language import parse_where
@@ -138,7 +138,7 @@ def names_of(value: str) -> tuple[str, ...]:
     Return names that commas separate.
 
     Raises:
-        click.BadParameter: One is empty, or there twice.
+        click.BadParameter: A name is empty or repeated.
 
     """
     names = tuple(name.strip() for name in value.split(","))
@@ -152,7 +152,7 @@ def zone_of(value: str) -> Zone:
     Return what moves a time to the zone of this name, or to ``local`` time.
 
     Raises:
-        click.BadParameter: There is no such zone.
+        click.BadParameter: No time zone has this name.
 
     """
     if value == "local":
@@ -173,7 +173,7 @@ def reference_of(value: str) -> Any:  # noqa: ANN401 - whatever has this name
     Return what ``module:Name`` names. Modules of the working directory are found.
 
     Raises:
-        click.BadParameter: There is no such thing.
+        click.BadParameter: The module or the name does not exist.
 
     """
     module, colon, name = value.partition(":")
@@ -207,7 +207,7 @@ def methods_of_interface(interface: Any) -> dict[str, Method]:  # noqa: ANN401 -
     Return the methods of what an option named.
 
     Raises:
-        click.UsageError: It is no interface.
+        click.UsageError: The option does not name an interface.
 
     """
     from quire.calls.interfaces import methods_of
@@ -224,7 +224,7 @@ def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None
     Refuse an option that was replaced.
 
     Raises:
-        click.UsageError: It was given.
+        click.UsageError: The option was given.
 
     """
     if value is not None:

@@ -62,7 +62,7 @@ def check_json(style: str, *, as_json: bool) -> None:
     Refuse ``--json`` beside another ``--format``.
 
     Raises:
-        click.UsageError: Both were given.
+        click.UsageError: ``--json`` and another ``--format`` were given.
 
     """
     if as_json and style not in {"text", "json", "jsonl"}:

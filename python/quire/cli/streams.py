@@ -31,7 +31,7 @@ def check_reader() -> None:
     Fail as a write would if nobody reads stdout any more.
 
     Raises:
-        BrokenPipeError: It is a pipe or a socket whose reader is gone.
+        BrokenPipeError: Standard output is a pipe or a socket whose reader has closed it.
 
     """
     try:

@@ -371,7 +371,7 @@ def _resumed(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
     Return the settings of a conversion that was begun.
 
     Raises:
-        ConvertError: It had other options.
+        ConvertError: The conversion was begun with other options.
 
     """
     known = Settings.read(folder)

@@ -63,7 +63,7 @@ class Settings:
         Return those of a conversion that was begun in a folder.
 
         Raises:
-            ConvertError: The file is no map.
+            ConvertError: The file is not a map of indexes.
 
         """
         with folder.open(FILE) as file:
@@ -206,7 +206,7 @@ class IndexMap:
         Return the index in the result of the message with an index in the source.
 
         Raises:
-            KeyError: The source has no such message, or it was left out.
+            KeyError: The source has no message at the index, or the message was left out.
 
         """
         place = bisect_right(self._runs, index, key=lambda run: run[0]) - 1

@@ -65,8 +65,9 @@ class Framed:
                 that is null and says why in a ``column`` named ``_error``.
 
         Raises:
-            WireError: When it is read: a message does not fit the columns that are asked for.
-            ValueError: When it is read: a time lies within a cycle and there is no *time_field*.
+            WireError: While the dataset is read: a message does not fit the requested columns.
+            ValueError: While the dataset is read: a time lies within a cycle and there is no
+                *time_field*.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})

@@ -53,7 +53,8 @@ def make_anew(path: Path, *, keep: bool = False) -> DemoFolder:
     Make an empty directory at *path*; that of a former run is deleted, or moved aside to *keep* it.
 
     Raises:
-        FileExistsError: Something else is there; it is left alone.
+        FileExistsError: Something that is not a folder of the demo has the name; nothing was
+            changed.
 
     """
     path = path.absolute()

@@ -127,8 +127,8 @@ class Follower:
         processes of a machine share.
 
         Raises:
-            WaitTimeoutError: It made no progress in time.
-            QuireError: Its process failed or ended.
+            WaitTimeoutError: The process read no message within its timeout.
+            QuireError: The tailing process failed or ended.
 
         """
         self._pipe.send(last_index)

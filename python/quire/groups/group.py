@@ -131,8 +131,7 @@ class Group:
 
         Raises:
             GroupError: The group has members.
-            ValueError: No message of the queue's format can have the index, or the queue ends
-                before it.
+            ValueError: The queue's format has no such index, or the queue ends before the index.
 
         Examples:
             >>> last = appender.write_many([b"one", b"two"])

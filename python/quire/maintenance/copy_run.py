@@ -94,7 +94,7 @@ class CopyRun:
         Copy bytes of a file, whose name below the queue's directory is given.
 
         Raises:
-            CorruptError: The file ends before.
+            CorruptError: The file ends before *end*.
 
         """
         target.seek(start)

@@ -178,7 +178,7 @@ class _Copy(CopyRun):
         Copy a file up to its end, again if another one takes its place meanwhile.
 
         Raises:
-            FileNotFoundError: It was removed.
+            FileNotFoundError: The file was removed.
 
         """
         for _ in range(_ATTEMPTS):

@@ -166,8 +166,8 @@ def _opened(base: Path, name: str) -> Generator[int]:
     Open a file below a directory to read. No link is followed.
 
     Raises:
-        CorruptError: It was removed.
-        UnsafePathError: It is a link, or no plain file.
+        CorruptError: The file was removed.
+        UnsafePathError: The entry is a link or not a regular file.
 
     """
     *folders, file = name.split("/")

@@ -79,8 +79,8 @@ def explain(path: str | PathLike[str], index: int) -> Explanation:
         index: The index of the message.
 
     Raises:
-        IndexOutOfRangeError: There is no such message.
-        UnsupportedError: It is an Indexed Chronicle.
+        IndexOutOfRangeError: The queue has no message at *index*.
+        UnsupportedError: *path* is an Indexed Chronicle.
 
     Examples:
         >>> index = appender.write_map({"n": 5})

@@ -93,8 +93,8 @@ def verify_filesystem(path: str | PathLike[str]) -> FilesystemReport:
         path: A directory that may be written to.
 
     Raises:
-        NotADirectoryError: It is no directory.
-        PermissionError: It may not be written to.
+        NotADirectoryError: *path* is not a directory.
+        PermissionError: The directory cannot be written to.
 
     Examples:
         >>> report = quire.verify_filesystem(".")

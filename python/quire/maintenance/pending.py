@@ -24,10 +24,10 @@ def ring_pending(path: str | PathLike[str]) -> tuple[int, int]:
     formats.
 
     Raises:
-        NotAQueueError: There is no queue.
+        NotAQueueError: There is no queue at *path*.
         CorruptError: The ring contradicts itself.
-        UnsupportedError: It is of another version of Quire.
-        OSError: No permission, and the like.
+        UnsupportedError: The ring is of another version of Quire.
+        OSError: The system refuses to read the ring, for example for lack of permission.
 
     Examples:
         >>> with quire.open("buffered", buffer_mode="async") as queue:

@@ -119,7 +119,7 @@ def check_place(folder: SafeFolder, path: str) -> None:
     Check that a path still leads to a queue's directory that is held open.
 
     Raises:
-        TableLostError: It leads to another one.
+        TableLostError: The path leads to another directory.
 
     """
     try:

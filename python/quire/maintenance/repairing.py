@@ -35,7 +35,7 @@ def repair(
     Raises:
         LockTimeoutError: A living process holds the write lock.
         WriterInUseError: The table has to be built again while a process may write to the queue.
-        UnsupportedError: *path* is one file.
+        UnsupportedError: *path* is a file: give the directory of its queue.
 
     Examples:
         >>> report = quire.repair("orders")

@@ -98,7 +98,7 @@ def _directory(name: object, count: int) -> str:
     Return the directory of a name.
 
     Raises:
-        UnsupportedError: There are too many, or it is too long.
+        UnsupportedError: There are too many names, or the name is too long for a directory.
 
     """
     text = arguments.text("key", name)

@@ -33,8 +33,8 @@ def verify(path: str | PathLike[str]) -> VerifyReport:
             queue's files, or a directory of queues.
 
     Raises:
-        NotAQueueError: There is no queue.
-        OSError: No permission, and the like.
+        NotAQueueError: There is no queue at *path*.
+        OSError: The system refuses to read *path*, for example for lack of permission.
 
     Examples:
         >>> with quire.open("orders") as queue, queue.appender() as appender:
@@ -55,7 +55,8 @@ def targets_of(path: str) -> Iterator[str]:
     Yield the queues that a path stands for: itself, or those below it.
 
     Raises:
-        NotAQueueError: There is none, or it is the table of one.
+        NotAQueueError: There is no queue at the path or below it, or the path is the table of a
+            queue.
 
     """
     if _formats.format_of(path) is not None:

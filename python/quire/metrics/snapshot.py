@@ -52,7 +52,7 @@ class Histogram:
         Return the duration that *percent* of all do not exceed; None without any.
 
         Raises:
-            ValueError: It is not in 0..100.
+            ValueError: *percent* is not in 0..100.
 
         """
         if not 0 <= percent <= 100:  # noqa: PLR2004

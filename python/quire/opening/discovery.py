@@ -22,8 +22,8 @@ def check_local(path: str | os.PathLike[str]) -> None:
     Refuse a URL: as a path it would name a directory ``scheme:``.
 
     Raises:
-        UnsupportedError: It is a URL, or a path object made of one, which lost a slash, unless
-            there is a directory of that name.
+        UnsupportedError: The path is a URL, or a path object made of one, which lost a slash, and
+            no such directory exists.
 
     """
     text = os.fspath(path)
@@ -44,8 +44,8 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
     named by its path below, with ``/``. Links to directories are not followed.
 
     Raises:
-        NotAQueueError: There is no queue.
-        UnsupportedError: It looks like a URL.
+        NotAQueueError: There is no queue at *path* or below it.
+        UnsupportedError: *path* looks like a URL.
 
     """
     path = arguments.path("path", path)

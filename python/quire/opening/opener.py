@@ -250,15 +250,15 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             writes more than 64 bytes a microsecond, where there is a second processor.
 
     Raises:
-        NotAQueueError: There is something else at *path*, a queue of another format than *format*,
-            or nothing and *create* is False.
+        NotAQueueError: *path* holds something other than a queue, or a queue of another format than
+            *format*; or nothing, and *create* is False.
         RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
         UnsupportedError: A URL, a wire type, a zone, or a file system; or an option that the
             format does not have.
         ReadOnlyError: ``read_buffer_mode="async"`` or *retention* with *read_only*.
         CorruptError: The files break a rule of ``docs/format.md``.
-        ValueError: No such roll cycle or mode.
-        OSError: No permission, no space, and the like.
+        ValueError: The roll cycle or mode does not exist.
+        OSError: The system refused, for example for lack of permission or of disk space.
 
     Examples:
         >>> with quire.open("orders", roll_cycle="FAST_DAILY") as queue:

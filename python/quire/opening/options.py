@@ -137,8 +137,8 @@ def format_to_open(path: str, asked: str | None, *, may_create: bool) -> Format:
     Return the format of the queue at *path*, or of a new one.
 
     Raises:
-        NotAQueueError: It is another one than *asked*, a part of a queue, or if none may be made, a
-            directory of queues.
+        NotAQueueError: *path* holds a queue of another format than *asked*, a part of a queue or,
+            unless *may_create*, a directory of queues.
 
     """
     arguments.optional(arguments.one_of(*_formats.FORMATS, _formats.INDEXED))("format", asked)

@@ -238,7 +238,7 @@ def settings() -> dict[str, Setting]:
     Return the options that are set from outside, by their names.
 
     Raises:
-        SettingError: A value, the file, or an option of it is not valid.
+        SettingError: The settings file, a value or an option's name in the file is not valid.
         OSError: The file that ``QUIRE_CONFIG`` names cannot be read.
 
     """

@@ -38,7 +38,7 @@ def declare(path: str | Path) -> None:
 
     Raises:
         PipelineError: A Python step failed.
-        PipelineFileError: The file is wrong.
+        PipelineFileError: The pipeline file is not valid.
 
     Examples:
         >>> import quire.pipeline

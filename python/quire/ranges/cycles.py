@@ -100,7 +100,8 @@ def first_index_of(queue: AnyQueue) -> int | None:
     Return the index of the oldest message; None if there is none.
 
     Raises:
-        CorruptError: A file that may hold it is damaged; ``Queue.first_index`` passes over it.
+        CorruptError: A file that may hold the first message is damaged; ``Queue.first_index`` skips
+            such a file.
 
     """
     if isinstance(queue, VanillaQueue | QuickQueue | IndexedQueue):
@@ -125,7 +126,7 @@ def cycle_ranges(
         skipped: Called with the error of each damaged cycle, which is skipped; None: raise it.
 
     Raises:
-        CorruptError: A file is damaged.
+        CorruptError: A roll file is damaged.
 
     """
     if start >= end:

@@ -84,7 +84,7 @@ class Skipper:
         Check that no messages lie after the index at which a reader found none.
 
         Raises:
-            CorruptError: One before them was lost.
+            CorruptError: A message before those was lost.
 
         """
         check_end(self._queue, index)
@@ -118,7 +118,7 @@ def check_end(queue: object, index: int) -> None:
     Check that no messages lie after the index at which a reader found none.
 
     Raises:
-        CorruptError: One before them was lost.
+        CorruptError: A message before those was lost.
 
     """
     if isinstance(queue, Queue):

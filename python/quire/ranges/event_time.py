@@ -114,7 +114,7 @@ def epoch_ns_of(time: object) -> int:
             1970.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: *time* is not a time, text or number.
         ValueError: The text is no time, or the number not finite.
 
     """

@@ -79,8 +79,8 @@ class Limits(NamedTuple):
 
         Raises:
             IndexOutOfRangeError: *start* is an index that no message has; in an older format, one
-                after all of them.
-            ValueError: As :func:`range_of`.
+                after all messages.
+            ValueError: *end* precedes *start*, or a time lies within a cycle.
 
         """
         journal = cast("Queue", queue)
@@ -254,7 +254,7 @@ def index_bounds(
     Return two points as indexes; a start given as a time is that of the first message from it.
 
     Raises:
-        ValueError: As :func:`range_of`.
+        ValueError: *end* precedes *start*, or a time lies within a cycle.
 
     """
     if start is not None and end is not None and _are_crossed(start, end):
@@ -275,7 +275,7 @@ def require(queue: Queue, index: int) -> None:
     Check that a message exists.
 
     Raises:
-        IndexOutOfRangeError: There is none with this index.
+        IndexOutOfRangeError: The queue has no message at *index*.
 
     """
     with queue.tailer() as tailer:

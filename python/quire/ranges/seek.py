@@ -115,7 +115,8 @@ def check_cycle_start(queue: AnyQueue, time_ns: int) -> None:
     Check that a time is the start of a cycle.
 
     Raises:
-        ValueError: It is not: its cycle's messages cannot be ordered relative to it.
+        ValueError: The time is not the start of a cycle, whose messages have no order relative to
+            the time.
 
     """
     periods = Periods.of(queue)
@@ -216,7 +217,7 @@ def first_from(queue: AnyQueue, index: int, *, skips: bool = False) -> int:
         skips: A damaged file counts as one with messages; else it is an error.
 
     Raises:
-        CorruptError: A file that may hold it is damaged.
+        CorruptError: A file that may hold the message is damaged.
 
     """
     numbering = Numbering.of(queue)

@@ -21,7 +21,7 @@ def parse_address(text: str) -> Address:
     Parse ``HOST:PORT``, ``[HOST]:PORT``, ``:PORT`` or ``PORT``; without a host, 127.0.0.1.
 
     Raises:
-        ValueError: It is none of them.
+        ValueError: The text has none of these forms.
 
     """
     host, _, port = text.rpartition(":")
@@ -42,7 +42,7 @@ def parse_url(text: str) -> str:
     Return the URL of a WebSocket, ``ws://...`` or ``wss://...``.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is not the URL of a WebSocket.
 
     """
     parts = urlsplit(text)  # which refuses some ports and addresses itself

@@ -68,7 +68,7 @@ class Recorder(ABC):
         Record until the input ends, another task closes the recorder, or this one is cancelled.
 
         Raises:
-            QuireError: A message could not be appended; nothing after it was.
+            QuireError: A message could not be appended; no message after that one was appended.
 
         """
         if self._running is not None:

@@ -90,7 +90,7 @@ class Input:
         Return the next bytes: none at the end of the stream, None once the waiter is stopped.
 
         Raises:
-            TimeoutError: Nothing came.
+            TimeoutError: No bytes arrived in time.
 
         """
         async with asyncio.timeout(self._timeout_s):

@@ -295,7 +295,7 @@ class WebSocketFeedRecorder(_MessageRecorder):
         Connect, and begin to record.
 
         Raises:
-            ValueError: The URL is none of a WebSocket.
+            ValueError: The URL is not that of a WebSocket.
             OSError: The server cannot be connected to.
 
         """

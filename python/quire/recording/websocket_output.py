@@ -98,7 +98,7 @@ def websocket(url: str, *, text: bool) -> Generator[WebSocketMessages]:
     Connect to a server, which confirms at the end that it has read everything.
 
     Raises:
-        ValueError: The URL is none of a WebSocket.
+        ValueError: The URL is not that of a WebSocket.
         OSError: The server cannot be connected to, or did not confirm.
 
     """

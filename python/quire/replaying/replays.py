@@ -96,7 +96,7 @@ def replay(  # noqa: PLR0913 - by keywords
 
     Raises:
         CorruptError: Messages cannot be read, and *skipped* is None.
-        ReplayError: *out* holds something else, or another process writes it.
+        ReplayError: *out* holds other messages, or another process writes to *out*.
         IndexOutOfRangeError: No message has the index *start*.
         ValueError: No event time sets the pace or resolves a bound; or *end* precedes *start*.
 

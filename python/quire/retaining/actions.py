@@ -65,7 +65,7 @@ def check_dest(rule: Rule, path: str) -> None:
     Check that files are not moved into a queue.
 
     Raises:
-        ValueError: They would be.
+        ValueError: *dest* lies in the queue.
 
     """
     if rule.dest is None:

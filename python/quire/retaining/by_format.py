@@ -235,8 +235,8 @@ def check_format(path: str, action: Action) -> None:
     Check that there is a queue whose cycles can be removed.
 
     Raises:
-        NotAQueueError: There is none.
-        UnsupportedError: It has another format.
+        NotAQueueError: There is no queue at *path*.
+        UnsupportedError: The format of the queue has no cycles that can be removed.
         PermissionError: The directory cannot be listed.
 
     """

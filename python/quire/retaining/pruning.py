@@ -77,8 +77,8 @@ def prune(  # noqa: PLR0913 - by keywords
         UnsupportedError: A format whose cycles cannot be removed, or no ``/proc``.
         LockHeldError: Another process removes cycles of the queue.
         TableLostError: Another queue took the place of this one during the run.
-        OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are gone,
-            this one and those after it are whole.
+        OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are removed,
+            this one and later ones are whole.
 
     Examples:
         >>> day = quire.ManualClock(1_705_314_600_000)

@@ -78,7 +78,8 @@ def service(  # noqa: PLR0913 - by keywords
         ValueError: Inputs share a source id, or no interface was found.
         NotAQueueError: There is no queue at a path.
         QuireError: Another service writes this output.
-        DataLossError: What the service has to go on from was deleted from an input or the output.
+        DataLossError: Messages after the service's position were deleted from an input or the
+            output.
 
     Examples:
         >>> class Out:
@@ -203,8 +204,8 @@ class Service:
         Handle a message, or one of each input; False when there is none.
 
         Raises:
-            Exception: What the handler raised. That closes the service: a new one goes on with this
-                message, and with a state as if it had not been handled.
+            Exception: Any exception of the handler. The service is closed: a new one begins with
+                this message and with the state from before it.
 
         """
         try:
@@ -412,7 +413,8 @@ class _Input:
         Return the first available index, if the message of the target is available.
 
         Raises:
-            DataLossError: The goal's cycle is gone, and so may be what came after it.
+            DataLossError: The cycle of the target was deleted; later messages may have been
+                deleted, too.
 
         """
         self._queue.refresh()

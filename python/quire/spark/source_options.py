@@ -206,7 +206,8 @@ class ReadOptions:
         Read Spark's options; case does not matter.
 
         Raises:
-            OptionsError: Some are unknown, missing or out of range; all of them are listed.
+            OptionsError: Options are unknown, missing or out of range; the error lists every
+                problem.
 
         """
         problems: list[str] = []
@@ -253,7 +254,7 @@ def refuse(problems: list[str], of: str = "source") -> None:
     Do nothing, or report every problem in one line.
 
     Raises:
-        OptionsError: There are problems.
+        OptionsError: *problems* is not empty.
 
     """
     if problems:

@@ -84,7 +84,8 @@ def base_schema(options: ReadOptions) -> Schema | None:
     Return the schema that the options give; None if they give columns alone, or nothing.
 
     Raises:
-        OptionsError: The class is not there or is none of messages, or nothing can be inferred.
+        OptionsError: The class does not exist or is not a message class, or no schema can be
+            inferred.
 
     """
     try:
@@ -107,7 +108,7 @@ def schema_of(text: str) -> Schema | None:
     Return what the text of a schema, or ``module:Name``, stands for; None if it is neither.
 
     Raises:
-        ValueError: The text is wrong, and the like: whatever finding it raises.
+        ValueError: The text is not a schema. Loading the named object may raise other exceptions.
 
     """
     text = text.strip()
@@ -127,8 +128,8 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
     Check that the source can fill a schema, and return it.
 
     Raises:
-        OptionsError: It has columns of the wrong or of an unsupported type, none at all, or
-            others than the options name; all problems are listed.
+        OptionsError: The schema has no columns, columns of a wrong or unsupported type, or others
+            than the options name; the error lists every problem.
 
     """
     problems = [problem for field in schema for problem in _problems(field)]

@@ -120,8 +120,8 @@ def table(  # noqa: PLR0913 - by keywords
             ``batchRows``, ``wireType``, ``timestampField``, ``timestampUnit``.
 
     Raises:
-        ArchiveError: There is no archive, cycles are missing in it and in the queue, or columns are
-            asked for that some of its files do not have.
+        ArchiveError: There is no archive, cycles are missing in both archive and queue, or some
+            files lack a requested column.
         OptionsError: An option does not go with tables.
 
     Examples:
@@ -277,7 +277,7 @@ def _check_columns(topic: Topic, decoding: Decoding, asked: _Asked) -> None:
     Do nothing if every file has the columns that are asked for.
 
     Raises:
-        ArchiveError: One lacks some, or has them of another type.
+        ArchiveError: A file lacks a requested column, or has the column with another type.
 
     """
     wanted = _types(Columns(topic.name, decoding))

@@ -60,8 +60,8 @@ def open_queue(path: str, wire_type: str | None, kind: Format | None) -> quire.Q
     Open a queue read-only, on network file systems too.
 
     Raises:
-        NotAQueueError: There is none, or one of another format than *kind*.
-        UnsupportedError: It is of another kind.
+        NotAQueueError: There is no queue at *path*, or one of another format than *kind*.
+        UnsupportedError: The queue is of another kind than *kind*.
 
     """
     return quire.open(
@@ -90,7 +90,7 @@ def local_path(path: str) -> str:
     Return a path or ``file:`` address as an absolute path.
 
     Raises:
-        UnsupportedError: It is another address.
+        UnsupportedError: The address is neither a path nor a ``file:`` address.
 
     """
     if not path.startswith("file:"):

@@ -60,8 +60,9 @@ class Peer:
         Wait for the function and return its result, or raise what it raised.
 
         Raises:
-            TimeoutError: It still runs.
-            ChildProcessError: The process ended without a result, as when it is killed.
+            TimeoutError: The process still runs after *timeout_s* seconds.
+            ChildProcessError: The process ended without a result, for example because it was
+                killed.
 
         """
         if not self._results.poll(timeout_s):

@@ -76,7 +76,8 @@ class StackSampler:
         interval_us: Microseconds between samples, and after which a turn is late.
 
     Raises:
-        ValueError: The interval is below 50 microseconds: sampling would be most of what it finds.
+        ValueError: The interval is below 50 microseconds: sampling would be most of what the
+            samples show.
 
     Examples:
         >>> import time
@@ -129,7 +130,7 @@ class StackSampler:
         Start to sample.
 
         Raises:
-            RuntimeError: It samples already.
+            RuntimeError: The sampler is running.
 
         Examples:
             >>> sampler = quire.testing.StackSampler()

@@ -110,7 +110,7 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
         Raises:
             ReadOnlyError: The queue was opened read-only.
             UnsupportedError: A limit was given: an append waits for nobody.
-            ValueError: The number needs more bits than the index has for it.
+            ValueError: *thread_id* needs more bits than the index has for it.
 
         """
         _formats.refuse_options(self, "appender", named, ("limit",), _NO_WAIT)

@@ -113,7 +113,7 @@ class JournalProbe:
 
         Raises:
             QuireError: The queue is damaged or was closed.
-            OSError: It cannot be read.
+            OSError: The queue cannot be read.
 
         """
         end = self._to_end()
@@ -208,7 +208,7 @@ class OlderProbe:
 
         Raises:
             QuireError: The queue is damaged or was closed.
-            OSError: It cannot be read.
+            OSError: The queue cannot be read.
 
         """
         read, read_bytes, last = self._read_on()
@@ -320,8 +320,8 @@ def open_probe(path: Path, time_field: TimeField | None) -> JournalProbe | Older
     Open a queue read-only, at its end.
 
     Raises:
-        QuireError: There is no queue, or it is damaged.
-        OSError: It cannot be read.
+        QuireError: There is no queue at *path*, or the queue is damaged.
+        OSError: The queue cannot be read.
 
     """
     queue = open_read_only(path)

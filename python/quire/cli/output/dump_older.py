@@ -29,7 +29,7 @@ def is_older(path: Path) -> bool:
     Whether a path is the directory of a queue of an older format.
 
     Raises:
-        click.UsageError: It is one of its files, or an Indexed Chronicle.
+        click.UsageError: The path is a file of an older queue, or an Indexed Chronicle.
 
     """
     kind = format_of(str(path))

@@ -76,7 +76,7 @@ class ArrowOutput:
     Record batches on stdout, as one Arrow IPC stream.
 
     Raises:
-        click.UsageError: Stdout is a terminal.
+        click.UsageError: Standard output is a terminal.
 
     """
 
@@ -110,7 +110,7 @@ def refuse_terminal(style: str) -> None:
     Refuse to write a binary format to a terminal.
 
     Raises:
-        click.UsageError: Stdout is a terminal.
+        click.UsageError: Standard output is a terminal.
 
     """
     if sys.stdout.isatty():

@@ -41,7 +41,7 @@ def load_schema(place: str) -> Schema:
     Return the schema at a place that the command line names.
 
     Raises:
-        click.BadParameter: There is none.
+        click.BadParameter: There is no schema at the place.
 
     """
     from quire.arrow.schema_loader import load_schema as load
@@ -62,7 +62,7 @@ class Decoder:
         names: The fields at the top level that are wanted; None: all of them.
 
     Raises:
-        WhereError: There is no such field.
+        WhereError: The messages have no such field.
 
     """
 

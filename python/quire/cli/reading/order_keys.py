@@ -32,7 +32,7 @@ def duration_ns(value: str) -> int:
     Parse a duration, such as ``15m``.
 
     Raises:
-        click.BadParameter: It is none.
+        click.BadParameter: The value is not a duration.
 
     """
     found = _DURATION.fullmatch(value)

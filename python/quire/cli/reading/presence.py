@@ -31,7 +31,7 @@ class Presence:
         Look, but once a second at most.
 
         Raises:
-            click.ClickException: One is gone.
+            click.ClickException: A queue was removed or replaced.
 
         """
         if time.monotonic() < self._next:

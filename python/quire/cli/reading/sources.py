@@ -65,7 +65,7 @@ def _refuse_data(path: Path) -> None:
     Refuse files of a Quick-Queue's producer, and their directory.
 
     Raises:
-        click.UsageError: It is one of them.
+        click.UsageError: The path is a file of a Quick-Queue's producer, or the directory of one.
 
     """
     if (path.suffix == ".qm" and path.is_file()) or is_producers(str(path.absolute())):

@@ -25,7 +25,8 @@ class TypedCalls:
         method: The one that is called.
 
     Raises:
-        click.UsageError: It is no interface, or has no such method.
+        click.UsageError: The option does not name an interface, or the interface has no such
+            method.
 
     """
 
@@ -78,7 +79,7 @@ class TypedCalls:
         Refuse a text: it is no call.
 
         Raises:
-            WireError: Always.
+            WireError: Always: text is not a call.
 
         """
         raise quire.WireError(f"the message is no call of the interface: text={text!r:.80}")

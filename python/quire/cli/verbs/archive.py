@@ -127,7 +127,7 @@ def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
     Return the schema that was asked for.
 
     Raises:
-        click.BadParameter: There is none at this place.
+        click.BadParameter: There is no schema at the place.
 
     """
     if place in {None, "infer"}:
@@ -204,7 +204,7 @@ def _fail(*reported: Any) -> None:  # noqa: ANN401 - pairs
     Report failures, and exit with 1 if there are any.
 
     Raises:
-        click.exceptions.Exit: Something did.
+        click.exceptions.Exit: Failures were reported.
 
     """
     for what, failures in zip(reported[::2], reported[1::2], strict=True):

@@ -46,7 +46,7 @@ def _own_shell() -> str:
     Return the shell of this user.
 
     Raises:
-        click.UsageError: It is not one of those that are known.
+        click.UsageError: The user's shell is not one of the supported shells.
 
     """
     name = Path(os.environ.get("SHELL", "")).name

@@ -64,7 +64,7 @@ def _require(*, spark: bool) -> None:
     Look for what the demo needs, before anything is recorded.
 
     Raises:
-        click.ClickException: Something is missing.
+        click.ClickException: A package or a program that the demo needs is missing.
 
     """
     packages = _PACKAGES + (_PACKAGES_FOR_SPARK if spark else ())

@@ -193,7 +193,7 @@ def _require_packages() -> None:
     Check that pipelines can be loaded.
 
     Raises:
-        click.ClickException: A package is missing.
+        click.ClickException: A package that pipelines need is missing.
 
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]

@@ -45,7 +45,7 @@ def speed_of(value: str) -> _Speed:
     Return the speed of ``original``, ``10x``, ``5000`` (messages a second) and ``max``.
 
     Raises:
-        click.BadParameter: It is none of them.
+        click.BadParameter: The value is not a speed.
 
     """
     try:

@@ -158,7 +158,7 @@ def check_options(options: dict[str, Any]) -> None:
     Look for options that contradict one another.
 
     Raises:
-        click.UsageError: Two do.
+        click.UsageError: Two options contradict one another.
 
     """
     for pair in _NOT_TOGETHER:

@@ -49,7 +49,7 @@ def address_of(value: str) -> Address:
     Return the address that an option gives.
 
     Raises:
-        click.BadParameter: It is none.
+        click.BadParameter: The value is not an address.
 
     """
     try:
@@ -64,7 +64,7 @@ def websocket_of(value: str) -> Address | str:
     Return the address, or the URL of a WebSocket, that an option gives.
 
     Raises:
-        click.BadParameter: It is neither.
+        click.BadParameter: The value is neither an address nor the URL of a WebSocket.
 
     """
     if "://" not in value:
@@ -223,7 +223,7 @@ def import_websocket(module: str) -> Any:  # noqa: ANN401 - a module
     Import a module that needs websockets.
 
     Raises:
-        click.ClickException: It is not installed.
+        click.ClickException: The package websockets is not installed.
 
     """
     try:

@@ -30,7 +30,7 @@ def pace_of(value: str) -> Pace | None:
     Return the pace of ``1x``, ``10x`` and ``0.5x``; None of ``max``.
 
     Raises:
-        click.BadParameter: It is none of them.
+        click.BadParameter: The value is not a pace.
 
     """
     if value == _FASTEST:

@@ -34,7 +34,7 @@ def roll_cycle_of(value: str) -> quire.RollCycle:
     Return the roll cycle of this name.
 
     Raises:
-        click.BadParameter: There is none.
+        click.BadParameter: No roll cycle has this name.
 
     """
     try:
@@ -277,7 +277,7 @@ def _one_style(style: str | None, *, text: bool, hexadecimal: bool) -> str | Non
     Return the one format that was asked for, if any.
 
     Raises:
-        click.UsageError: Two were.
+        click.UsageError: More than one format was given.
 
     """
     asked = {} if style is None else {f"--format {style}": style}

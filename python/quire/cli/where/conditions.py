@@ -216,7 +216,7 @@ def column_of(batch: pa.RecordBatch, field: Field) -> Any:  # noqa: ANN401 - an 
     Return the column of a field.
 
     Raises:
-        WhereError: There is none.
+        WhereError: The batch has no column for the field.
 
     """
     import pyarrow as pa

@@ -41,7 +41,7 @@ def parse_where(text: str) -> Condition:
     Return an expression as a condition.
 
     Raises:
-        WhereError: It is malformed.
+        WhereError: The expression is malformed.
 
     """
     return _Parser(text).whole()

@@ -61,7 +61,7 @@ class State:
         Hold the folder's lock.
 
         Raises:
-            PipelineError: Another run holds it, or the folder is damaged.
+            PipelineError: Another run holds the lock, or the folder is damaged.
 
         """
         with SafeFolder.at(self.folder, PRIVATE) as root, ExitStack() as stack:

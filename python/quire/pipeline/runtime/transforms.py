@@ -42,8 +42,8 @@ def function(where: str, folder: Path) -> Callable[..., object]:
     Return the function that ``module:name`` or ``file.py:name`` names.
 
     Raises:
-        ImportError: There is no such module.
-        StepError: There is no such function in it.
+        ImportError: The module does not exist.
+        StepError: The module or file has no such function.
 
     """
     place, _, name = where.rpartition(":")

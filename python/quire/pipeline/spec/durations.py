@@ -26,7 +26,7 @@ def schedule_of(text: str) -> Schedule:
     Return the schedule of a text.
 
     Raises:
-        ValueError: There is no such schedule.
+        ValueError: The text is not a schedule.
 
     """
     words = text.strip().lower()

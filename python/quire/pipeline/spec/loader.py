@@ -24,7 +24,7 @@ def load(path: str | Path) -> Pipeline:
 
     Raises:
         PipelineFileError: The file is wrong; the error lists all problems with their lines.
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
 
     """
     document = read(Path(path))
@@ -38,7 +38,7 @@ def scheduled(pipeline: Pipeline, text: str) -> Pipeline:
     Return a pipeline with another schedule than its file says.
 
     Raises:
-        ValueError: There is no such schedule, or the pipeline's mode allows only `once`.
+        ValueError: The text is not a schedule, or the pipeline's mode allows only `once`.
 
     """
     schedule = schedule_of(text)

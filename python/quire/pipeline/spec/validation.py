@@ -166,7 +166,7 @@ def check_parts(document: Document, file: PipelineFile) -> None:
     Check how the parts of a file fit together.
 
     Raises:
-        PipelineFileError: They do not.
+        PipelineFileError: Parts of the file contradict one another.
 
     """
     for name in file.steps.keys() & file.sources.keys():
@@ -236,7 +236,7 @@ def sorted_steps(file: PipelineFile) -> list[str]:
     Return the steps in an order in which they can be computed.
 
     Raises:
-        CycleError: There is none.
+        CycleError: Steps depend on one another in a circle.
 
     """
     inputs = {name: step.inputs for name, step in file.steps.items()}

@@ -56,7 +56,7 @@ def read(path: Path) -> Document:
 
     Raises:
         PipelineFileError: The file is not YAML, has a duplicate key, or exceeds a limit.
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
 
     """
     document = Document(path)

@@ -56,7 +56,7 @@ def refuse_limits(options: ReadOptions) -> None:
     Do nothing, or refuse what only limits the batches of a stream.
 
     Raises:
-        OptionsError: There is such an option.
+        OptionsError: An option that limits a stream's batches was given.
 
     """
     if options.max_per_trigger is not None:

@@ -75,8 +75,9 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
     Do nothing if the messages from *start* on are all there, or still to come.
 
     Raises:
-        IndexOutOfRangeError: The first of them are gone.
-        CorruptError: A file at or before the start is damaged, so that it cannot be checked.
+        IndexOutOfRangeError: Messages from *start* on were deleted.
+        CorruptError: A file at or before *start* is damaged, so that the messages cannot be
+            checked.
 
     """
     first = queue.first_index

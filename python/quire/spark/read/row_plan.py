@@ -82,7 +82,7 @@ class RowPlan:
         Return the plan of a read whose columns were checked.
 
         Raises:
-            OptionsError: They do not fit what the options say the messages look like.
+            OptionsError: The columns do not fit the form of messages that the options declare.
 
         """
         wants_payload = any(is_message_column(it) for it in schema if it.name == PAYLOAD)
@@ -107,7 +107,7 @@ def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
 
     Raises:
         WireError: A message does not decode, and errors are no column.
-        CorruptError: A file is damaged.
+        CorruptError: A roll file is damaged.
         IndexOutOfRangeError: Messages that were there when the query was planned are gone.
 
     """

@@ -75,8 +75,8 @@ def scan(  # noqa: PLR0913 - by keyword
         options: Those of the source, as ``startingOffsets``, ``timestampField`` or ``onError``.
 
     Raises:
-        OptionsError: Options are wrong; all of them are listed.
-        NotAQueueError: There is no queue.
+        OptionsError: Options are not valid; the error lists every problem.
+        NotAQueueError: There is no queue at *path*.
         IndexOutOfRangeError: The messages to start from are gone.
 
     Examples:

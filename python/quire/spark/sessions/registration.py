@@ -63,7 +63,7 @@ def checked_session(spark: object) -> None:
     Refuse what is no session, classic or of Spark Connect.
 
     Raises:
-        TypeError: It is none.
+        TypeError: *spark* is not a session.
 
     """
     if not hasattr(spark, "dataSource"):

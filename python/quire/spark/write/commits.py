@@ -131,7 +131,8 @@ def commit(
     Raises:
         UnfinishedWriteError: An earlier write cannot be finished.
         UnsafePathError: The side files of the queue are not what a sink makes.
-        OSError: The disk is full, or the like: what is missing is appended by the next commit.
+        OSError: The system refused to append, for example because the disk is full; the next commit
+            appends what is missing.
 
     """
     ordered = sorted(parts, key=lambda part: part.partition)
@@ -185,7 +186,7 @@ def finish(path: str | PathLike[str], *, staging_location: str | None = None) ->
         How many there were.
 
     Raises:
-        UnfinishedWriteError: What was staged is gone.
+        UnfinishedWriteError: The staged parts of a batch were removed.
 
     Examples:
         >>> import quire.spark
@@ -207,7 +208,7 @@ def has(path: str, writer: str, batch: int, *, staging_location: str | None = No
     Whether a writer's batch is in a queue; what was cut short is finished first.
 
     Raises:
-        UnfinishedWriteError: What was staged for the rest of it is gone.
+        UnfinishedWriteError: The staged parts that complete the batch were removed.
 
     """
     if not Path(path, FOLDER).exists():
@@ -269,7 +270,7 @@ def _manifest(root: SafeFolder, writer: str, batch: int) -> Manifest:
     Read the manifest of a batch.
 
     Raises:
-        UnfinishedWriteError: It is none.
+        UnfinishedWriteError: The batch's manifest is damaged.
 
     """
     with root.sub(writer) as own, own.sub(str(batch)) as folder:
@@ -285,8 +286,8 @@ def _parts_of(target: Target, root: SafeFolder, manifest: Manifest) -> Generator
     Open the folder of a batch's parts: that of its manifest, or the one the user names.
 
     Raises:
-        FileNotFoundError: It is not there.
-        UnfinishedWriteError: The user has to say where it is.
+        FileNotFoundError: The folder does not exist.
+        UnfinishedWriteError: The manifest names no folder: give *staging_location*.
 
     """
     if not manifest.elsewhere:
@@ -396,7 +397,8 @@ def _check_still_there(queue: quire.Queue, manifest: Manifest) -> None:
     Do nothing if the marks of a batch, where it has some, are still in the queue.
 
     Raises:
-        UnfinishedWriteError: The cycle where it began is gone, and with it what it appended.
+        UnfinishedWriteError: The cycle in which the batch began was deleted, with the messages of
+            the batch.
 
     """
     if manifest.after is None:

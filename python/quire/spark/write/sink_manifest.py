@@ -70,8 +70,8 @@ class Manifest:
         Read the manifest in the folder of a batch.
 
         Raises:
-            CorruptError: It is none.
-            UnsafePathError: It is a link, or no plain file.
+            CorruptError: The file is not a manifest.
+            UnsafePathError: The entry is a link or not a regular file.
 
         """
         try:
@@ -108,7 +108,7 @@ def unfinished(root: SafeFolder) -> list[tuple[str, int]]:
     Return writer and number of the batches that were begun, in order.
 
     Raises:
-        UnsafePathError: A link or the like is where such a folder belongs.
+        UnsafePathError: Something other than a folder has the name of a batch's folder.
 
     """
     found: list[tuple[str, int]] = []

@@ -76,8 +76,8 @@ class WriteOptions:
         Read Spark's options; case does not matter.
 
         Raises:
-            OptionsError: Some are wrong, or the columns make no such messages; everything wrong is
-                listed.
+            OptionsError: Options are not valid, or the columns cannot become messages; the error
+                lists every problem.
 
         """
         problems: list[str] = []

@@ -77,7 +77,7 @@ class Staging(NamedTuple):
         Open the folder.
 
         Raises:
-            FileNotFoundError: It is not there.
+            FileNotFoundError: The folder does not exist.
 
         """
         with SafeFolder.at(self.around) as around, around.sub(self.name) as folder:
@@ -113,7 +113,7 @@ class StagedBatch(NamedTuple):
         Open the folder of its parts.
 
         Raises:
-            FileNotFoundError: It is not there.
+            FileNotFoundError: The folder does not exist.
 
         """
         with (
@@ -154,7 +154,8 @@ class PartWriter:
         Append messages.
 
         Raises:
-            MessageTooLargeError: One does not go into the queue; there it would be in the way.
+            MessageTooLargeError: A message is longer than the queue allows, which would block the
+                batch's commit.
 
         """
         self._check(messages)
@@ -202,9 +203,9 @@ def messages_of(folder: SafeFolder, part: Part) -> Iterator[Any]:
     Yield the messages of a part as ``large_binary`` arrays.
 
     Raises:
-        FileNotFoundError: The file is gone.
-        UnsafePathError: It is a link, or no plain file.
-        ValueError: It holds something else.
+        FileNotFoundError: The file was removed.
+        UnsafePathError: The entry is a link or not a regular file.
+        ValueError: The file is not a staged part.
 
     """
     with folder.open(part.file) as file:

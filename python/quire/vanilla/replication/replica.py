@@ -30,7 +30,7 @@ class Replica:
         options: Those of ``quire.open``.
 
     Raises:
-        LockHeldError: Another sink keeps it.
+        LockHeldError: Another sink keeps this copy.
 
     """
 
@@ -88,8 +88,8 @@ class Replica:
         Append messages, after those of them that are there already.
 
         Raises:
-            ReplicationError: A message would get another index than it has at the source, or the
-                copy holds another message under its index.
+            ReplicationError: A message would get another index than at the source, or the copy
+                holds another message at that index.
 
         """
         cycle = self.cycle_of(run.first)

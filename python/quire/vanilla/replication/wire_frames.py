@@ -108,7 +108,8 @@ class FrameReader:
         Yield the frames that are complete with these bytes; messages in runs. Take all of them.
 
         Raises:
-            ReplicationError: The bytes are none of the protocol; after the frames before them.
+            ReplicationError: The bytes break the protocol; frames before the error have been
+                yielded.
 
         """
         self._buffer += chunk

@@ -25,7 +25,7 @@ def check_sinks(pipeline: Pipeline) -> None:
     Check that the packages that sinks need are installed.
 
     Raises:
-        PipelineError: A package is missing.
+        PipelineError: A package that a sink needs is not installed.
 
     """
     for sink in pipeline.sinks:
