@@ -17,12 +17,13 @@ from textual.pilot import Pilot
 
 import quire
 from paths import ROOT
+from quire._common.units import count_text, duration_text, latency_text, short_size_text
 from quire.cli.live.app import Top
 from quire.cli.live.messages import Newest
 from quire.cli.live.messages import shown as shown_message
 from quire.cli.live.sample import GONE, OK, DiskSample, LockSample, Sample, TailerSample
 from quire.cli.live.sampler import Sampler
-from quire.cli.live.text import bytes_text, count_text, cut, duration_text, latency_text, sparkline
+from quire.cli.live.trail import cut, sparkline
 from quire.cli.reading.sources import Source
 
 SCREENS = Path(__file__).parent / "screens"
@@ -261,7 +262,12 @@ def test_counts_are_short(count: float | None, text: str) -> None:
 
 
 def test_other_numbers_are_short_too() -> None:
-    assert [bytes_text(it) for it in (0, 1000, 1536, 3 * GIB)] == ["0B", "1.0K", "1.5K", "3.0G"]
+    assert [short_size_text(it) for it in (0, 1000, 1536, 3 * GIB)] == [
+        "0B",
+        "1.0K",
+        "1.5K",
+        "3.0G",
+    ]
     times = (None, 0.2, 59.4, 90, 7_200, 200_000)
     assert [*map(duration_text, times)] == ["-", "0s", "59s", "2m", "2h", "2d"]
     latencies = (None, 0.25, 12, 999.9, 3_400, 1.2e6, 3e8)

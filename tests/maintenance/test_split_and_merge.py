@@ -144,7 +144,7 @@ def test_what_cannot_be_done(orders: Path, tmp_path: Path, monkeypatch: pytest.M
             {"20240115T000000Z": 10, "20240116T000000Z": 10, "20240117T000000Z": 10},
         ),
         (
-            ("--by", "time", "--every", "1d"),
+            ("--by", "time", "--every", "1 day"),
             {"20240115T000000Z": 10, "20240116T000000Z": 10, "20240117T000000Z": 10},
         ),
         (("--where", "n >= 20 and symbol = 'EURUSD'"), {"other": 26, "matching": 4}),
@@ -181,6 +181,7 @@ def test_the_verb_merges(cli: Cli, orders: Path, tmp_path: Path) -> None:
         (("split", "Q", "D"), (2, "give one of --by and --where")),
         (("split", "Q", "D", "--by", "time"), (2, "--by time goes with --every")),
         (("split", "Q", "D", "--by", "time", "--every", "soon"), (2, "is no duration")),
+        (("split", "Q", "D", "--by", "time", "--every", "500 ms"), (2, "of whole seconds")),
         (("split", "Q", "D", "--where", "n >"), (2, "where='n >'")),
         (("split", "Q", "D", "--by", "price"), (1, "a message lacks the field: field=price")),
         (("split", "D", "E", "--by", "cycle"), (1, "no such directory")),

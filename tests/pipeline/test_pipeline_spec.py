@@ -10,7 +10,6 @@ from cli_runs import Cli
 from paths import ROOT
 from quire._common.units import duration_us
 from quire.pipeline import PipelineFileError, load
-from quire.pipeline.spec.durations import schedule_of
 from quire.pipeline.spec.loader import scheduled
 from quire.pipeline.spec.parts import (
     Deduplicate,
@@ -20,6 +19,7 @@ from quire.pipeline.spec.parts import (
     TableSink,
     Watermark,
 )
+from quire.pipeline.spec.schedule import schedule_of
 from quire.pipeline.spec.yaml_lines import read
 
 WHOLE = """\

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from quire._common import arguments
-from quire._common.units import duration_us, size
+from quire._common.units import milliseconds, size
 
 if TYPE_CHECKING:
     from quire.retaining.prune_report import PrunedCycle
@@ -71,15 +71,7 @@ class Rule:
 def _milliseconds(name: str, found: object) -> int | None:
     if found is None:
         return None
-    if isinstance(found, timedelta):
-        ms = found // timedelta(milliseconds=1)
-    elif isinstance(found, str):
-        try:
-            ms = duration_us(found) // 1000
-        except ValueError:
-            raise arguments.out_of_range(name, "a duration such as 7d or 12h", found) from None
-    else:
-        ms = arguments.milliseconds(name, found)
+    ms = milliseconds(name, found)
     if not 0 < ms <= _LONGEST_MS:
         raise arguments.out_of_range(name, "a duration above 0", found)
     return ms

@@ -14,8 +14,8 @@ from textual.screen import Screen
 from textual.widgets import Footer, RichLog, Static
 
 from quire._common.terminal import escape_line
+from quire._common.units import short_size_text
 from quire.cli.exit_codes import error_text
-from quire.cli.live.text import bytes_text
 from quire.cli.output.message_formats import json_of, yaml_of
 from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source
@@ -190,6 +190,6 @@ class Messages(Screen[None]):
 def shown(data: bytes, style: str) -> str:
     """Return a message on one line that is safe for a terminal."""
     if len(data) > _LONGEST:
-        return f"{data[:32].hex()}… {bytes_text(len(data))}, too long to show"
+        return f"{data[:32].hex()}… {short_size_text(len(data))}, too long to show"
     text = escape_line(_STYLES[style](data))
     return text if len(text) <= _WIDEST else f"{text[:_WIDEST]}…"

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from quire._common.terminal import escape_line
-from quire.cli.live.sample import OK, Sample
-from quire.cli.live.text import (
+from quire._common.units import (
     NOTHING,
-    bytes_text,
     count_text,
-    cut,
     duration_text,
     latency_text,
-    sparkline,
+    short_size_text,
 )
+from quire.cli.live.sample import OK, Sample
 from quire.cli.verbs.history import percentile
 
+_BARS: Final = "▁▂▃▄▅▆▇█"
 _KEPT: Final = 120  # samples
 _LATENCIES: Final = 1_000
 _SHOWN_TAILERS: Final = 5
@@ -119,11 +118,11 @@ def _cells(sample: Sample, trail: Trail, width: int) -> tuple[str, ...]:
         name,
         count_text(sample.messages_per_second),
         sparkline(trail.rates, dict(COLUMNS)["rate"]),
-        bytes_text(sample.bytes_per_second),
+        short_size_text(sample.bytes_per_second),
         latency_text(sample.latency_us),
         count_text(sample.lag),
         _lock(sample),
-        bytes_text(sample.on_disk),
+        short_size_text(sample.on_disk),
         duration_text(sample.idle_s),
     )
 
@@ -157,7 +156,7 @@ def _disks(samples: list[Sample]) -> Iterator[str]:
         rate = sum(it.bytes_per_second or 0.0 for it in of_it)
         share = 100 * (disk.size - disk.free) / disk.size if disk.size else 0
         full = f", full in {duration_text(disk.free / rate)}" if rate else ""
-        yield f"disk {share:.0f}%, {bytes_text(disk.free)} free{full}"
+        yield f"disk {share:.0f}%, {short_size_text(disk.free)} free{full}"
 
 
 def details(sample: Sample, trail: Trail, width: int) -> Iterator[str]:
@@ -181,7 +180,7 @@ def _files(sample: Sample) -> str:
     parts = [
         sample.format or "",
         f"{files:,} file{'' if files == 1 else 's'}",
-        f"{bytes_text(sample.on_disk)} on disk",
+        f"{short_size_text(sample.on_disk)} on disk",
         f"end {sample.end_index}",
     ]
     if sample.rolls:
@@ -219,3 +218,27 @@ def _tailers(sample: Sample, trail: Trail, curve: int) -> Iterator[str]:
         )
     if len(by_lag) > _SHOWN_TAILERS:
         yield f"and {len(by_lag) - _SHOWN_TAILERS} more tailers"
+
+
+def sparkline(values: Sequence[float | None], width: int) -> str:
+    """
+    Return the last *width* values as bars from 0 to the largest; a blank where there is none.
+
+    0 is the lowest bar, anything more at least the second.
+    """
+    shown = [*values][-width:]
+    largest = max((it for it in shown if it is not None), default=0)
+    return "".join(_bar(it, largest) for it in shown).rjust(width)
+
+
+def _bar(value: float | None, largest: float) -> str:
+    if value is None:
+        return " "
+    if value <= 0 or largest <= 0:
+        return _BARS[0]
+    return _BARS[max(1, min(len(_BARS) - 1, round(value / largest * (len(_BARS) - 1))))]
+
+
+def cut(text: str, width: int) -> str:
+    """Return a text in at most *width* characters: its end, which differs among paths."""
+    return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"

@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from quire._common.units import size_text
 from quire._native import QuickQueue, VanillaQueue
-from quire.cli.output.stat_text import columns, hex_text, size_text, sizes_of, time_text
+from quire.cli.output.stat_text import columns, hex_text, sizes_of, time_text
 from quire.errors import CorruptError
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.numbering import Numbering, Periods

@@ -1,4 +1,4 @@
-"""What the facts of `quire stat` share in every format: sizes, times and aligned columns."""
+"""What the facts of `quire stat` share in every format: times, files and aligned columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Final
 from quire._common.terminal import escape_line
 
 _BLOCK: Final = 512  # what st_blocks counts in, on every system
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def hex_text(index: int) -> str:
@@ -30,12 +29,6 @@ def time_text(time_ms: int) -> str:
         return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, OSError, ValueError):
         return f"{time_ms} ms"
-
-
-def size_text(count: int) -> str:
-    """Return a number of bytes in the largest unit that leaves digits before the point."""
-    power = max(0, min(len(_UNITS) - 1, (count.bit_length() - 1) // 10))
-    return f"{count} B" if power == 0 else f"{count / 2 ** (10 * power):.1f} {_UNITS[power]}"
 
 
 def columns(*rows: Iterable[object]) -> Iterator[str]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from collections.abc import Callable
 from datetime import UTC
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
+from quire._common.units import duration_us
 from quire._formats import uncompressed
 from quire._native import Plan, Queue, VanillaQueue
 from quire.cli.reading.fields import values_in
@@ -21,24 +21,24 @@ from quire.ranges.event_time import Field, TimeField, datetime_of
 from quire.ranges.numbering import AnyQueue, Numbering
 from quire.subtopics import ROUTE
 
-_DURATION: Final = re.compile(r"(\d+)(s|m|h|d)")
-_UNITS_NS: Final = {"s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
-
 Key = Callable[[Any], Any]
 
 
-def duration_ns(value: str) -> int:
+def period_ns(value: str) -> int:
     """
-    Parse a duration, such as ``15m``.
+    Return the nanoseconds of a duration of whole seconds, such as ``15m``.
 
     Raises:
         click.BadParameter: The value is not a duration.
 
     """
-    found = _DURATION.fullmatch(value)
-    if found is None or not int(found[1]):
-        raise click.BadParameter(f"{value!r} is no duration, such as 30s, 15m, 1h or 1d")
-    return int(found[1]) * _UNITS_NS[found[2]]
+    try:
+        seconds, rest = divmod(duration_us(value), 1_000_000)
+    except ValueError:
+        seconds, rest = 0, 0
+    if rest or not seconds:
+        raise click.BadParameter(f"{value!r} is no duration of whole seconds: 30s, 15m, 1h or 1d")
+    return seconds * 10**9
 
 
 def by_order(field: Field) -> Key:

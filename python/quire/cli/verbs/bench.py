@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import click
 
+from quire._common.units import size_text
 from quire.cli.benchmarks import LEAST_SIZE, MOST_BYTES, Plan, parts
 from quire.cli.exit_codes import TERMINATED
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
-from quire.cli.output.stat_text import size_text
 from quire.cli.parameters import NumberRange, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 from quire.cli.signals import exit_on_sigterm

@@ -17,7 +17,7 @@ from quire.cli.reading.order_keys import (
     by_field,
     by_time,
     by_topic,
-    duration_ns,
+    period_ns,
 )
 from quire.cli.shared_options import on_damage_option, print_lost, row_format_option
 from quire.queue import Queue
@@ -35,7 +35,7 @@ _COLUMNS = ("name", "messages")
     help="Split by roll file, by time, by the key of sub-topics, or by the value of a field.",
 )
 @click.option(
-    "--every", type=duration_ns, metavar="TIME", help="How long a part of --by time is, as 1h."
+    "--every", type=period_ns, metavar="TIME", help="How long a part of --by time is, as 1h."
 )
 @click.option("--time-field", metavar="NAME", help="The event time of --by time. Default: cycles'.")
 @click.option(

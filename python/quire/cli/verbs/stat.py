@@ -15,12 +15,13 @@ import click
 import quire
 from quire import _formats, _native
 from quire._common.terminal import escape_line
+from quire._common.units import size_text
 from quire._formats import is_compressed
 from quire._native import QuickQueue, VanillaQueue
 from quire.cli.exit_codes import error_text, print_error
 from quire.cli.output import stat_older
 from quire.cli.output.row_formats import print_rows
-from quire.cli.output.stat_text import columns, hex_text, size_text, sizes_of, time_text
+from quire.cli.output.stat_text import columns, hex_text, sizes_of, time_text
 from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.shared_options import check_json, row_format_option

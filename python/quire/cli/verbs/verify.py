@@ -11,6 +11,7 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
+from quire._common.units import size_text
 from quire.cli.exit_codes import FAILED, OK
 from quire.cli.output.color import styled
 from quire.cli.output.row_formats import print_rows
@@ -33,7 +34,6 @@ _COLUMNS: Final = (
     "remedy",
 )
 _COLORS: Final[dict[Severity, str]] = {"error": "red", "warning": "yellow", "note": "cyan"}
-_MIB: Final = 1 << 20
 
 
 @click.command()
@@ -98,7 +98,7 @@ def lines(report: VerifyReport) -> Iterator[str]:
         yield from _paragraph(finding)
         yield ""
     files = f"{report.files:,} {'file' if report.files == 1 else 'files'}"
-    yield f"{files}, {report.messages:,} messages, {report.bytes / _MIB:,.1f} MiB: {_sum(report)}"
+    yield f"{files}, {report.messages:,} messages, {size_text(report.bytes)}: {_sum(report)}"
 
 
 def place_of(file: str, position: int | None) -> str:

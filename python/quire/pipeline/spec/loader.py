@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from quire.pipeline.spec.durations import schedule_of
 from quire.pipeline.spec.parts import (
     FolderSink,
     Pipeline,
@@ -14,6 +13,7 @@ from quire.pipeline.spec.parts import (
     QueueSink,
     Sink,
 )
+from quire.pipeline.spec.schedule import schedule_of
 from quire.pipeline.spec.validation import check_form, check_parts, sorted_steps
 from quire.pipeline.spec.yaml_lines import Document, read
 

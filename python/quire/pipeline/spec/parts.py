@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from quire._common.units import duration_us
-from quire.pipeline.spec.durations import Schedule
+from quire.pipeline.spec.schedule import Schedule
 from quire.pipeline.spec.value_types import (
     FUNCTION,
     Duration,

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from quire._common.units import duration_us
-from quire.pipeline.spec.durations import Schedule, schedule_of
+from quire.pipeline.spec.schedule import Schedule, schedule_of
 from quire.pipeline.spec.yaml_lines import Document
 
 NAME: Final = "^[A-Za-z][A-Za-z0-9_]*$"
