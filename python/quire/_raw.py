@@ -63,7 +63,7 @@ class RawAppender(Handle):
             fields: Not supported: ``schema`` and the like are for columns that become fields.
 
         Raises:
-            TypeError: The column holds something else.
+            TypeError: The column holds neither bytes nor text.
             ValueError: The column holds nulls, or empty elements in a Quick-Queue; nothing was
                 written.
             UnsupportedError: The batch has several columns and none is called ``payload``, or one

@@ -127,8 +127,8 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         it has begun.
 
         Raises:
-            LockTimeoutError: The lock was held all the time.
-            RingFullError: The ring was full all the time.
+            LockTimeoutError: Another process held the write lock for the queue's ``timeout_s``.
+            RingFullError: The ring stayed full for the queue's ``timeout_s``.
 
         Examples:
             >>> import asyncio
@@ -369,8 +369,8 @@ class Appender(_native.Appender, metaclass=ABCMeta):
                 returns something false the call is not written.
 
         Raises:
-            TypeError: A method cannot stand in messages: an annotation has no encoding, two
-                methods have one id, or one returns something else.
+            TypeError: A method cannot be encoded in messages: an annotation has no encoding, two
+                methods have one id, or a return type is not supported.
 
         Examples:
             >>> class Market:
@@ -436,8 +436,8 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             The last index; None when there is nothing.
 
         Raises:
-            TypeError: The column holds something else.
-            ValueError: The columns do not make such messages, or an array holds nulls or empty
+            TypeError: The column holds neither bytes nor text.
+            ValueError: The columns cannot become such messages, or an array holds nulls or empty
                 elements; nothing was written.
             WireError: A value has no encoding; nothing was written.
 

@@ -90,7 +90,8 @@ class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Shared, Handle):
             named: Not supported: ``on_missing`` and ``shared`` are for named tailers.
 
         Raises:
-            UnsupportedError: A name was given, or one of *named*.
+            UnsupportedError: A name, or an option of named tailers, was given: this format has no
+                named tailers.
 
         """
         _formats.refuse_options(self, "tailer", named, ("on_missing", "shared"), _NO_TABLE)

@@ -142,7 +142,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
             ReadOnlyError: A name was given and the queue was opened read-only.
             TailerInUseError: Another tailer uses the name.
             DataLossError: The messages to read next were deleted, with ``on_missing="raise"``.
-            ValueError: A name that no tailer can have, or that differs in case alone.
+            ValueError: The name is not valid, or differs only in case from another tailer's.
 
         Examples:
             >>> _ = appender.write_text("hello")

@@ -130,8 +130,8 @@ class QuickQueue(_native.QuickQueue, Reopened, Framed, Shared, Handle):
             ReadOnlyError: The queue was opened read-only.
             WriterInUseError: The queue has a writer, or the producer is in use.
             UnsupportedError: The queue is written by the other kind of appender, or a limit was
-                given: an append waits for nobody.
-            ValueError: The producer's name is not possible.
+                given: appends to this format never wait.
+            ValueError: The producer's name is not valid.
 
         """
         _formats.refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
@@ -160,7 +160,8 @@ class QuickQueue(_native.QuickQueue, Reopened, Framed, Shared, Handle):
 
         Raises:
             ValueError: *start* is not a multiple of 16.
-            UnsupportedError: A name was given, or one of *named*.
+            UnsupportedError: A name, or an option of named tailers, was given: this format has no
+                named tailers.
 
         """
         _formats.refuse_options(self, "tailer", named, ("on_missing", "shared"), _NO_TABLE)

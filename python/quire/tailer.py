@@ -99,7 +99,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
                 micro- or nanoseconds since 1970, whichever lies between 1973 and 5138.
 
         Raises:
-            TypeError: *time* is something else.
+            TypeError: *time* is not a time, text or number.
             ValueError: *time* lies within a cycle that has messages and no index of times, and
                 *time_field* is not given; or no message has that field.
 
@@ -135,7 +135,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
         Raises:
             TypeError: A message's key cannot be compared with *key*.
-            ValueError: No message has a key, or none of 10,000 in a row.
+            ValueError: No message has a key, or none of 10,000 consecutive ones.
 
         Examples:
             >>> for number in (10, 20, 20, 30):
@@ -181,7 +181,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
             pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
 
         Raises:
-            WireError: A message is something else; the position stays.
+            WireError: A message is not of this class; the position stays.
 
         Examples:
             >>> from dataclasses import dataclass
@@ -252,7 +252,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
         Raises:
             ValueError: This queue has no source id, or *output* is this queue.
-            IndexOutOfRangeError: The message is not there any more.
+            IndexOutOfRangeError: The message was deleted.
 
         Examples:
             >>> with (
@@ -415,7 +415,8 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
             max_bytes: End the batch before its messages have more bytes than this in all.
 
         Raises:
-            WireError: A message does not fit. It is not stepped over: :meth:`read` does that.
+            WireError: A message does not fit the schema; the position stays. :meth:`read` skips the
+                message.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})

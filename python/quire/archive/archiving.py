@@ -75,7 +75,7 @@ def archive(  # noqa: PLR0913 - by keywords
 
     Raises:
         NotAQueueError: There is no queue at *path*, and the archive holds no cycle of one.
-        ArchiveError: Another run is at work.
+        ArchiveError: Another run is working on the archive.
 
     Examples:
         >>> import quire.archive

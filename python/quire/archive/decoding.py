@@ -81,7 +81,8 @@ class Decoding:
         Return the typed columns by name.
 
         Raises:
-            ArchiveError: A field has the name of another column, or there is no such method.
+            ArchiveError: A field has the name of another column, or the schema has no method of
+                this name.
 
         """
         content = self.content()

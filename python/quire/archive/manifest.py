@@ -169,7 +169,8 @@ class Archive:
         Return a topic: what its manifest lists, and files that were published after it.
 
         Raises:
-            ArchiveError: The list is of another version, or damaged; or the name is no text.
+            ArchiveError: The manifest is of another version or damaged, or the topic's name is not
+                text.
             OSError: The manifest cannot be read.
 
         """

@@ -30,7 +30,7 @@ def rewrite(dest: str | PathLike[str], *, progress: Progress = no_progress) -> R
         progress: Called from time to time.
 
     Raises:
-        ArchiveError: There is no archive, or another run is at work.
+        ArchiveError: There is no archive, or another run is working on the archive.
 
     Examples:
         >>> import quire.archive

@@ -120,7 +120,7 @@ def of_methods(methods: Mapping[str, _native.Method], ids: Mapping[str, int]) ->
     Return the methods of an interface, and of what their calls return.
 
     Raises:
-        ValueError: An argument may hold anything, or two methods of one name differ.
+        ValueError: An argument may hold any type, or two methods with the same name differ.
 
     """
     found: dict[str, Method] = {}

@@ -62,7 +62,7 @@ class Encoder:
         fieldless: For a queue of wire type ``FIELDLESS_BINARY``.
 
     Raises:
-        ValueError: The columns do not make such messages; everything wrong is listed.
+        ValueError: The columns cannot become such messages; the error lists every problem.
 
     """
 

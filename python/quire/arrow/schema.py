@@ -153,7 +153,7 @@ class Schema:
 
         Raises:
             TypeError: *message* is not a message class.
-            ValueError: A field may hold anything, and *types* does not say what.
+            ValueError: A field may hold any type, and *types* does not name one.
 
         Examples:
             >>> from dataclasses import dataclass
@@ -204,8 +204,8 @@ class Schema:
             index: As in :class:`Schema`.
 
         Raises:
-            TypeError: A method of the interface cannot stand in messages.
-            ValueError: An argument may hold anything, or two methods of one name differ.
+            TypeError: A method of the interface cannot be encoded in messages.
+            ValueError: An argument may hold any type, or two methods with the same name differ.
 
         Examples:
             >>> class Market:

@@ -86,8 +86,8 @@ def message(
         rename: Makes the names in messages of those of the class: ``camel`` for ``lastPrice``.
 
     Raises:
-        TypeError: The class is of another kind, a field's type has no encoding, or another class
-            has this name.
+        TypeError: The class is of an unsupported kind, a field's type has no encoding, or another
+            class has this name.
 
     Examples:
         >>> from dataclasses import dataclass

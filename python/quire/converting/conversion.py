@@ -101,8 +101,8 @@ def convert(  # noqa: PLR0913 - by keywords
         progress: Called now and then.
 
     Raises:
-        ConvertError: *dest* holds something else; the format cannot hold a message; or another
-            process writes to either side.
+        ConvertError: *dest* holds something other than this conversion; the format cannot hold a
+            message; or another process writes to either side.
         CorruptError: A message cannot be read, and damage is not skipped.
         ValueError: An option does not go with *into*.
 
@@ -184,7 +184,8 @@ class Conversion:
         Write what the result lacks, and verify it.
 
         Raises:
-            ConvertError: The result holds something else, or something cannot be converted.
+            ConvertError: *dest* holds something other than this conversion, or a message cannot be
+                converted.
 
         """
         steps = self._steps()
@@ -340,7 +341,7 @@ def _settings(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
     Return the settings of a conversion that was begun, or begin one.
 
     Raises:
-        ConvertError: The directory holds something else.
+        ConvertError: The directory holds something other than this conversion.
 
     """
     names = [name for name in folder.names() if not _TEMPORARY.fullmatch(name)]

@@ -39,7 +39,7 @@ def salvage(
 
     Raises:
         UnsupportedError: The queue is of an older format.
-        ConvertError: *dest* holds something else.
+        ConvertError: *dest* holds something other than this salvage.
 
     Examples:
         >>> index = appender.write_text("hello")

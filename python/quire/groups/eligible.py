@@ -26,7 +26,7 @@ def grouped(queue: object) -> GroupedQueue:
     Check that a queue can have groups.
 
     Raises:
-        UnsupportedError: Those of its format cannot.
+        UnsupportedError: Queues of this format cannot have consumer groups.
 
     """
     if isinstance(queue, Queue | QuickQueue):

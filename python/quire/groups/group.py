@@ -111,7 +111,8 @@ class Group:
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
-            GroupError: The group was made with a key and this one has none, or the other way.
+            GroupError: The group was created with a key but joined without one, or the other way
+                round.
 
         """
         if self._queue.read_only:

@@ -44,7 +44,7 @@ class Shared:
 
         Raises:
             UnsupportedError: The queue is a Vanilla Chronicle, or an Indexed Chronicle.
-            ValueError: No group can have this name, or a setting.
+            ValueError: The name or a setting is not valid for a group.
 
         Examples:
             >>> _ = appender.write_text("hello")

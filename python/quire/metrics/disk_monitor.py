@@ -61,7 +61,7 @@ class DiskMonitor:
         interval_s: How often the thread looks.
 
     Raises:
-        ValueError: There is no queue, or a limit or the interval is not in its range.
+        ValueError: There is no queue at *path*, or a limit or the interval is out of range.
 
     Examples:
         >>> from quire.metrics import DiskMonitor

@@ -253,8 +253,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         NotAQueueError: *path* holds something other than a queue, or a queue of another format than
             *format*; or nothing, and *create* is False.
         RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
-        UnsupportedError: A URL, a wire type, a zone, or a file system; or an option that the
-            format does not have.
+        UnsupportedError: The path is a URL; or the wire type, time zone, file system or an option
+            is not supported.
         ReadOnlyError: ``read_buffer_mode="async"`` or *retention* with *read_only*.
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: The roll cycle or mode does not exist.

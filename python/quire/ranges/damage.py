@@ -65,7 +65,7 @@ class Skipper:
             at: The index that it was to read; None: its own.
 
         Raises:
-            CorruptError: The queue's format has no index to go on by.
+            CorruptError: The queue's format has no index to continue by.
 
         """
         if not isinstance(self._queue, Queue):
@@ -84,7 +84,7 @@ class Skipper:
         Check that no messages lie after the index at which a reader found none.
 
         Raises:
-            CorruptError: A message before those was lost.
+            CorruptError: Messages follow *index*: one before them was lost.
 
         """
         check_end(self._queue, index)
@@ -118,7 +118,7 @@ def check_end(queue: object, index: int) -> None:
     Check that no messages lie after the index at which a reader found none.
 
     Raises:
-        CorruptError: A message before those was lost.
+        CorruptError: Messages follow *index*: one before them was lost.
 
     """
     if isinstance(queue, Queue):

@@ -115,7 +115,7 @@ def epoch_ns_of(time: object) -> int:
 
     Raises:
         TypeError: *time* is not a time, text or number.
-        ValueError: The text is no time, or the number not finite.
+        ValueError: The text is not a time, or the number is not finite.
 
     """
     expected = "expected=datetime, ISO 8601 text, seconds since 1970"

@@ -35,7 +35,7 @@ def index_at_time(queue: AnyQueue, time_ns: int, field: TimeField | None = None)
         field: The field that holds the event time.
 
     Raises:
-        ValueError: No message has the field, or none in a long range.
+        ValueError: No message has the field, or none of 10,000 consecutive ones.
 
     """
     end = end_index_of(queue)
@@ -60,7 +60,7 @@ def first_by_key(queue: AnyQueue, key: Any, by: str | Callable[[Any], Any]) -> i
 
     Raises:
         TypeError: The key of a message cannot be compared with *key*.
-        ValueError: No message has a key, or none in a long range.
+        ValueError: No message has a key, or none of 10,000 consecutive ones.
 
     """
     field = Field(by) if isinstance(by, str) else None

@@ -139,8 +139,7 @@ class Recorder(ABC):
         Append the messages of a stream.
 
         Raises:
-            MalformedInputError: The stream is malformed, or failed; the messages before that were
-                appended.
+            MalformedInputError: The stream is malformed or failed; earlier messages were appended.
 
         """
         try:

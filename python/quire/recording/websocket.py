@@ -135,8 +135,8 @@ class _MessageRecorder(Recorder):
         Append the messages of a connection until it is closed.
 
         Raises:
-            MalformedInputError: A message was too long, none came for so long, or the connection
-                failed; the messages before that were appended.
+            MalformedInputError: A message was too long, no message arrived within the timeout, or
+                the connection failed; earlier messages were appended.
 
         """
         while True:

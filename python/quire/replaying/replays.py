@@ -98,7 +98,7 @@ def replay(  # noqa: PLR0913 - by keywords
         CorruptError: Messages cannot be read, and *skipped* is None.
         ReplayError: *out* holds other messages, or another process writes to *out*.
         IndexOutOfRangeError: No message has the index *start*.
-        ValueError: No event time sets the pace or resolves a bound; or *end* precedes *start*.
+        ValueError: No event time determines the pace or a bound, or *end* precedes *start*.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
@@ -332,7 +332,7 @@ def out_options(
     Return the options of a queue that is made like another one.
 
     Raises:
-        ValueError: A roll cycle for a format without cycles.
+        ValueError: *roll_cycle* was given for a format without cycles.
 
     """
     if isinstance(source, QuickQueue):

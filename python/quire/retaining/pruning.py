@@ -72,9 +72,10 @@ def prune(  # noqa: PLR0913 - by keywords
         progress: Called with what is being done, how many cycles are done, and how many go.
 
     Raises:
-        ValueError: A wrong limit, action or *dest*, or no limit.
+        ValueError: A limit, *action* or *dest* is not valid, or no limit was given.
         NotAQueueError: There is no queue at *path*.
-        UnsupportedError: A format whose cycles cannot be removed, or no ``/proc``.
+        UnsupportedError: The cycles of this format cannot be removed, or the system has no
+            ``/proc``.
         LockHeldError: Another process removes cycles of the queue.
         TableLostError: Another queue took the place of this one during the run.
         OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are removed,

@@ -49,8 +49,8 @@ class Retention(Rule, Watcher):
         on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
 
     Raises:
-        ValueError: No limit; a limit that is no duration, size or number; an unknown action; or a
-            *dest* that does not go with the action.
+        ValueError: No limit was given, a limit is not a duration, size or number, the action is
+            unknown, or *dest* does not go with the action.
 
     Examples:
         >>> rule = quire.Retention(keep="7d", max_bytes="50GB", stale_after="30d")

@@ -55,7 +55,7 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
     Return the columns of a read whose user gave no schema, in Spark's notation or as a schema.
 
     Raises:
-        OptionsError: The options do not lead to columns.
+        OptionsError: The options determine no columns.
 
     """
     base = base_schema(options)
@@ -171,7 +171,7 @@ def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
     Return the decoder's schema for the fields of a checked Spark schema.
 
     Raises:
-        OptionsError: The columns do not fit what the options say the messages look like.
+        OptionsError: The columns do not fit the form of messages that the options declare.
 
     """
     fields = [field for field in schema if not is_message_column(field)]

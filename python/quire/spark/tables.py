@@ -122,7 +122,7 @@ def table(  # noqa: PLR0913 - by keywords
     Raises:
         ArchiveError: There is no archive, cycles are missing in both archive and queue, or some
             files lack a requested column.
-        OptionsError: An option does not go with tables.
+        OptionsError: An option is not supported by tables.
 
     Examples:
         >>> import quire.spark

@@ -109,7 +109,7 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
-            UnsupportedError: A limit was given: an append waits for nobody.
+            UnsupportedError: A limit was given: appends to this format never wait.
             ValueError: *thread_id* needs more bits than the index has for it.
 
         """

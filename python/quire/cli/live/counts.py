@@ -47,7 +47,7 @@ class Counts:
         Return the number of messages from *start* to *end*, which is in the last cycle.
 
         Raises:
-            CorruptError: A file in between is damaged.
+            CorruptError: A roll file between the two positions is damaged.
 
         """
         if start >= end:

@@ -46,8 +46,8 @@ def by_order(field: Field) -> Key:
     Return a key that orders messages by a field.
 
     Raises:
-        click.ClickException: From the key: a message lacks the field, or has another type of value
-            there than those before.
+        click.ClickException: The key function raises this: a message lacks the field, or its value
+            has another type than in earlier messages.
 
     """
     kinds = set[bool]()

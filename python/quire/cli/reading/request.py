@@ -90,8 +90,8 @@ def show(path: Path, request: Request) -> list[Lost]:
     Show the messages of a queue, or of every queue of a directory; return what was passed over.
 
     Raises:
-        click.ClickException: A point or a field is not there.
-        QuireError: A queue cannot be read; what came before was shown.
+        click.ClickException: An index, a time or a field was not found.
+        QuireError: A queue cannot be read; earlier messages were shown.
 
     """
     sources = sources_of(path)

@@ -49,7 +49,7 @@ class Bounds(NamedTuple):
         Return these with two points of a queue as indexes.
 
         Raises:
-            ValueError: The end lies before the start, or a time within a cycle.
+            ValueError: The end lies before the start, or a time lies within a cycle.
 
         """
         if start is None and end is None:

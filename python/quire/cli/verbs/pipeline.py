@@ -208,7 +208,7 @@ def _loaded(file: Path, schedule: str | None) -> Pipeline:
     Load the file.
 
     Raises:
-        click.ClickException: A package is missing, or the file is wrong.
+        click.ClickException: A package is missing, or the pipeline file is not valid.
 
     """
     _require_packages()

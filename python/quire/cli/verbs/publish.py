@@ -87,7 +87,8 @@ class Publisher:
         Send the messages of a range, and later ones if *follow*.
 
         Raises:
-            click.ClickException: A message cannot be sent, or the receiver or the queue is gone.
+            click.ClickException: A message cannot be sent, the receiver closed the connection, or
+                the queue was removed.
 
         """
         waits = partial(self._wait, Presence([Path(plan.source.path)]))
@@ -244,7 +245,8 @@ def _output(options: dict[str, Any]) -> AbstractContextManager[Output]:
     Return what opens the output that was asked for.
 
     Raises:
-        click.UsageError: None was, or several, or with an option of another.
+        click.UsageError: Not exactly one transport was given, or an option of another transport
+            was.
 
     """
     given = {name: options[name] for name in ("udp", "tcp", "websocket", "to_stdout")}

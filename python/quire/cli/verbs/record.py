@@ -184,7 +184,8 @@ def _recorder(options: dict[str, Any]) -> tuple[str, Callable[[quire.Appender], 
     Return the transport that was asked for, and what makes its recorder.
 
     Raises:
-        click.UsageError: None was, or several, or with an option of another.
+        click.UsageError: Not exactly one transport was given, or an option of another transport
+            was.
 
     """
     asked = [name for name in _OPTIONS if options[name]]

@@ -97,7 +97,7 @@ class Writer:
         Write each item of a file, or of stdin where *path* is ``-``.
 
         Raises:
-            click.ClickException: An item is no message, or could not be written.
+            click.ClickException: An item is not a message, or could not be appended.
 
         """
         with click.open_file(path, "rb") as stream:
@@ -242,7 +242,7 @@ def _place(
     Return the queue, and the files to read.
 
     Raises:
-        click.UsageError: No queue was given, or a file that is not there.
+        click.UsageError: No queue was given, or the file to read does not exist.
 
     """
     if directory is None:

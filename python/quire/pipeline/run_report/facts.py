@@ -237,7 +237,7 @@ class Report(BaseModel, frozen=True, extra="forbid"):
         Return the report that :meth:`to_json` wrote.
 
         Raises:
-            ValueError: The text is no report, or one of another version.
+            ValueError: The text is not a report, or is a report of another version.
 
         """
         version = _version(json.loads(text))

@@ -80,7 +80,7 @@ class State:
         Return the name of this state; a new one if Spark has no checkpoint.
 
         Raises:
-            PipelineError: There is a checkpoint, but no valid name.
+            PipelineError: Spark has a checkpoint, but the state's name is missing or damaged.
 
         """
         if self._has_checkpoint(root):
@@ -110,7 +110,7 @@ class State:
         Record the followed sources, in the order of the stream.
 
         Raises:
-            PipelineError: The state, with its offsets, is that of other sources.
+            PipelineError: The stored offsets belong to other sources.
 
         """
         found = [[source.name, source.format, source.path] for source in sources]

@@ -23,7 +23,7 @@ def load(path: str | Path) -> Pipeline:
     Load and check a pipeline file; paths in it are relative to its folder.
 
     Raises:
-        PipelineFileError: The file is wrong; the error lists all problems with their lines.
+        PipelineFileError: The file is not valid; the error lists all problems with their lines.
         OSError: The file cannot be read.
 
     """

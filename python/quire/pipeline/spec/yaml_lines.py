@@ -118,7 +118,8 @@ class _Bounds:
         Return how many values a node expands to.
 
         Raises:
-            yaml.MarkedYAMLError: Too many values, too deep, recursive, or a text is too long.
+            yaml.MarkedYAMLError: The document has too many values, is nested too deeply or
+                recursive, or a text is too long.
 
         """
         key = id(node)

@@ -68,8 +68,8 @@ def planned(options: ReadOptions) -> list[TopicRange]:
     Return the messages that a batch query reads, topic by topic.
 
     Raises:
-        OptionsError: An option names a topic that is not there.
-        IndexOutOfRangeError: The messages to start from are gone.
+        OptionsError: An option names a topic that does not exist.
+        IndexOutOfRangeError: The messages at the start were deleted.
 
     """
     problems: list[str] = []

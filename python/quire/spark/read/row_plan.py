@@ -106,9 +106,9 @@ def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     Yield the rows of a partition.
 
     Raises:
-        WireError: A message does not decode, and errors are no column.
+        WireError: A message does not decode, and no column takes errors.
         CorruptError: A roll file is damaged.
-        IndexOutOfRangeError: Messages that were there when the query was planned are gone.
+        IndexOutOfRangeError: Messages were deleted after the query was planned.
 
     """
     if isinstance(share, Partition):

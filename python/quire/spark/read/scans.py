@@ -77,7 +77,7 @@ def scan(  # noqa: PLR0913 - by keyword
     Raises:
         OptionsError: Options are not valid; the error lists every problem.
         NotAQueueError: There is no queue at *path*.
-        IndexOutOfRangeError: The messages to start from are gone.
+        IndexOutOfRangeError: The messages at the start were deleted.
 
     Examples:
         >>> import quire.spark

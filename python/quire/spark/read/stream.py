@@ -99,7 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Return the end of the batch that begins at *start*.
 
         Raises:
-            DataLossError: Messages of the batch are gone, and that is not allowed.
+            DataLossError: Messages of the batch were deleted and ``failOnDataLoss`` is not false.
 
         """
         offsets, seen = split(start)

@@ -118,7 +118,7 @@ def session(  # noqa: PLR0913 - by keyword
             `quire.spark.sessions.shipping`.
 
     Raises:
-        NoJavaError: There is no Java 17 or newer.
+        NoJavaError: No Java 17 or newer was found.
 
     Examples:
         >>> import quire.spark

@@ -130,7 +130,7 @@ def commit(
 
     Raises:
         UnfinishedWriteError: An earlier write cannot be finished.
-        UnsafePathError: The side files of the queue are not what a sink makes.
+        UnsafePathError: The side files of the queue were not made by a sink.
         OSError: The system refused to append, for example because the disk is full; the next commit
             appends what is missing.
 

@@ -21,7 +21,7 @@ def last_done(root: SafeFolder, writer: str) -> int:
     Return the number of the writer's last batch that is in the queue; -1: none is.
 
     Raises:
-        CorruptError: The record holds something else.
+        CorruptError: The record is damaged.
 
     """
     try:

@@ -64,7 +64,8 @@ class RemoteAppender:
 
         Raises:
             PeerLostError: The connection was lost: whether the message was appended is not known.
-            PeerSilentError: The source did not answer; as above.
+            PeerSilentError: The source did not answer: whether the message was appended is not
+                known.
             UnsupportedError: The source takes no messages.
 
         """
