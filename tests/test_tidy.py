@@ -75,7 +75,6 @@ PYTHON_LAYERS = [
     "quire",
     "spark",
     "pipeline",
-    "demo",
     "cli",
 ]
 PYTHON_RANKS = {
@@ -87,7 +86,7 @@ HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
 MARKDOWN_WIDTH = 120
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 MIN_WORDS = 40  # characters of a package's docstring
-OWN = {"bench", "pyspark_quire", "quire"}
+OWN = {"bench", "demo", "pyspark_quire", "quire"}
 BROUGHT_ALONG = {"numpy", "opentelemetry"}  # by pandas, and opentelemetry-sdk
 CRATES = set(rust_modules.FOLDERS.values())  # what their roots declare serves all of their modules
 
@@ -203,7 +202,8 @@ def test_tests_import_what_their_environment_has() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     groups = [project["dependency-groups"]["test"]]
     groups += project["project"]["optional-dependencies"].values()
-    packages = {re.split(r"[^\w-]", name)[0] for names in groups for name in names}
+    lines = [it for names in groups for it in names if isinstance(it, str)]
+    packages = {re.split(r"[^\w-]", name)[0] for name in lines}
     texts = tracked(".py", under="tests")
     known = OWN | BROUGHT_ALONG | sys.stdlib_module_names | {Path(name).stem for name, _ in texts}
     for name, text in texts:

@@ -35,7 +35,7 @@ Where things are; each imports only what stands above it::
     spark                                      the data source, the sink, sessions
     pipeline                                   pipelines that a YAML file declares
     pages                                      HTML pages and charts; knows nothing of queues
-    demo cli                                   `quire demo`, and the command line
+    cli                                        the command line
 """
 
 import warnings as _warnings

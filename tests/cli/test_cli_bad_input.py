@@ -55,7 +55,7 @@ REST: dict[str, list[str]] = {
     "verify": [],
     "write": ["lines.yaml"],
 }
-WITHOUT_A_QUEUE = {"bench", "completion", "demo", "jitter", "pipeline", "roll-cycles"}
+WITHOUT_A_QUEUE = {"bench", "completion", "jitter", "pipeline", "roll-cycles"}
 # These need to write to the queue, and no others do.
 WRITERS = {"drain", "pretouch", "record", "refresh", "time-index", "unlock", "write"}
 

@@ -30,7 +30,6 @@ REST: dict[str, list[str]] = {
     "completion": ["bash"],
     "convert": ["whole", "converted", "--into", "vanilla"],
     "copy": ["whole", "copied"],
-    "demo": ["--help"],
     "diff": ["whole", "whole"],
     "drain": ["whole", "--once"],
     "explain": ["whole", "0x4d1900000000"],

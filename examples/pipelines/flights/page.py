@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from demo.flights import short_name
 
-from quire.demo.flights import short_name
 from quire.pages import Chart, Lead, Page, Section, charts
 from quire.pages.charts import Labels
 from quire.pages.palette import BLUE, ORANGE

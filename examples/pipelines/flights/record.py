@@ -1,9 +1,9 @@
 """
 What the pipeline beside this file reads: a journal of flights, and two tables to join with.
 
-    python examples/pipelines/flights/record.py
+    PYTHONPATH=. python examples/pipelines/flights/record.py
 
-The flights that left New York in 2013 become events in true time order, as in `quire demo`. All of
+The flights that left New York in 2013 become events in true time order, as in `make demo`. All of
 it is in build/pipelines/flights, or in another folder (--dir): what a former run of the pipeline
 left there is deleted, a folder that holds anything else is left alone.
 """
@@ -12,10 +12,11 @@ import argparse
 import shutil
 from pathlib import Path
 
+from demo.events import timeline
+from demo.flights import data_folder, read_flights, read_zones
+from demo.folder import make_anew
+
 import quire
-from quire.demo.events import timeline
-from quire.demo.flights import data_folder, read_flights, read_zones
-from quire.demo.folder import make_anew
 
 FOLDER = Path(__file__).parents[3] / "build" / "pipelines" / "flights"
 

@@ -1,7 +1,7 @@
 """
 Three services in a row, each in a process of its own, and orders that go through them.
 
-    python examples/pipelines/services/record.py --orders 20000
+    PYTHONPATH=. python examples/pipelines/services/record.py --orders 20000
 
 Every queue has a source id, so every message tells its history: where it came from, and when each
 service read and wrote. The queues are in build/pipelines/services/queues, or in another folder
@@ -17,8 +17,9 @@ from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from typing import Protocol
 
+from demo.folder import make_anew
+
 import quire
-from quire.demo.folder import make_anew
 
 FOLDER = Path(__file__).parents[3] / "build" / "pipelines" / "services" / "queues"
 NAMES = ("orders", "checked", "priced", "routed")  # the first is written by the producer

@@ -16,7 +16,6 @@ VERBS: Final = {
     "completion": "quire.cli.verbs.completion:completion",
     "convert": "quire.cli.verbs.convert:convert",
     "copy": "quire.cli.verbs.copy:copy",
-    "demo": "quire.cli.verbs.demo:demo",
     "diff": "quire.cli.verbs.diff:diff",
     "drain": "quire.cli.verbs.drain:drain",
     "dump": "quire.cli.verbs.dump:dump",

@@ -1,7 +1,7 @@
 """
 Departure delays, computed from the journal: on Spark, or in plain Python where there is none.
 
-``quire.demo.figures`` computes the same from the data set's own file, so that the one can be held
+``demo.figures`` computes the same from the data set's own file, so that the one can be held
 against the other.
 """
 
@@ -14,8 +14,8 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from quire.demo.events import DAY_MS, ORIGIN_ZONE, date_of
-from quire.demo.figures import (
+from demo.events import DAY_MS, ORIGIN_ZONE, date_of
+from demo.figures import (
     BAND_FIRST,
     BAND_LAST,
     BAND_MIN,
@@ -27,7 +27,7 @@ from quire.demo.figures import (
     Group,
     figures_of,
 )
-from quire.demo.journal import Journal
+from demo.journal import Journal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

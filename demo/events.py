@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
-from quire.demo.flights import Flight
+from demo.flights import Flight
 
 ORIGIN_ZONE: Final = "America/New_York"
 MINUTE_MS: Final = 60_000

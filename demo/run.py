@@ -13,18 +13,18 @@ from typing import Final, TypeVar
 from rich.columns import Columns
 from rich.console import Console
 
+from demo.analyse import Analysis, analyse, figures_from_journal
+from demo.checks import Check, checks_of
+from demo.events import Event, timeline
+from demo.figures import figures_from_csv
+from demo.flights import data_folder, read_airlines, read_flights, read_zones
+from demo.folder import DemoFolder
+from demo.follow import TAILER
+from demo.journal import Journal
+from demo.life import AUDIT, GROUP, Life, prune, share
+from demo.record import Recording, record
+from demo.report import recording_bar, table_by_carrier, table_by_hour
 from quire._formats import CHRONICLE, Format
-from quire.demo.analyse import Analysis, analyse, figures_from_journal
-from quire.demo.checks import Check, checks_of
-from quire.demo.events import Event, timeline
-from quire.demo.figures import figures_from_csv
-from quire.demo.flights import data_folder, read_airlines, read_flights, read_zones
-from quire.demo.folder import DemoFolder
-from quire.demo.follow import TAILER
-from quire.demo.journal import Journal
-from quire.demo.life import AUDIT, GROUP, Life, prune, share
-from quire.demo.record import Recording, record
-from quire.demo.report import recording_bar, table_by_carrier, table_by_hour
 from quire.errors import QuireError
 
 # The job ends before an optimising compiler and a parallel collector would have paid.
@@ -178,7 +178,7 @@ class DemoRun:
         life: Life | None,
         checks: Sequence[Check],
     ) -> None:
-        from quire.demo.page import Story, page_of
+        from demo.page import Story, page_of
 
         names = read_airlines(self._data)
         tables = (table_by_carrier(analysis.groups, names), table_by_hour(analysis.groups))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import quire
-from quire.demo.events import DAY_MS, Event, date_of
-from quire.demo.follow import TIMED_EVERY, Follower, Totals
-from quire.demo.journal import Journal
+from demo.events import DAY_MS, Event, date_of
+from demo.follow import TIMED_EVERY, Follower, Totals
+from demo.journal import Journal
 from quire.metrics import Metrics
 
 _ST_BLOCK_BYTES: Final = 512

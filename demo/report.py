@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 from rich.table import Table
 
-from quire.demo.figures import ALL, Figures, Group
-from quire.demo.flights import short_name
-from quire.demo.follow import Totals
-from quire.demo.record import OnDay
+from demo.figures import ALL, Figures, Group
+from demo.flights import short_name
+from demo.follow import Totals
+from demo.record import OnDay
 
 
 @contextmanager

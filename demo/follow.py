@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 import quire
-from quire.demo.journal import Journal
+from demo.journal import Journal
 from quire.errors import QuireError, WaitTimeoutError
 
 TAILER: Final = "flight-totals"

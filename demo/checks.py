@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from quire.demo.analyse import Analysis
-from quire.demo.figures import TOLERANCE, Figures, Group, differences
-from quire.demo.life import Life, left_of
-from quire.demo.record import Recording
+from demo.analyse import Analysis
+from demo.figures import TOLERANCE, Figures, Group, differences
+from demo.life import Life, left_of
+from demo.record import Recording
 
 _Key = TypeVar("_Key")
 

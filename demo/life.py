@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import quire
-from quire.demo.events import date_of
-from quire.demo.follow import Totals
-from quire.demo.journal import Journal
+from demo.events import date_of
+from demo.follow import Totals
+from demo.journal import Journal
 
 GROUP: Final = "desks"
 DESKS: Final = ("desk-1", "desk-2")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from quire.demo.analyse import Analysis
-from quire.demo.checks import Check
-from quire.demo.figures import ALL, BAND_FIRST, BAND_LAST, BAND_MIN, Figures, Group
-from quire.demo.flights import FLIGHT_COUNT, short_name
-from quire.demo.life import Life
-from quire.demo.page_of_life import counted, pruned, shared
-from quire.demo.page_of_recording import checking, recorded
-from quire.demo.record import Recording
+from demo.analyse import Analysis
+from demo.checks import Check
+from demo.figures import ALL, BAND_FIRST, BAND_LAST, BAND_MIN, Figures, Group
+from demo.flights import FLIGHT_COUNT, short_name
+from demo.life import Life
+from demo.page_of_life import counted, pruned, shared
+from demo.page_of_recording import checking, recorded
+from demo.record import Recording
 from quire.pages import Chart, Lead, Page, Section, charts
 from quire.pages.blocks import Block
 from quire.pages.charts import Labels

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import quire
+from demo.events import DAY_MS
 from quire._formats import CHRONICLE, QUICK_QUEUE, VANILLA, Format
-from quire.demo.events import DAY_MS
 from quire.metrics import Metrics
 from quire.ranges.numbering import Numbering
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from quire.demo.life import AUDIT, GROUP, Pruned, Pruning, Sharing, Work
+from demo.life import AUDIT, GROUP, Pruned, Pruning, Sharing, Work
 from quire.metrics import Histogram, Metrics
 from quire.pages import Chart, Table, charts
 from quire.pages.blocks import Block, Cell

@@ -11,7 +11,7 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from quire.demo.flights import number, open_rows
+from demo.flights import number, open_rows
 
 QUANTILE: Final = 0.95
 TOLERANCE: Final = 1e-9
