@@ -19,7 +19,17 @@ from cli_runs import ENVIRONMENT, Cli
 from quire.cli.output.row_formats import print_rows
 from quire.cli.verb_group import VERBS
 
-HEAVY = {"rich", "textual", "pydantic", "pyarrow", "pandas", "matplotlib", "pyspark", "jinja2"}
+HEAVY = {
+    "rich",
+    "textual",
+    "pydantic",
+    "lark",
+    "pyarrow",
+    "pandas",
+    "matplotlib",
+    "pyspark",
+    "jinja2",
+}
 COLUMNS = ("name", "count", "share", "alive", "note")
 ROWS = [
     {"name": "risk", "count": 12_345, "share": 0.5, "alive": True, "note": "\x1b[31m\u202e"},

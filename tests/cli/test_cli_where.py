@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import quire
 from cli_runs import Cli, run
+from quire.cli.where.conditions import holds
 from quire.cli.where.language import parse_where
 from quire.errors import WhereError
 
@@ -66,7 +67,7 @@ def test_a_condition_holds_for_values_as_it_does_for_columns(
     expression: str, expected: list[int]
 ) -> None:
     condition = parse_where(expression)
-    assert [n for n, row in enumerate(ROWS) if condition.test(row)] == expected
+    assert [n for n, row in enumerate(ROWS) if holds(condition, row)] == expected
 
 
 def test_messages_without_a_common_schema_are_looked_at_one_by_one(
@@ -188,7 +189,7 @@ def test_any_text_is_an_expression_or_a_clear_error(text: str) -> None:
         condition = parse_where(text)
     except WhereError:
         return
-    condition.test({"a": 1, "b": "x"})
+    holds(condition, {"a": 1, "b": "x"})
 
 
 @pytest.mark.usefixtures("rows")

@@ -19,7 +19,7 @@ from quire.cli.parameters import Zone
 from quire.cli.reading.fields import INDEX, Decoder, values_of
 from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
-from quire.cli.where.conditions import column_of
+from quire.cli.where.conditions import Field, column_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ class ColumnPrinter:
             errors = cast("Any", decoded).column(_ERROR)
             self._misfits += len(errors) - errors.null_count
         names = [INDEX, *self._columns] if self._with_index else self._columns
-        arrays = [column_of(decoded, tuple(name.split("."))) for name in names]
+        arrays = [column_of(decoded, Field(name.split("."))) for name in names]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def _as_shown(self, value: Any) -> Any:  # noqa: ANN401 - what messages hold

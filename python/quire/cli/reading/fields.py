@@ -12,7 +12,7 @@ from quire._native import IndexedQueue, to_json
 from quire.cli.parameters import modules_of_working_directory
 from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
-from quire.cli.where.conditions import Condition
+from quire.cli.where.conditions import Condition, fields_of, holds, mask_of
 from quire.errors import WhereError, WireError
 from quire.ranges.numbering import AnyQueue
 
@@ -103,7 +103,7 @@ class WhereFilter:
     def __init__(self, condition: Condition, schema: Schema | None) -> None:
         """Make the decoder of what the condition names."""
         self._condition = condition
-        names = sorted({field[0] for field in condition.fields()})
+        names = sorted({field[0] for field in fields_of(condition)})
         self._decoder = None if schema is None else Decoder(schema, names)
 
     def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
@@ -116,7 +116,7 @@ class WhereFilter:
         decoded = self._decoder.batch(batch)
         if len(decoded) != batch.count:
             raise WhereError("the schema skips messages: give one of all of them")
-        mask = self._condition.mask(decoded)
+        mask = mask_of(self._condition, decoded)
         chosen = {*_true_rows(mask)}
         misfits = _misfits(decoded)
         if len(chosen) == batch.count and not misfits:
@@ -126,7 +126,7 @@ class WhereFilter:
         ]
 
     def _passes(self, batch: Batch, row: int) -> bool:
-        return self._condition.test(values_of(batch, row)) is True
+        return holds(self._condition, values_of(batch, row)) is True
 
 
 def _true_rows(mask: Any) -> list[int]:  # noqa: ANN401 - of pyarrow

@@ -15,7 +15,7 @@ from quire._common.units import duration_us
 from quire._formats import uncompressed
 from quire._native import Plan, Queue, VanillaQueue
 from quire.cli.reading.fields import values_in
-from quire.cli.where.language import parse_where
+from quire.cli.where.conditions import holds
 from quire.maintenance.results import CycleTimes
 from quire.ranges.event_time import Field, TimeField, datetime_of
 from quire.ranges.numbering import AnyQueue, Numbering
@@ -123,11 +123,13 @@ def by_time(queue: AnyQueue, every_ns: int, field: str | None) -> Key:
 
 def by_condition(expression: str) -> Key:
     """Return a key that is ``matching`` or ``other``."""
+    from quire.cli.where.language import parse_where
+
     condition = parse_where(expression)
 
     def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
         values = values_in(excerpt.data, excerpt.index)
-        return "matching" if condition.test(values) else "other"
+        return "matching" if holds(condition, values) else "other"
 
     return key
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import struct
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -18,197 +19,142 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = Mapping[str, Any]
 Literal: TypeAlias = str | int | float | bool
-Field: TypeAlias = tuple[str, ...]
-
-COMPARISONS: Final = {
-    "=": "equal",
-    "==": "equal",
-    "!=": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-}
-"""The function of pyarrow for each sign."""
 
 
-class Condition(ABC):
-    """A part of an expression: true, false, or null where a field is missing."""
+class Field(tuple[str, ...]):
+    """A field, and those that it is inside of: the names from the outermost inwards."""
 
-    @abstractmethod
-    def fields(self) -> set[Field]:
-        """Return the fields that it names."""
+    __slots__ = ()
 
-    @abstractmethod
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 - a boolean array
-        """Return its value for each row."""
-
-    @abstractmethod
-    def test(self, values: Values) -> bool | None:
-        """Return its value for the fields of one message."""
+    def __str__(self) -> str:
+        """Return it as expressions name it."""
+        return ".".join(self)
 
 
 @dataclass(frozen=True)
-class Not(Condition):
-    """The opposite."""
+class Not:
+    """The opposite of a condition."""
 
     inner: Condition
 
-    def fields(self) -> set[Field]:
-        return self.inner.fields()
-
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
-        return _compute("invert", self.inner.mask(batch))
-
-    def test(self, values: Values) -> bool | None:
-        found = self.inner.test(values)
-        return None if found is None else not found
-
 
 @dataclass(frozen=True)
-class Both(Condition):
-    """Two conditions, joined by ``and`` or ``or``."""
+class Joined:
+    """Conditions that ``and`` joins, or ``or``."""
 
-    left: Condition
-    right: Condition
+    parts: tuple[Condition, ...]
     is_and: bool
 
-    def fields(self) -> set[Field]:
-        return self.left.fields() | self.right.fields()
-
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
-        function = "and_kleene" if self.is_and else "or_kleene"
-        return _compute(function, self.left.mask(batch), self.right.mask(batch))
-
-    def test(self, values: Values) -> bool | None:
-        found = (self.left.test(values), self.right.test(values))
-        decides = not self.is_and
-        if decides in found:
-            return decides
-        return None if None in found else self.is_and
-
 
 @dataclass(frozen=True)
-class Compared(Condition):
-    """A field compared with a literal or another field."""
+class Predicate:
+    """
+    What is asked of one field: true, false, or null where the field is missing.
+
+    Attributes:
+        field: The field.
+        function: The question: one of :data:`_FUNCTIONS`.
+        operand: What the field is compared with, the choices, or the pattern; None: nothing.
+
+    """
 
     field: Field
-    sign: str
-    other: Literal | Field
-
-    def fields(self) -> set[Field]:
-        return {self.field} | ({self.other} if isinstance(self.other, tuple) else set())
-
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
-        column = column_of(batch, self.field)
-        if isinstance(self.other, tuple):
-            other = column_of(batch, self.other)
-        else:
-            other = _literals([self.other], column.type, self.field)[0]
-        return _compute(COMPARISONS[self.sign], column, other)
-
-    def test(self, values: Values) -> bool | None:
-        left = _value(values, self.field)
-        right = _value(values, self.other) if isinstance(self.other, tuple) else self.other
-        if left is None or right is None or not _are_comparable(left, right):
-            return None
-        return _OPERATORS[COMPARISONS[self.sign]](left, right)
+    function: str
+    operand: Field | Literal | tuple[Literal, ...] | re.Pattern[str] | None = None
 
 
-@dataclass(frozen=True)
-class In(Condition):
-    """A field that is one of some literals."""
-
-    field: Field
-    choices: tuple[Literal, ...]
-
-    def fields(self) -> set[Field]:
-        return {self.field}
-
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        column = column_of(batch, self.field)
-        choices = _literals(self.choices, column.type, self.field)
-        found = _compute("is_in", column, options=pc.SetLookupOptions(choices.cast(column.type)))
-        return pc.if_else(column.is_valid(), found, pa.nulls(1, pa.bool_())[0])
-
-    def test(self, values: Values) -> bool | None:
-        found = _value(values, self.field)
-        if found is None:
-            return None
-        return any(_are_comparable(found, it) and found == it for it in self.choices)
+Condition: TypeAlias = Not | Joined | Predicate
+"""A tree: true, false, or null where a field is missing."""
 
 
-@dataclass(frozen=True)
-class Matches(Condition):
-    """A text in which a regular expression is found."""
-
-    field: Field
-    pattern: re.Pattern[str]
-
-    def fields(self) -> set[Field]:
-        return {self.field}
-
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        column = column_of(batch, self.field)
-        if not pa.types.is_string(column.type):
-            raise WhereError(f"~ needs text: field={_named(self.field)} type={column.type}")
-        options = pc.MatchSubstringOptions(self.pattern.pattern)
-        return _compute("match_substring_regex", column, options=options)
-
-    def test(self, values: Values) -> bool | None:
-        found = _value(values, self.field)
-        return self.pattern.search(found) is not None if isinstance(found, str) else None
+def fields_of(condition: Condition) -> Iterator[Field]:
+    """Yield the fields that a condition names."""
+    match condition:
+        case Not(inner):
+            yield from fields_of(inner)
+        case Joined(parts):
+            for part in parts:
+                yield from fields_of(part)
+        case Predicate(field, _, operand):
+            yield field
+            if isinstance(operand, Field):
+                yield operand
 
 
-@dataclass(frozen=True)
-class IsNull(Condition):
-    """A field that is missing."""
+def holds(condition: Condition, values: Values) -> bool | None:
+    """Return whether a condition is true for the fields of one message; None for null."""
+    if isinstance(condition, Predicate):
+        other = condition.operand
+        if isinstance(other, Field):
+            other = _value(values, other)
+        return _FUNCTIONS[condition.function](_value(values, condition.field), other)
+    if isinstance(condition, Not):
+        found = holds(condition.inner, values)
+        return None if found is None else not found
+    results = [holds(part, values) for part in condition.parts]
+    if (not condition.is_and) in results:
+        return not condition.is_and
+    return None if None in results else condition.is_and
 
-    field: Field
 
-    def fields(self) -> set[Field]:
-        return {self.field}
+def mask_of(condition: Condition, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 - a boolean array
+    """
+    Return the value of a condition for each row.
 
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
-        return column_of(batch, self.field).is_null()
+    Raises:
+        WhereError: A field does not exist, or its type does not go with what is asked.
 
-    def test(self, values: Values) -> bool | None:
-        return _value(values, self.field) is None
+    """
+    if isinstance(condition, Predicate):
+        return _mask_of_predicate(condition, batch)
+    if isinstance(condition, Not):
+        return _compute("invert", mask_of(condition.inner, batch))
+    join = partial(_compute, "and_kleene" if condition.is_and else "or_kleene")
+    return reduce(join, (mask_of(part, batch) for part in condition.parts))
 
 
-@dataclass(frozen=True)
-class IsTrue(Condition):
-    """A field that is a truth value itself."""
+def _mask_of_predicate(asked: Predicate, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
+    column, operand = column_of(batch, asked.field), asked.operand
+    if asked.function == "is_null":
+        return column.is_null()
+    if operand is None:
+        return _truths(column, asked.field)
+    if isinstance(operand, re.Pattern):
+        return _matches(column, asked.field, operand.pattern)
+    if isinstance(operand, Field):
+        return _compute(asked.function, column, column_of(batch, operand))
+    if isinstance(operand, tuple):
+        return _among(column, _literals(operand, column.type, asked.field))
+    literals = _literals([operand], column.type, asked.field)
+    return _compute(asked.function, column, literals[0])
 
-    field: Field
 
-    def fields(self) -> set[Field]:
-        return {self.field}
+def _truths(column: Any, field: Field) -> Any:  # noqa: ANN401 - arrays
+    import pyarrow as pa
 
-    def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401
-        import pyarrow as pa
-
-        column = column_of(batch, self.field)
-        if not pa.types.is_boolean(column.type):
-            raise WhereError(
-                f"not a condition: field={_named(self.field)} type={column.type}"
-                " (compare it: =, !=, <, <=, >, >=, ~, in, is null)"
-            )
+    if pa.types.is_boolean(column.type):
         return column
+    raise WhereError(
+        f"not a condition: field={field} type={column.type}"
+        " (compare it: =, !=, <, <=, >, >=, ~, in, is null)"
+    )
 
-    def test(self, values: Values) -> bool | None:
-        found = _value(values, self.field)
-        return found if isinstance(found, bool) else None
+
+def _among(column: Any, choices: Any) -> Any:  # noqa: ANN401 - arrays
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = _compute("is_in", column, options=pc.SetLookupOptions(choices.cast(column.type)))
+    return pc.if_else(column.is_valid(), found, pa.nulls(1, pa.bool_())[0])
 
 
-def _named(field: Field) -> str:
-    return ".".join(field)
+def _matches(column: Any, field: Field, pattern: str) -> Any:  # noqa: ANN401 - arrays
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(column.type):
+        raise WhereError(f"~ needs text: field={field} type={column.type}")
+    return _compute("match_substring_regex", column, options=pc.MatchSubstringOptions(pattern))
 
 
 def column_of(batch: pa.RecordBatch, field: Field) -> Any:  # noqa: ANN401 - an array
@@ -223,11 +169,11 @@ def column_of(batch: pa.RecordBatch, field: Field) -> Any:  # noqa: ANN401 - an 
     import pyarrow.compute as pc
 
     if field[0] not in batch.schema.names:
-        raise WhereError(f"no such field: field={_named(field)}")
+        raise WhereError(f"no such field: field={field}")
     found = cast("Any", batch).column(field[0])
     for part in field[1:]:
         if not pa.types.is_struct(found.type) or found.type.get_field_index(part) < 0:
-            raise WhereError(f"no such field: field={_named(field)} type={found.type}")
+            raise WhereError(f"no such field: field={field} type={found.type}")
         inside = pc.StructFieldOptions([found.type.get_field_index(part)])
         found = _compute("struct_field", found, options=inside)
     if pa.types.is_dictionary(found.type):
@@ -262,7 +208,7 @@ def _literals(literals: Sequence[Literal], wanted: Any, field: Field) -> Any:  #
     except (ValueError, OverflowError, struct.error):
         pass
     shown = ", ".join(map(repr, literals))
-    raise WhereError(f"cannot be compared: field={_named(field)} type={wanted} with={shown}")
+    raise WhereError(f"cannot be compared: field={field} type={wanted} with={shown}")
 
 
 def _array(kind: Any, code: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - of pyarrow
@@ -301,18 +247,42 @@ def _value(values: Values, field: Field) -> Any:  # noqa: ANN401 - what messages
     return found
 
 
+_KINDS: Final[Mapping[type[object], str]] = {
+    bool: "truth",
+    int: "number",
+    float: "number",
+    str: "text",
+}
+
+
 def _are_comparable(left: object, right: object) -> bool:
-    for kind in (bool, int | float, str):
-        if isinstance(left, kind) or isinstance(right, kind):
-            return isinstance(left, kind) and isinstance(right, kind)
-    return False
+    kind = _KINDS.get(type(left))
+    return kind is not None and kind is _KINDS.get(type(right))
 
 
-_OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "equal": lambda left, right: left == right,
-    "not_equal": lambda left, right: left != right,
-    "less": lambda left, right: left < right,
-    "less_equal": lambda left, right: left <= right,
-    "greater": lambda left, right: left > right,
-    "greater_equal": lambda left, right: left >= right,
+def _if_comparable(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool | None]:
+    return lambda left, right: compare(left, right) if _are_comparable(left, right) else None
+
+
+def _is_in(found: object, choices: tuple[Literal, ...]) -> bool | None:
+    if found is None:
+        return None
+    return any(_are_comparable(found, it) and found == it for it in choices)
+
+
+def _is_matched(found: object, pattern: re.Pattern[str]) -> bool | None:
+    return pattern.search(found) is not None if isinstance(found, str) else None
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[[Any, Any], bool | None]]] = {
+    "equal": _if_comparable(operator.eq),
+    "not_equal": _if_comparable(operator.ne),
+    "less": _if_comparable(operator.lt),
+    "less_equal": _if_comparable(operator.le),
+    "greater": _if_comparable(operator.gt),
+    "greater_equal": _if_comparable(operator.ge),
+    "is_in": _is_in,
+    "matches": _is_matched,
+    "is_null": lambda found, _: found is None,
+    "is_true": lambda found, _: found if isinstance(found, bool) else None,
 }

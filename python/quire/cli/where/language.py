@@ -1,39 +1,84 @@
-"""The language of ``--where``: conditions on the fields of messages."""
+"""The language of ``--where``, as a grammar, and the conditions that its expressions become."""
 
 from __future__ import annotations
 
 import re
-from typing import Final, cast
+from functools import cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, cast
 
-from quire.cli.where.conditions import (
-    COMPARISONS,
-    Both,
-    Compared,
-    Condition,
-    Field,
-    In,
-    IsNull,
-    IsTrue,
-    Literal,
-    Matches,
-    Not,
+from lark import (
+    Lark,
+    Token,
+    Transformer,
+    UnexpectedCharacters,
+    UnexpectedToken,
+    v_args,  # pyright: ignore[reportUnknownVariableType]
 )
+
+from quire.cli.where.conditions import Condition, Field, Joined, Literal, Not, Predicate
 from quire.errors import WhereError
 
-_TOKEN: Final = re.compile(
-    r"""\s*(?:
-        (?P<number>-?(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.]))
-      | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-      | (?P<name>(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:\w+|`[^`]+`))*)
-      | (?P<sign><=|>=|!=|==|!~|[=<>~(),])
-    )""",
-    re.VERBOSE,
-)
-_PART: Final = re.compile(r"`([^`]+)`|(\w+)")
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+_GRAMMAR: Final = r"""
+    ?start: either
+    ?either: both ("or"i both)*
+    ?both: negated ("and"i negated)*
+    ?negated: NOT negated -> inverse
+        | "(" either ")"
+        | test
+
+    ?test: FIELD -> is_true
+        | FIELD SIGN (FIELD | literal) -> compared
+        | literal SIGN FIELD -> turned
+        | FIELD [NOT] "in"i "(" literal ("," literal)* ")" -> among
+        | FIELD (LIKE | UNLIKE) TEXT -> matched
+        | FIELD "is"i [NOT] "null"i -> missing
+
+    ?literal: NUMBER | TEXT | TRUE | FALSE
+
+    TRUE: "true"i
+    FALSE: "false"i
+    NOT: "not"i
+    SIGN: /<=|>=|!=|==|[=<>]/
+    LIKE: "~"
+    UNLIKE: "!~"
+    NUMBER: /-?(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])/
+    TEXT: /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/
+    FIELD: /(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:\w+|`[^`]+`))*/i
+    %ignore /\s+/
+"""
+_FUNCTIONS: Final = {
+    "=": "equal",
+    "==": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
 _TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_CONSTANTS: Final = {"true": True, "false": False}
-_RESERVED: Final = {"and", "or", "not", "in", "is", "null", *_CONSTANTS}
+_PART: Final = re.compile(r"`([^`]+)`|(\w+)")
+_WHOLE: Final = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)")
+_NESTING: Final = {"LPAR": 1, "RPAR": -1}
 _DEEPEST: Final = 50
+
+# What an error says was expected: the first whose tokens may all follow.
+_EXPECTED: Final = (
+    ({"RPAR"}, ")"),
+    ({"AND"}, "and, or, or the end"),
+    ({"$END"}, "and, or, or the end"),
+    ({"FIELD", "NUMBER"}, "a field, a number, or a text in quotes"),
+    ({"FIELD"}, "a field"),
+    ({"NUMBER"}, "a number, or a text in quotes"),
+    ({"TEXT"}, "a regular expression in quotes"),
+    ({"SIGN"}, "a comparison"),
+    ({"NULL"}, "null"),
+    ({"LPAR"}, "("),
+    ({"IN"}, "in"),
+)
 
 
 def parse_where(text: str) -> Condition:
@@ -44,188 +89,85 @@ def parse_where(text: str) -> Condition:
         WhereError: The expression is malformed.
 
     """
-    return _Parser(text).whole()
+    parser = _parser()
+    try:
+        depths = accumulate(_NESTING.get(token.type, 0) for token in parser.lex(text))
+        if max(depths, default=0) > _DEEPEST:
+            raise WhereError(f"nested too deeply: most={_DEEPEST}")
+        return parser.parse(text)  # type: ignore[return-value] # what the transformer makes
+    except UnexpectedCharacters as error:
+        at = cast("int", error.pos_in_stream)
+        found = f"unexpected: {text[at : at + 10]!r} column={at + 1}"
+        raise WhereError(f"{found} where={text!r}") from None
+    except UnexpectedToken as error:
+        token: Token = error.token
+        is_end = token.type == "$END"
+        found = "the end" if is_end else f"{token.value!r} column={(token.start_pos or 0) + 1}"
+        expected = _expected(error.accepts)
+        raise WhereError(f"found={found} expected: {expected} where={text!r}") from None
 
 
-class _Parser:
-    """Recursive descent: or, and, not, comparison."""
+def _expected(accepted: AbstractSet[str]) -> str:
+    return next(shown for tokens, shown in _EXPECTED if tokens <= accepted)
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._depth = 0
-        self._tokens = [*self._split()]
 
-    def whole(self) -> Condition:
-        found = self._either()
-        if self._peek() is not None:
-            raise self._wrong("and, or, or the end")
-        return found
+@v_args(inline=True)
+class _Conditions(Transformer[Token, Condition]):
+    """Makes conditions of what the parser finds, from the innermost outwards."""
 
-    def _split(self) -> list[tuple[str, str, int]]:
-        tokens: list[tuple[str, str, int]] = []
-        at = 0
-        while self._text[at:].strip():
-            match = _TOKEN.match(self._text, at)
-            if match is None:
-                start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
-                raise WhereError(
-                    f"unexpected: {self._text[start : start + 10]!r} column={start + 1}"
-                    f" where={self._text!r}"
-                )
-            kind = cast("str", match.lastgroup)
-            tokens.append((kind, match[kind], match.start(kind)))
-            at = match.end()
-        return tokens
+    def NUMBER(self, token: Token) -> int | float:  # noqa: N802 - the name of the terminal
+        if _WHOLE.fullmatch(token) is None:
+            return float(token)
+        return int(token, 16 if "x" in token.lower() else 10)
 
-    def _peek(self) -> str | None:
-        return self._tokens[self._at][1] if self._at < len(self._tokens) else None
+    def TEXT(self, token: Token) -> str:  # noqa: N802
+        return re.sub(r"\\(['\"\\])", r"\1", token[1:-1])
 
-    def _word(self) -> str | None:
-        """Return the next token in lower case if it is a word of the language."""
-        if self._at < len(self._tokens) and self._tokens[self._at][0] == "name":
-            word = self._tokens[self._at][1].lower()
-            return word if word in _RESERVED else None
-        return None
-
-    def _takes(self, *wanted: str) -> bool:
-        """Step over these tokens, if they come next."""
-        start = self._at
-        for token in wanted:
-            if token not in {self._word(), self._peek()}:
-                self._at = start
-                return False
-            self._at += 1
+    def TRUE(self, _token: Token) -> bool:  # noqa: N802
         return True
 
-    def _wrong(self, expected: str) -> WhereError:
-        if self._at < len(self._tokens):
-            _, token, start = self._tokens[self._at]
-            found = f"found={token!r} column={start + 1}"
-        else:
-            found = "found=the end"
-        return WhereError(f"{found} expected: {expected} where={self._text!r}")
+    def FALSE(self, _token: Token) -> bool:  # noqa: N802
+        return False
 
-    def _need(self, token: str) -> None:
-        if not self._takes(token):
-            raise self._wrong(token)
+    def FIELD(self, token: Token) -> Field:  # noqa: N802
+        return Field(quoted or plain for quoted, plain in _PART.findall(token))
 
-    def _either(self) -> Condition:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise WhereError(f"nested too deeply: most={_DEEPEST}")
-        found = self._all()
-        while self._takes("or"):
-            found = Both(found, self._all(), is_and=False)
-        self._depth -= 1
-        return found
+    def either(self, *parts: Condition) -> Condition:
+        return Joined(parts, is_and=False)
 
-    def _all(self) -> Condition:
-        found = self._negated()
-        while self._takes("and"):
-            found = Both(found, self._negated(), is_and=True)
-        return found
+    def both(self, *parts: Condition) -> Condition:
+        return Joined(parts, is_and=True)
 
-    def _negated(self) -> Condition:
-        is_negated = False
-        while self._takes("not"):
-            is_negated = not is_negated
-        if self._takes("("):
-            found = self._either()
-            self._need(")")
-        else:
-            found = self._comparison()
-        return Not(found) if is_negated else found
+    def inverse(self, _token: Token, inner: Condition) -> Condition:
+        return inner.inner if isinstance(inner, Not) else Not(inner)
 
-    def _comparison(self) -> Condition:
-        left = self._operand()
-        if not isinstance(left, tuple):
-            return self._after_literal(left)
-        if (found := self._after_field(left)) is not None:
-            return found
-        sign = self._peek()
-        if sign not in COMPARISONS:
-            return IsTrue(left)
-        self._at += 1
-        return Compared(left, sign, self._operand())
+    def is_true(self, field: Field) -> Condition:
+        return Predicate(field, "is_true")
 
-    def _after_field(self, field: Field) -> Condition | None:
-        """Return a condition that is no comparison, if one follows."""
-        found: Condition | None = None
-        is_negated = False
-        if self._takes("is"):
-            is_negated = self._takes("not")
-            self._need("null")
-            found = IsNull(field)
-        elif self._takes("not", "in"):
-            is_negated = True
-            found = In(field, self._choices())
-        elif self._takes("in"):
-            found = In(field, self._choices())
-        elif self._takes("~"):
-            found = Matches(field, self._pattern())
-        elif self._takes("!~"):
-            is_negated = True
-            found = Matches(field, self._pattern())
-        return Not(found) if found is not None and is_negated else found
+    def compared(self, field: Field, sign: Token, other: Literal | Field) -> Condition:
+        return Predicate(field, _FUNCTIONS[sign], other)
 
-    def _after_literal(self, left: Literal) -> Condition:
-        sign = self._peek()
-        if sign not in COMPARISONS:
-            raise self._wrong("a comparison")
-        self._at += 1
-        right = self._operand()
-        if not isinstance(right, tuple):
-            self._at -= 1
-            raise self._wrong("a field")
-        return Compared(right, _TURNED.get(sign, sign), left)
+    def turned(self, literal: Literal, sign: Token, field: Field) -> Condition:
+        return Predicate(field, _FUNCTIONS[_TURNED.get(sign, sign)], literal)
 
-    def _operand(self) -> Literal | Field:
-        literal = self._literal()
-        if literal is not None:
-            return literal
-        if self._at < len(self._tokens) and self._word() is None:
-            kind, token, _ = self._tokens[self._at]
-            if kind == "name":
-                self._at += 1
-                return tuple(quoted or plain for quoted, plain in _PART.findall(token))
-        raise self._wrong("a field, a number, or a text in quotes")
+    def among(self, field: Field, negated: Token | None, *choices: Literal) -> Condition:
+        return _unless(negated, Predicate(field, "is_in", choices))
 
-    def _literal(self) -> Literal | None:
-        if self._at >= len(self._tokens):
-            return None
-        kind, token, _ = self._tokens[self._at]
-        found: Literal | None = None
-        if kind == "text":
-            found = re.sub(r"\\(['\"\\])", r"\1", token[1:-1])
-        elif kind == "number":
-            is_whole = re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)", token) is not None
-            is_hex = "x" in token.lower()
-            found = int(token, 16 if is_hex else 10) if is_whole else float(token)
-        elif self._word() in _CONSTANTS:
-            found = _CONSTANTS[token.lower()]
-        if found is not None:
-            self._at += 1
-        return found
-
-    def _choices(self) -> tuple[Literal, ...]:
-        self._need("(")
-        found: list[Literal] = []
-        while True:
-            literal = self._literal()
-            if literal is None:
-                raise self._wrong("a number, or a text in quotes")
-            found.append(literal)
-            if not self._takes(","):
-                break
-        self._need(")")
-        return tuple(found)
-
-    def _pattern(self) -> re.Pattern[str]:
-        literal = self._literal()
-        if not isinstance(literal, str):
-            raise self._wrong("a regular expression in quotes")
+    def matched(self, field: Field, sign: Token, pattern: str) -> Condition:
         try:
-            return re.compile(literal)
+            found = Predicate(field, "matches", re.compile(pattern))
         except re.error as error:
-            raise WhereError(f"no regular expression: {literal!r}: {error}") from None
+            raise WhereError(f"no regular expression: {pattern!r}: {error}") from None
+        return _unless(sign.type == "UNLIKE", found)
+
+    def missing(self, field: Field, negated: Token | None) -> Condition:
+        return _unless(negated, Predicate(field, "is_null"))
+
+
+def _unless(negated: object, asked: Predicate) -> Condition:
+    return Not(asked) if negated else asked
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=_Conditions())
