@@ -54,7 +54,7 @@ async def _keep(path: str, port: int) -> None:
     try:
         async with sink:
             await sink.run_forever()
-    except quire.PeerLostError:
+    except quire.errors.PeerLostError:
         pass
 
 

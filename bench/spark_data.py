@@ -54,7 +54,7 @@ def payloads() -> list[bytes]:
     """Return the distinct messages."""
     import json
 
-    found = [quire.parse_json(json.dumps(row)) for row in rows()]
+    found = [quire.types.parse_json(json.dumps(row)) for row in rows()]
     assert abs(sum(map(len, found)) / DISTINCT - SIZE) < SIZE * 0.1, sum(map(len, found))
     return found
 

@@ -20,7 +20,7 @@ class Trade:
     id: int
     price: float
     quantity: int
-    side: quire.int32
+    side: quire.types.int32
 
 
 @quire.message

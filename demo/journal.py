@@ -97,14 +97,14 @@ class Journal:
         """Append an event, and return its index."""
         if self.kind == CHRONICLE:
             return appender.write_map(event)
-        return appender.write_bytes(quire.parse_json(json.dumps(event)))
+        return appender.write_bytes(quire.types.parse_json(json.dumps(event)))
 
     def read(self, tailer: quire.Tailer) -> Mapping[str, Any] | None:
         """Return the next event, or None when nothing is there yet."""
         if self.kind == CHRONICLE:
             return tailer.read_map()
         payload = tailer.read_bytes()
-        return None if payload is None else json.loads(quire.to_json(payload))
+        return None if payload is None else json.loads(quire.types.to_json(payload))
 
     def day_of(self, queue: quire.Queue, tailer: quire.Tailer, event: Mapping[str, Any]) -> int:
         """Return the day since 1970 of the event that was read last: of its cycle, if any."""

@@ -12,7 +12,7 @@ class Order:
     """What somebody wants to buy, or, below zero, to sell."""
 
     symbol: str
-    quantity: quire.int32
+    quantity: quire.types.int32
     limit: float | None = None
     tags: list[str] = field(default_factory=list[str])
 

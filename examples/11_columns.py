@@ -11,7 +11,7 @@ import quire
 class Trade:
     symbol: str
     price: float
-    size: quire.int32
+    size: quire.types.int32
     note: str | None = None
 
 

@@ -10,7 +10,9 @@ import quire
 Accounts = dict[str, Decimal]
 
 
-def transfer(log: quire.QuickAppender, accounts: Accounts, *, to: str, amount: Decimal) -> None:
+def transfer(
+    log: quire.quick_queue.QuickAppender, accounts: Accounts, *, to: str, amount: Decimal
+) -> None:
     rest, received = accounts["A"] - amount, accounts[to] + amount
     if rest < 0:
         raise ValueError(f"not enough: amount={amount}")
@@ -19,7 +21,7 @@ def transfer(log: quire.QuickAppender, accounts: Accounts, *, to: str, amount: D
     accounts |= {"A": rest, to: received}
 
 
-def recover(queue: quire.QuickQueue, snapshot: Path) -> Accounts:
+def recover(queue: quire.quick_queue.QuickQueue, snapshot: Path) -> Accounts:
     saved = json.loads(snapshot.read_text())
     accounts = {name: Decimal(amount) for name, amount in saved["accounts"].items()}
     for excerpt in queue.tailer(start=saved["index"]):

@@ -10,7 +10,7 @@ from quire.vanilla.replication import Sink, Source
 ORDERS = 1_000
 
 
-async def read_acknowledged(source: Source, queue: quire.VanillaQueue, copy: Sink) -> None:
+async def read_acknowledged(source: Source, queue: quire.vanilla.VanillaQueue, copy: Sink) -> None:
     count = 0
     async for excerpt in source.acknowledged(queue.tailer()):
         count += excerpt.index <= (copy.last_index or 0)

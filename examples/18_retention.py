@@ -8,7 +8,7 @@ DAY_MS = 86_400_000
 first_removed = threading.Event()
 
 
-def removed(cycle: quire.PrunedCycle) -> None:
+def removed(cycle: quire.retaining.PrunedCycle) -> None:
     print("removed", cycle.file.name, "as it is", cycle.reason)
     first_removed.set()
 

@@ -38,7 +38,16 @@ MODULES = [
 ]
 ON_SPARK = ["quire.pipeline", "quire.spark"]
 MEMBERS_OF = ("quire", "quire.pausers")  # each member of these modules' classes has an example too
-SHOWN_WHOLE = ("quire.errors", "quire.types")  # with all their names, which `quire` has too
+SHOWN_WHOLE = ("quire.errors",)  # with all its names, one of which `quire` has too
+SHOWN_BY_NAME = [
+    "calls",
+    "converting",
+    "indexed",
+    "maintenance",
+    "quick_queue",
+    "retaining",
+    "vanilla",
+]
 INTERNAL = {  # what other modules of the package need of a Schema, and of a rule
     f"quire.Schema.{name}"
     for name in ("batches", "calls", "content", "of_content", "plan", "shape", "types", "union")
@@ -124,6 +133,12 @@ def test_every_public_name_has_an_example_and_a_place(module: str) -> None:
         assert entry.has_example or not needs_example, f"{entry.name}: its docstring has no example"
         is_placed = entry.is_shown or entry.name in MODULES + ON_SPARK
         assert is_placed, f"add `::: {entry.name}` to a page in docs/reference/"
+
+
+@pytest.mark.parametrize("room", SHOWN_BY_NAME)
+def test_every_name_of_a_room_has_a_place(room: str) -> None:
+    names = {f"quire.{room}.{name}" for name in importlib.import_module(f"quire.{room}").__all__}
+    assert not names - SHOWN, "add `::: NAME` of these to a page in docs/reference/"
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -143,5 +143,14 @@ def test_everything_that_is_offered_is_there() -> None:
     assert [name for name in quire.__all__ if not hasattr(quire, name)] == []
 
 
+def test_the_front_door_has_few_names() -> None:
+    assert len(quire.__all__) <= 55
+
+
+def test_the_old_merge_names_its_two_successors() -> None:
+    with pytest.raises(TypeError, match=r"quire\.read_merged.*quire\.maintenance\.merge_queues"):
+        quire.merge([])
+
+
 def test_the_version_is_that_of_the_distribution() -> None:
     assert quire.__version__ == importlib.metadata.version("quire")

@@ -25,8 +25,8 @@ _BETWEEN_LOOKS = {"write_bytes": 10, "write_many": 100}
 def open_queue(system: str, path: Path, **options: Any) -> Any:  # noqa: ANN401 - of two classes
     """Open a queue as all measured queues of a format are opened."""
     if system == "vanilla":
-        return quire.VanillaQueue(path, **{"tid_bits": TID_BITS, **options})
-    return quire.QuickQueue(path, **{"page_bytes": PAGE_BYTES, **options})
+        return quire.vanilla.VanillaQueue(path, **{"tid_bits": TID_BITS, **options})
+    return quire.quick_queue.QuickQueue(path, **{"page_bytes": PAGE_BYTES, **options})
 
 
 def run(task: Task) -> Outcome:

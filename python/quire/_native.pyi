@@ -413,7 +413,7 @@ class Excerpt:
 
     def to_yaml(self) -> str:
         """
-        Return the message as YAML; see :func:`quire.to_yaml`.
+        Return the message as YAML; see :func:`quire.types.to_yaml`.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
@@ -425,7 +425,7 @@ class Excerpt:
 
     def to_json(self) -> str:
         """
-        Return the message as one line of JSON; see :func:`quire.to_json`.
+        Return the message as one line of JSON; see :func:`quire.types.to_json`.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
@@ -919,7 +919,8 @@ class Pretoucher:
         """
         Have no further step run, and do not wait for one that runs: for any thread.
 
-        :meth:`execute` raises :class:`quire.ClosedError` from then on, which ends a loop around it.
+        :meth:`execute` raises :class:`quire.errors.ClosedError` from then on, which ends a loop
+        around it.
 
         Examples:
             >>> pretoucher = queue.pretoucher()
@@ -2779,7 +2780,7 @@ class MessageUnpacker:
     Fields of a message, from :meth:`QuickExcerpt.unpack`, in the order they were packed.
 
     Each call checks what it reads: past the end of the message, or where the bytes are no such
-    field, it raises :class:`quire.WireError` and leaves the position.
+    field, it raises :class:`quire.errors.WireError` and leaves the position.
 
     Examples:
         >>> message = quire.MessageUnpacker(bytes([7, 0, 0, 0, 1]))
@@ -2959,7 +2960,7 @@ class QuickPayloads:
 
 @disjoint_base
 class QuickQueue:
-    """An open Quick-Queue. See :class:`quire.QuickQueue`."""
+    """An open Quick-Queue. See :class:`quire.quick_queue.QuickQueue`."""
 
     def __new__(
         cls,
@@ -3061,7 +3062,7 @@ class QuickQueue:
 
 @disjoint_base
 class QuickAppender:
-    """Writes messages at the end of a Quick-Queue. See :class:`quire.QuickAppender`."""
+    """Writes messages at the end of a Quick-Queue. See :class:`quire.quick_queue.QuickAppender`."""
 
     def __new__(cls, queue: QuickQueue, producer: str | None = None) -> Self: ...
     @property
@@ -3133,7 +3134,7 @@ class QuickTailer:
     """
     Reads messages of a Quick-Queue. May be used from any thread; calls are serialised.
 
-    See :class:`quire.QuickTailer`.
+    See :class:`quire.quick_queue.QuickTailer`.
     """
 
     def __new__(
@@ -3325,7 +3326,7 @@ class ReadDocument:
 
     def to_yaml(self) -> str:
         """
-        Return the document as YAML; see :func:`quire.to_yaml`.
+        Return the document as YAML; see :func:`quire.types.to_yaml`.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD"})
@@ -3336,7 +3337,7 @@ class ReadDocument:
         """
 
     def to_json(self) -> str:
-        """Return the document as one line of JSON; see :func:`quire.to_json`."""
+        """Return the document as one line of JSON; see :func:`quire.types.to_json`."""
 
     def to_dict(self) -> dict[Any, Any]:
         """
@@ -3442,7 +3443,7 @@ def to_yaml(message: BufferLike, /) -> str:
 
     Examples:
         >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
-        >>> print(quire.to_yaml(tailer.read_bytes()), end="")
+        >>> print(quire.types.to_yaml(tailer.read_bytes()), end="")
         symbol: EURUSD
         price: 1.1
 
@@ -3464,7 +3465,7 @@ def to_json(message: BufferLike, /) -> str:
 
     Examples:
         >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
-        >>> quire.to_json(tailer.read_bytes())
+        >>> quire.types.to_json(tailer.read_bytes())
         '{"symbol":"EURUSD","price":1.1}'
 
     """
@@ -3483,8 +3484,8 @@ def parse_yaml(text: str, /) -> bytes:
         WireError: The text cannot be parsed; the error has the line and column.
 
     Examples:
-        >>> payload = quire.parse_yaml("symbol: EURUSD")
-        >>> quire.to_json(payload)
+        >>> payload = quire.types.parse_yaml("symbol: EURUSD")
+        >>> quire.types.to_json(payload)
         '{"symbol":"EURUSD"}'
 
     """
@@ -3503,8 +3504,8 @@ def parse_json(text: str, /) -> bytes:
             more than 64 bits; the error has its field.
 
     Examples:
-        >>> payload = quire.parse_json('{"symbol":"EURUSD","price":1.1}')
-        >>> print(quire.to_yaml(payload), end="")
+        >>> payload = quire.types.parse_json('{"symbol":"EURUSD","price":1.1}')
+        >>> print(quire.types.to_yaml(payload), end="")
         symbol: EURUSD
         price: 1.1
 
@@ -3512,7 +3513,7 @@ def parse_json(text: str, /) -> bytes:
 
 @disjoint_base
 class VanillaQueue:
-    """An open Vanilla Chronicle. See :class:`quire.VanillaQueue`."""
+    """An open Vanilla Chronicle. See :class:`quire.vanilla.VanillaQueue`."""
 
     def __new__(
         cls,
@@ -3707,7 +3708,7 @@ class VanillaAppender:
     """
     Writes messages at the end of a Vanilla Chronicle. Calls from several threads are serialised.
 
-    See :class:`quire.VanillaAppender`.
+    See :class:`quire.vanilla.VanillaAppender`.
     """
 
     def __new__(cls, queue: VanillaQueue, thread_id: int | None = None) -> Self: ...
@@ -3828,7 +3829,7 @@ class VanillaAppender:
 @final
 class ExcerptWriter:
     """
-    A message that is being written, from :meth:`quire.VanillaAppender.writing_excerpt`.
+    A message that is being written, from :meth:`quire.vanilla.VanillaAppender.writing_excerpt`.
 
     Examples:
         >>> with quire.open("book", format="vanilla") as book, book.appender() as appender:
@@ -4315,7 +4316,7 @@ class VanillaExcerpt:
 
 @disjoint_base
 class IndexedQueue:
-    """An open Indexed Chronicle. See :class:`quire.IndexedQueue`."""
+    """An open Indexed Chronicle. See :class:`quire.indexed.IndexedQueue`."""
 
     def __new__(
         cls, path: str | PathLike[str], *, read_only: bool = True, create: bool = False
@@ -4403,7 +4404,7 @@ class IndexedTailer:
     """
     Reads messages of an Indexed Chronicle. May be used from any thread; calls are serialised.
 
-    See :class:`quire.IndexedTailer`.
+    See :class:`quire.indexed.IndexedTailer`.
     """
 
     def __new__(cls, queue: IndexedQueue) -> Self: ...
@@ -4558,7 +4559,7 @@ class VanillaTailer:
     """
     Reads messages of a Vanilla Chronicle. May be used from any thread; calls are serialised.
 
-    See :class:`quire.VanillaTailer`.
+    See :class:`quire.vanilla.VanillaTailer`.
     """
 
     def __new__(

@@ -87,7 +87,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     def write_yaml(self, text: str) -> int:
         """
-        Append the message that *text* stands for (:func:`quire.parse_yaml`).
+        Append the message that *text* stands for (:func:`quire.types.parse_yaml`).
 
         Examples:
             >>> index = appender.write_yaml("symbol: EURUSD")
@@ -99,7 +99,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     def write_json(self, text: str) -> int:
         """
-        Append the message that *text* stands for (:func:`quire.parse_json`).
+        Append the message that *text* stands for (:func:`quire.types.parse_json`).
 
         Examples:
             >>> index = appender.write_json('{"symbol": "EURUSD", "price": 1.1}')

@@ -16,6 +16,8 @@ from quire.dataframes.framed import Framed
 from quire.errors import UnsupportedError
 from quire.groups.shared import Shared
 
+__all__ = ["IndexedQueue", "IndexedTailer"]
+
 _FORMAT = "Indexed Chronicle"
 _READ_ONLY = "it is only read: its one writer knows no lock that would keep a second one out"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: read, read_bytes"

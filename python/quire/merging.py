@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from heapq import heappop, heappush
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from quire._common import arguments
 from quire._common.following import pauser_of
@@ -35,7 +35,15 @@ class Openable(Protocol[_E_co]):
         ...
 
 
-def merge(
+def merge(*_arguments: object, **_options: object) -> NoReturn:
+    """Refuse the name that stood for two things."""
+    raise TypeError(
+        "quire.read_merged has two successors: quire.read_merged reads several queues at once, "
+        "quire.maintenance.merge_queues writes them into one"
+    )
+
+
+def read_merged(
     sources: Iterable[Openable[_E_co] | Source[_E_co]],
     *,
     key: Callable[[_E_co], Any],
@@ -50,7 +58,7 @@ def merge(
     of the sources. One message of each source is held at a time; a tailer is left at the one that
     was held when the iterator is closed, or fails.
 
-        for excerpt in quire.merge([bids, asks], key=lambda it: it.unpack().unpack_long()):
+        for excerpt in quire.read_merged([bids, asks], key=lambda it: it.unpack().unpack_long()):
             print(excerpt.data)
 
     Args:

@@ -18,6 +18,8 @@ from quire.dataframes.framed import Framed
 from quire.errors import UnsupportedError
 from quire.groups.shared import Shared
 
+__all__ = ["QuickAppender", "QuickExcerpt", "QuickQueue", "QuickTailer"]
+
 _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
 _NO_ROLLING = "there are no cycles: index pages follow one another"

@@ -3,12 +3,12 @@ Declared types: how an annotation determines the encoding of a value in a messag
 
 | Annotation | In a message |
 |---|---|
-| ``int``, ``quire.int8`` ... ``quire.uint32`` | the shortest integer; signed 64 bits if not named |
-| ``float``, ``quire.float32``, ``quire.float64`` | the shortest float; 64 bits if not named |
+| ``int``, ``int8`` ... ``uint32`` | the shortest integer; signed 64 bits if not named |
+| ``float``, ``float32``, ``float64`` | the shortest float; 64 bits if not named |
 | ``bool``, ``str``, ``bytes`` | true or false, a string, bytes |
 | ``Decimal``, ``timedelta`` | a string, as Java's BigDecimal and Duration |
 | ``date``, ``time``, ``datetime`` | ISO text with a type code of its own; a time zone is kept |
-| ``quire.types.instant`` | a ``datetime`` with a time zone, as Java's ``Instant`` in UTC |
+| ``instant`` | a ``datetime`` with a time zone, as Java's ``Instant`` in UTC |
 | ``UUID`` | 16 bytes |
 | a class of ``Enum`` | the name of the member |
 | ``list``, ``tuple``, ``set``, ``dict`` | nested, with the declared element types |
@@ -22,15 +22,15 @@ None is null where Java has a reference: everywhere except for numbers and bool.
 >>> @quire.message
 ... @dataclass
 ... class Widths:
-...     a: quire.int8
-...     b: quire.int16
-...     c: quire.int32
-...     d: quire.int64
-...     e: quire.uint8
-...     f: quire.uint16
-...     g: quire.uint32
-...     h: quire.float32
-...     i: quire.float64
+...     a: quire.types.int8
+...     b: quire.types.int16
+...     c: quire.types.int32
+...     d: quire.types.int64
+...     e: quire.types.uint8
+...     f: quire.types.uint16
+...     g: quire.types.uint32
+...     h: quire.types.float32
+...     i: quire.types.float64
 ...     at: quire.types.instant | None = None
 >>> _ = appender.write_message(Widths(-1, -1, -1, -1, 1, 1, 1, 0.5, 0.5))
 >>> tailer.read_message(Widths).g
@@ -45,7 +45,7 @@ import types
 import typing
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
-from quire._native import Codec, Kind
+from quire._native import Codec, Kind, parse_json, parse_yaml, to_json, to_yaml
 
 __all__ = [
     "float32",
@@ -55,6 +55,10 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "parse_json",
+    "parse_yaml",
+    "to_json",
+    "to_yaml",
     "uint8",
     "uint16",
     "uint32",

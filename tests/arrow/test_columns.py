@@ -50,7 +50,7 @@ class Leg:
 class Order:
     symbol: str = ""
     price: Decimal = Decimal(0)
-    qty: quire.int32 = 0
+    qty: quire.types.int32 = 0
     side: Side = Side.BUY
     placed: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     due: date = date(1970, 1, 1)
@@ -140,7 +140,7 @@ def test_texts_and_other_bare_values_are_one_column(
     lists = quire.Schema.of_value(["int8"])
     assert values(tailer.read_batch(schema=lists), "value") == [[1, None, 2]]
     appender.write_bytes(wire.text("one") + wire.text("two"))
-    with pytest.raises(quire.WireError, match="expected=the end of the message"):
+    with pytest.raises(quire.errors.WireError, match="expected=the end of the message"):
         tailer.read_batch(schema=schema)
 
 
@@ -153,10 +153,10 @@ def test_an_error_names_the_message_and_the_field_and_the_tailer_stays(
 
     assert rows(tailer.read_batch(schema=TRADE)) == [{"symbol": "A", "price": 1.5, "qty": 3}]
     for _ in range(2):
-        with pytest.raises(quire.WireError, match="field=qty"):
+        with pytest.raises(quire.errors.WireError, match="field=qty"):
             tailer.read_batch(schema=TRADE)
         assert tailer.index == bad
-    with pytest.raises(quire.WireError) as raised:
+    with pytest.raises(quire.errors.WireError) as raised:
         tailer.read_batch(schema=TRADE)
     (file,) = Path(queue.path).glob("*.cq4")
     assert str(raised.value).startswith(
@@ -413,7 +413,7 @@ def test_a_message_that_names_another_type_is_a_misfit(
     tailer.to_start()
     strict = quire.Schema.from_message(BigLeg).select(["name"])
     assert values(tailer.read_batch(1, schema=strict), "name") == ["one"]
-    with pytest.raises(quire.WireError, match="expected=ColumnsBigLeg found=!ColumnsLeg"):
+    with pytest.raises(quire.errors.WireError, match="expected=ColumnsBigLeg found=!ColumnsLeg"):
         tailer.read_batch(1, schema=strict)
     assert pickle.loads(pickle.dumps(schema)) == schema
 
@@ -473,7 +473,7 @@ def test_what_cannot_be_inferred_is_said(queue: quire.Queue, appender: quire.App
     with pytest.raises(ValueError, match="types=text, struct"):
         quire.Schema.infer(queue)
     index = appender.write_bytes(b"\x93")
-    with pytest.raises(quire.WireError, match=f"index={index:#x}"):
+    with pytest.raises(quire.errors.WireError, match=f"index={index:#x}"):
         quire.Schema.infer(queue)
 
 
@@ -574,7 +574,7 @@ def test_bytes_that_are_no_message_are_a_misfit(
     assert [it is None for it in values(batch, "_error")] == [True, False, True]
     tailer.to_start()
     assert tailer.read_batch(schema=schema).num_rows == 1
-    with pytest.raises(quire.WireError, match=r"index=.* file=.* position="):
+    with pytest.raises(quire.errors.WireError, match=r"index=.* file=.* position="):
         tailer.read_batch(schema=schema)
 
 

@@ -179,7 +179,7 @@ def test_what_is_no_call_of_a_known_method_is_an_error_or_in_a_table_of_its_own(
 
     for _ in odd:
         tailer.move_to_index(first)
-        with pytest.raises(quire.WireError, match=f"index={first:#x}"):
+        with pytest.raises(quire.errors.WireError, match=f"index={first:#x}"):
             tailer.read_batches(schema=MARKET)
         first += 1
 
@@ -323,8 +323,8 @@ class Routed(Protocol):
 class Desk(Protocol):
     def quote(self, quote: Quote) -> None: ...
     def halt(self) -> None: ...
-    def limit(self, symbol: str, most: quire.int32, flags: list[int]) -> None: ...
-    @quire.method_id(77)
+    def limit(self, symbol: str, most: quire.types.int32, flags: list[int]) -> None: ...
+    @quire.calls.method_id(77)
     def tick(self, at: datetime) -> None: ...
     def to(self, name: str) -> Routed: ...
 

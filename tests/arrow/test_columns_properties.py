@@ -295,7 +295,9 @@ def test_a_message_that_does_not_fit_is_a_row_that_says_why_or_an_error(
             if len(good) < place:
                 good += rows(tailer.read_batch(schema=schema))
             good += [{}]
-            with pytest.raises(quire.WireError, match=rf"field=.* index={tailer.index:#x} file="):
+            with pytest.raises(
+                quire.errors.WireError, match=rf"field=.* index={tailer.index:#x} file="
+            ):
                 tailer.read_batch(schema=schema)
             assert tailer.read() is not None
         good += rows(tailer.read_batch(schema=schema))

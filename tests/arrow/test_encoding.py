@@ -217,7 +217,7 @@ def _decodable(columns: pa.Schema) -> pa.Schema:
 class Leg:
     """What is inside a trade."""
 
-    quantity: quire.int32
+    quantity: quire.types.int32
     price: float
 
 
@@ -227,9 +227,9 @@ class Deal:
     """A message of every type that a class may have a field of."""
 
     symbol: str
-    size: quire.int32
-    tiny: quire.int8
-    ratio: quire.float32
+    size: quire.types.int32
+    tiny: quire.types.int8
+    ratio: quire.types.float32
     price: float
     done: bool
     data: bytes
@@ -240,7 +240,7 @@ class Deal:
     leg: Leg
     legs: list[Leg]
     sizes: list[int]
-    nested: list[list[quire.int16]]
+    nested: list[list[quire.types.int16]]
     by_name: dict[str, float]
     note: str | None
 
@@ -448,7 +448,7 @@ def test_a_schema_casts_what_fits_and_leaves_out_what_it_added(
 def test_columns_that_make_no_messages_are_refused(
     columns: dict[str, pa.DataType], options: dict[str, Any], problem: str
 ) -> None:
-    with pytest.raises((ValueError, quire.WireError), match=problem):
+    with pytest.raises((ValueError, quire.errors.WireError), match=problem):
         Encoder(pa.schema(list(columns.items())), **options).encode(
             pa.RecordBatch.from_pylist([], pa.schema(list(columns.items())))
         )
@@ -468,7 +468,7 @@ def test_columns_that_make_no_messages_are_refused(
 def test_a_value_without_encoding_is_named_and_nothing_is_written(
     queue: quire.Queue, appender: quire.Appender, batch: pa.RecordBatch, problem: str
 ) -> None:
-    with pytest.raises((ValueError, quire.WireError), match=problem):
+    with pytest.raises((ValueError, quire.errors.WireError), match=problem):
         appender.write_batch(batch)
 
     assert payloads(queue) == []
@@ -483,7 +483,7 @@ def test_a_call_of_an_unknown_method_is_refused(
     schema = quire.Schema.from_methods({"say": {"text": "utf8"}})
     batch = pa.RecordBatch.from_pylist([{"method": name, "say": {"text": "x"}}], schema.union)
 
-    with pytest.raises(quire.WireError, match=problem):
+    with pytest.raises(quire.errors.WireError, match=problem):
         appender.write_batch(batch, schema=schema)
 
 
@@ -493,7 +493,7 @@ def test_buffers_that_are_too_short_are_an_error() -> None:
     encoder = _native.Encoder("entries", [("a", True, "int64", (0, 0), [])])
     parts: list[Any] = [(0, [None, b"1234567"]), (1, [None, b"12345678"]), (2**63, [b"", b""])]
     for start, buffers in parts:
-        with pytest.raises(quire.WireError, match="too short"):
+        with pytest.raises(quire.errors.WireError, match="too short"):
             encoder.encode(1, [(1, start, False, buffers, [], None)])
 
 

@@ -14,7 +14,7 @@ import quire
 from quire.arrow.schema import Schema
 from quire.arrow.schema_json import content_of, text_of
 
-FLOAT32: Any = quire.float32
+FLOAT32: Any = quire.types.float32
 
 
 @pytest.mark.parametrize("name", ["float", "float64", "double", float])

@@ -232,7 +232,9 @@ def test_an_appender_whose_queue_was_deleted_says_so(
     delete([*path.iterdir()])
     clock.advance(SECOND_MS)
     for _ in range(2):
-        with pytest.raises(quire.TableLostError, match="was removed while the queue was open"):
+        with pytest.raises(
+            quire.errors.TableLostError, match="was removed while the queue was open"
+        ):
             appender.write_bytes(b"lost")
     with quire.open(path, clock=clock) as again:
         again.appender().write_bytes(b"again")

@@ -99,7 +99,7 @@ def test_a_child_can_let_go_of_handles_that_threads_of_its_parent_are_using(
 
     def leave(number: int) -> None:
         signal.alarm(HANG_S)
-        with pytest.raises(quire.ForkedError):
+        with pytest.raises(quire.errors.ForkedError):
             _ = appender.last_index_appended
         for handle in (named, tailer, appender, queue):
             handle.close()

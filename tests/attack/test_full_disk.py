@@ -261,7 +261,7 @@ def test_holes_read_as_nothing_on_a_full_disk(tmp_path: Path, tally: Tally) -> N
                 assert list(tailer.payloads()) == messages
                 for _ in range(3):
                     assert tailer.read() is None
-                with pytest.raises(quire.WaitTimeoutError):
+                with pytest.raises(quire.errors.WaitTimeoutError):
                     tailer.wait(0.002)
                 tailer.to_end()
                 assert tailer.read() is None

@@ -38,7 +38,7 @@ for number in range(1, {2 * STANDS}):
         try:
             append(number)
             break
-        except quire.LockTimeoutError:
+        except quire.errors.LockTimeoutError:
             say("waits")
 thread.join()
 queue.close()

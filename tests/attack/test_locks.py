@@ -63,7 +63,7 @@ def append_at_once(path: Path, payload: bytes = b"after") -> None:
 def assert_not_robbed(path: Path, holder: int) -> None:
     """Patience ends, and the lock is still the holder's."""
     with quire.open(path, timeout_s=SHORT_S) as queue:
-        with pytest.raises(quire.LockTimeoutError, match=f"holder_pid={holder} "):
+        with pytest.raises(quire.errors.LockTimeoutError, match=f"holder_pid={holder} "):
             queue.appender().write_bytes(b"robbed")
         assert queue.table_value(WRITE_LOCK) == holder
 
@@ -173,7 +173,7 @@ def test_a_bulk_write_that_is_stopped_is_not_robbed(path: Path, tally: Tally) ->
         with quire.open(path, timeout_s=0.05) as queue:
             if queue.table_value(WRITE_LOCK) == pid:
                 refused += 1
-                with pytest.raises(quire.LockTimeoutError):
+                with pytest.raises(quire.errors.LockTimeoutError):
                     queue.appender().write_bytes(b"robbed")
             else:
                 queue.appender().write_bytes(b"between")

@@ -39,7 +39,7 @@ def lives() -> Iterator[Lives]:
 def read(path: Path) -> dict[int, str]:
     """All messages, as Quire delivers them; the reference must agree."""
     with quire.open(path, format="quick-queue", read_only=True) as queue:
-        assert isinstance(queue, quire.QuickQueue)
+        assert isinstance(queue, quire.quick_queue.QuickQueue)
         found = {it.index: it.data.decode() for it in queue.tailer(on_dead="raise")}
     if found:
         reference = QuickReference(path).messages()

@@ -136,7 +136,7 @@ def test_who_lost_the_lock_amid_the_repair_changes_nothing(path: Path) -> None:
             poke(path, WRITE_LOCK, UNLOCKED)
         for kept in path.glob("*.discard"):
             kept.unlink()
-        if isinstance(error, quire.LockLostError):
+        if isinstance(error, quire.errors.LockLostError):
             break
         assert error is None
         opening.result().close()
@@ -183,7 +183,7 @@ def test_an_older_file_that_fails_leaves_the_newer_ones_to_the_next_opener(tmp_p
     second.symlink_to(hidden)
     age(second)
 
-    with pytest.raises(quire.NotAQueueError, match="a symbolic link"):
+    with pytest.raises(quire.errors.NotAQueueError, match="a symbolic link"):
         opened(path, day=2)
     assert kept_aside(path) == [first.stem]
     hidden.rename(second)

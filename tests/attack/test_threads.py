@@ -178,7 +178,7 @@ def test_closing_under_threads_is_a_closed_error_to_them(what: str, path: Path) 
                 handle.close()
 
         raised = run_all([write, read, write, read, close])
-        assert [type(error) for error in raised] == [quire.ClosedError] * 4, raised
+        assert [type(error) for error in raised] == [quire.errors.ClosedError] * 4, raised
         queue.close()
         with open_small(path) as again:
             again.appender().write_bytes(b"again")

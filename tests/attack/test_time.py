@@ -93,7 +93,7 @@ def test_a_time_that_no_cycle_can_number_is_refused(
         appender.writing_document,
     ]
     for write in writes:
-        with pytest.raises(quire.IndexOutOfRangeError, match="cycle"):
+        with pytest.raises(quire.errors.IndexOutOfRangeError, match="cycle"):
             write()
     assert [file.name for file in Path(queue.path).iterdir()] == names
     clock.now_ms = START_MS

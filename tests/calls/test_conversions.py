@@ -31,11 +31,11 @@ def as_float(said: str) -> float:
 
 # By Java's type: the annotation, and what Java printed as a value of it.
 TYPES: dict[str, tuple[Any, Callable[[str], Any]]] = {
-    "byte": (quire.int8, int),
-    "short": (quire.int16, int),
-    "int": (quire.int32, int),
-    "long": (quire.int64, int),
-    "float": (quire.float32, as_float),
+    "byte": (quire.types.int8, int),
+    "short": (quire.types.int16, int),
+    "int": (quire.types.int32, int),
+    "long": (quire.types.int64, int),
+    "float": (quire.types.float32, as_float),
     "double": (float, as_float),
     "boolean": (bool, "true".__eq__),
     "String": (str, str),
@@ -125,7 +125,7 @@ def test_a_value_becomes_what_java_makes_of_it(
             try:
                 document.raw.position = 0
                 found = document.wire.read("f", declared)
-            except quire.WireError as error:
+            except quire.errors.WireError as error:
                 assert "offset=" in str(error), (java_type, error)  # noqa: PT017
             assert is_same(java, found) or differs_for_a_reason(row, java_type, java, found), (
                 java_type,

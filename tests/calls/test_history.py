@@ -68,7 +68,9 @@ def test_a_history_that_does_not_decode_names_its_message(
     index = appender.write_bytes(packed([(1, 7)], [5])[:-3] + b"\xa1")
     tailer.read_bytes()
 
-    with pytest.raises(quire.WireError, match=f"history.* index={index:#x} file=.*position="):
+    with pytest.raises(
+        quire.errors.WireError, match=f"history.* index={index:#x} file=.*position="
+    ):
         _ = tailer.history
 
 
@@ -131,7 +133,7 @@ def test_a_place_that_cannot_be_told_is_an_error(tmp_path: Path) -> None:
             source.tailer().after_last_written(source)
         at = output.appender().write_bytes(packed([(1, 0x4D0500000007)], [1]))
         with pytest.raises(
-            quire.IndexOutOfRangeError, match=f"index=0x4d0500000007 .* named_by={at:#x}"
+            quire.errors.IndexOutOfRangeError, match=f"index=0x4d0500000007 .* named_by={at:#x}"
         ):
             source.tailer().after_last_written(output)
 
@@ -153,7 +155,9 @@ def test_a_history_that_would_be_too_long_is_not_written(tmp_path: Path) -> None
         reader = tailer.method_reader(Out(output.appender().method_writer(Say)))
 
         assert reader.read_one()
-        with pytest.raises(quire.WireError, match="too long: sources=129 timings=2 limit=128"):
+        with pytest.raises(
+            quire.errors.WireError, match="too long: sources=129 timings=2 limit=128"
+        ):
             reader.read_one()
         assert tailer.index == long
         outputs = output.tailer()

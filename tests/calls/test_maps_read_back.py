@@ -46,7 +46,7 @@ def test_an_empty_mapping_of_another_class_and_under_a_type(tmp_path: Path) -> N
         excerpt = tailer.read()
         assert excerpt is not None
         assert excerpt.to_dict() == {"a": {}, "b": {}}
-        assert quire.to_json(excerpt.data) == '{"a":{},"b":{}}'
+        assert quire.types.to_json(excerpt.data) == '{"a":{},"b":{}}'
 
 
 def test_an_empty_map_fits_the_columns_of_full_ones(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ class Venue(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Leg:
     symbol: str
-    ratio: quire.int16 = 1
+    ratio: quire.types.int16 = 1
 
 
 @quire.message(alias="test.Order", unknown="keep")
@@ -113,7 +113,7 @@ def test_a_missing_field_without_default_is_named(
     index = appender.write_map({"symbol": "x"})
 
     message = rf"a field is missing and has no default.*field=quantity.*index={index:#x} file=.*cq4"
-    with pytest.raises(quire.WireError, match=message):
+    with pytest.raises(quire.errors.WireError, match=message):
         tailer.read_message(Order)
     assert tailer.index == index
 
@@ -153,7 +153,9 @@ def test_a_value_that_does_not_fit_is_named_and_nothing_is_written(
 ) -> None:
     bad = dataclasses.replace(ORDER, legs=[Leg("ok"), Leg("bad", 2**15)])
 
-    with pytest.raises(quire.WireError, match=r"field=legs\[1\].ratio expected=int16 found=32768"):
+    with pytest.raises(
+        quire.errors.WireError, match=r"field=legs\[1\].ratio expected=int16 found=32768"
+    ):
         appender.write_message(bad)
     assert queue.entry_count == 0
 
@@ -165,7 +167,9 @@ def test_a_field_that_does_not_fit_is_named_when_read(
         {"symbol": "x", "quantity": 1, "parent": {"symbol": "y", "quantity": "many"}}
     )
 
-    with pytest.raises(quire.WireError, match=r'field=parent.quantity .*found="many" offset='):
+    with pytest.raises(
+        quire.errors.WireError, match=r'field=parent.quantity .*found="many" offset='
+    ):
         tailer.read_message(Order)
     assert tailer.index == index
 
@@ -218,7 +222,7 @@ def test_a_fixed_layout_has_no_names(
     class Tick:
         time_ns: int
         price: float
-        size: quire.int32
+        size: quire.types.int32
         firm: bool
         venue: Venue
         text: str | None
@@ -234,7 +238,7 @@ def test_a_fixed_layout_has_no_names(
     assert tailer.read_message(Tick) == tick
 
     appender.write_bytes(payload[:-1])
-    with pytest.raises(quire.WireError, match="field=text"):
+    with pytest.raises(quire.errors.WireError, match="field=text"):
         tailer.read_message(Tick)
 
 
@@ -243,7 +247,7 @@ def test_a_fixed_layout_of_lists_is_refused() -> None:
     class Listed:
         items: list[int]
 
-    with pytest.raises(quire.WireError, match=r"bytes_layout.*field=items"):
+    with pytest.raises(quire.errors.WireError, match=r"bytes_layout.*field=items"):
         quire.message(bytes_layout=True)(Listed)
 
 
@@ -258,7 +262,7 @@ def test_a_queue_without_field_names(tmp_path: Path) -> None:
 def test_documents_hold_values_one_by_one(appender: quire.Appender, tailer: quire.Tailer) -> None:
     with appender.writing_document() as document:
         document.wire.write_value("EURUSD")
-        document.wire.write_value(7, quire.int64)
+        document.wire.write_value(7, quire.types.int64)
         document.wire.write_value(ORDER)
         document.wire.write_value([1.5, None])
     with tailer.reading_document() as document:
@@ -269,7 +273,7 @@ def test_documents_hold_values_one_by_one(appender: quire.Appender, tailer: quir
         assert wire.has_more
         wire.skip_value()
         assert not wire.has_more
-        with pytest.raises(quire.WireError, match="found=the end"):
+        with pytest.raises(quire.errors.WireError, match="found=the end"):
             wire.read_value()
 
 
@@ -285,7 +289,7 @@ def test_documents_hold_fields_in_any_order(appender: quire.Appender, tailer: qu
         assert document.wire.read("a", int) == 1
         assert document.wire.read_name() == "b"
         assert document.wire.read_value(str) == "two"
-        with pytest.raises(quire.WireError, match="no such field: field=d"):
+        with pytest.raises(quire.errors.WireError, match="no such field: field=d"):
             document.wire.read("d")
 
 
@@ -303,7 +307,7 @@ def test_documents_hold_raw_numbers(appender: quire.Appender, tailer: quire.Tail
         raw.write_utf8(None)
         raw.write_bool(True)  # noqa: FBT003 - a value
         raw.write_bytes(b"xy")
-        with pytest.raises(quire.WireError, match="expected=int8 found=128"):
+        with pytest.raises(quire.errors.WireError, match="expected=int8 found=128"):
             raw.write_int8(128)
     with tailer.reading_document() as found:
         raw_in = found.raw
@@ -319,11 +323,11 @@ def test_documents_hold_raw_numbers(appender: quire.Appender, tailer: quire.Tail
         assert raw_in.read_bool()
         assert raw_in.read_bytes(2) == b"xy"
         assert raw_in.remaining == 0
-        with pytest.raises(quire.WireError, match="expected=int32"):
+        with pytest.raises(quire.errors.WireError, match="expected=int32"):
             raw_in.read_int32()
         raw_in.position = 1
         assert raw_in.read_uint16() == 65_535
-        with pytest.raises(quire.WireError, match="after the end"):
+        with pytest.raises(quire.errors.WireError, match="after the end"):
             raw_in.position = 100
 
 
@@ -336,7 +340,7 @@ def test_reserved_memory_is_written_in_place(
         document.write_bytes(b"tail")
         memory[2:4] = b"xx"
     assert tailer.read_bytes() == b"head\0\0xx\0\0\0\0tail"
-    with appender.writing_document() as document, pytest.raises(quire.MessageTooLargeError):
+    with appender.writing_document() as document, pytest.raises(quire.errors.MessageTooLargeError):
         document.reserve(2**40)
 
 
@@ -370,7 +374,8 @@ def test_bad_messages_are_refused_with_their_place(
     index = appender.write_bytes(payload)
 
     with pytest.raises(
-        quire.WireError, match=rf"({message})[^\n]*index={index:#x} file=\S+\.cq4 position=0x"
+        quire.errors.WireError,
+        match=rf"({message})[^\n]*index={index:#x} file=\S+\.cq4 position=0x",
     ):
         tailer.read_map()
     assert tailer.index == index
@@ -413,7 +418,7 @@ def test_a_message_without_names_is_no_object(
 ) -> None:
     appender.write_text("hello")
 
-    with pytest.raises(quire.WireError, match="expected=the name of a field"):
+    with pytest.raises(quire.errors.WireError, match="expected=the name of a field"):
         tailer.read_message(Leg)
     assert tailer.read_text() == "hello"
 
@@ -424,11 +429,11 @@ def test_a_fixed_layout_within_itself_has_a_bound(
     @quire.message(alias="test.Inner", bytes_layout=True)
     @dataclass
     class Inner:
-        value: quire.int8
+        value: quire.types.int8
         next: Inner
 
     appender.write_bytes(b"\1" * 10_000)
-    with pytest.raises(quire.WireError, match="nested too deep"):
+    with pytest.raises(quire.errors.WireError, match="nested too deep"):
         tailer.read_message(Inner)
 
 
@@ -466,7 +471,7 @@ def test_what_nobody_could_read_is_not_written(
     queue: quire.Queue, appender: quire.Appender, value: object
 ) -> None:
     with appender.writing_document() as document:
-        with pytest.raises(quire.WireError):
+        with pytest.raises(quire.errors.WireError):
             document.wire.write("x", value)
         document.rollback_on_close()
     assert queue.entry_count == 0
@@ -531,7 +536,7 @@ def test_a_finaliser_may_look_at_the_document(appender: quire.Appender) -> None:
 @attrs.define(slots=False)
 class Attrs:
     symbol: str
-    ratio: quire.int16 = 1
+    ratio: quire.types.int16 = 1
     tags: list[str] = attrs.Factory(list[str])
 
 
@@ -545,7 +550,7 @@ class Frozen:
 @quire.message(alias="test.Struct")
 class Struct(msgspec.Struct, frozen=True):
     symbol: str
-    ratio: quire.int16 = 1
+    ratio: quire.types.int16 = 1
     tags: list[str] = []
 
 

@@ -74,7 +74,7 @@ def test_a_message_that_does_not_decode_names_its_place_and_stays(
     tailer = queue.tailer()
     reader = tailer.method_reader(Two())
     for _ in range(2):
-        with pytest.raises(quire.WireError, match=text) as caught:
+        with pytest.raises(quire.errors.WireError, match=text) as caught:
             read_all(reader)
         assert f" index={index:#x} file={queue.path}" in str(caught.value)
         assert " position=0x" in str(caught.value)
@@ -125,7 +125,7 @@ def test_a_dead_letter_that_cannot_be_written_leaves_the_message(
     tailer = queue.tailer()
     reader = tailer.method_reader(Failing(), on_error="dead_letter", dead_letter=dead)
     dead.close()
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         read_all(reader)
 
     assert tailer.index == next(queue.tailer()).index
@@ -166,9 +166,9 @@ class Unencoded:
 
 
 class TwoIds:
-    @quire.method_id(7)
+    @quire.calls.method_id(7)
     def one(self) -> None: ...
-    @quire.method_id(7)
+    @quire.calls.method_id(7)
     def two(self) -> None: ...
 
 

@@ -258,7 +258,7 @@ def test_what_a_handler_returns_handles_the_next_event(
 ) -> None:
     class Destination(Protocol):
         def deliver(self, text: str) -> None: ...
-        @quire.method_id(9)
+        @quire.calls.method_id(9)
         def hop(self, name: str) -> Destination: ...
 
     class Place:
@@ -411,7 +411,7 @@ def test_a_closed_reader_reads_no_more(appender: quire.Appender, tailer: quire.T
     reader.run()
     assert reader.closed
     assert closing.calls == []
-    with pytest.raises(quire.ClosedError, match="method reader"):
+    with pytest.raises(quire.errors.ClosedError, match="method reader"):
         reader.read_one()
     assert tailer.read_bytes() == SAY + b"a", "its tailer is open"
 
@@ -440,7 +440,7 @@ def test_a_run_ends_when_there_is_no_more_and_enough(
     queue.tailer().method_reader(talker).run(until=lambda: len(talker.calls) == 3000)
 
     assert talker.calls == [("num", number) for number in range(3000)]
-    with pytest.raises(quire.WaitTimeoutError):
+    with pytest.raises(quire.errors.WaitTimeoutError):
         queue.tailer().method_reader(talker).run(quire.pausers.timeout(0.01))
 
 

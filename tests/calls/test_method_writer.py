@@ -118,7 +118,7 @@ def test_nothing_is_written_of_a_chain_without_its_last_call(
     calls.strArg("in between")
     assert payloads(queue) == [b"\xb9\6strArg\xeain between"]
 
-    with pytest.raises(quire.WireError, match=r"field=done.text expected=str found=1"):
+    with pytest.raises(quire.errors.WireError, match=r"field=done.text expected=str found=1"):
         channel.done(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     channel.done("a")
     channel.done("b")
@@ -133,9 +133,13 @@ BAD_CALLS: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda calls: calls.two("a", mor=1), TypeError, "method=two missing=count"),
     (lambda calls: calls.noArg(1), TypeError, "method=noArg given=1"),
     (lambda calls: calls.strArg(), TypeError, "method=strArg missing=value"),
-    (lambda calls: calls.intArg(1 << 31), quire.WireError, "field=intArg.value expected=int32"),
-    (lambda calls: calls.two(1, 1), quire.WireError, "field=two.text expected=str found=1"),
-    (lambda calls: calls.dto(Dto(qty=1.5)), quire.WireError, "field=dto.dto.qty"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    (
+        lambda calls: calls.intArg(1 << 31),
+        quire.errors.WireError,
+        "field=intArg.value expected=int32",
+    ),
+    (lambda calls: calls.two(1, 1), quire.errors.WireError, "field=two.text expected=str found=1"),
+    (lambda calls: calls.dto(Dto(qty=1.5)), quire.errors.WireError, "field=dto.dto.qty"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     (lambda calls: calls.via("x").nothing, AttributeError, "name=nothing"),
     (lambda calls: calls.nothing, AttributeError, "nothing"),
 ]
@@ -186,14 +190,14 @@ class Empty(Protocol): ...
 
 
 class SameId(Protocol):
-    @quire.method_id(7)
+    @quire.calls.method_id(7)
     def one(self) -> None: ...
-    @quire.method_id(7)
+    @quire.calls.method_id(7)
     def two(self) -> None: ...
 
 
 class HistoryId(Protocol):
-    @quire.method_id(-1)
+    @quire.calls.method_id(-1)
     def one(self) -> None: ...
 
 
@@ -229,21 +233,21 @@ def test_an_interface_that_cannot_stand_in_messages_is_refused_at_once(
 
 
 def test_a_name_outside_latin_1_is_refused(appender: quire.Appender) -> None:
-    with pytest.raises(quire.WireError, match="Latin-1"):
+    with pytest.raises(quire.errors.WireError, match="Latin-1"):
         appender.method_writer(Greek)
 
 
 @pytest.mark.parametrize("number", [2**31, -(2**31) - 1])
 def test_a_method_id_has_32_bits(number: int) -> None:
     with pytest.raises(ValueError, match=f"method_id={number}"):
-        quire.method_id(number)
+        quire.calls.method_id(number)
 
 
 def test_a_method_id_may_be_a_character(queue: quire.Queue, appender: quire.Appender) -> None:
     class Market(Protocol):
-        @quire.method_id("s")
+        @quire.calls.method_id("s")
         def say(self, text: str) -> None: ...
-        @quire.method_id(200)
+        @quire.calls.method_id(200)
         def none(self) -> None: ...
 
     market = appender.method_writer(Market)
@@ -271,10 +275,10 @@ def test_several_calls_may_go_into_one_document(tmp_path: Path) -> None:
         with appender.writing_document() as document:
             calls = appender.method_writer(Calls, document=document)
             calls.strArg("a")
-            with pytest.raises(quire.WireError):
+            with pytest.raises(quire.errors.WireError):
                 calls.via("x").done(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
             calls.via("x").done("y")
-        with pytest.raises(quire.ClosedError):
+        with pytest.raises(quire.errors.ClosedError):
             calls.noArg()
         tailer = queue.tailer()
         [payload] = tailer.payloads()
@@ -332,7 +336,7 @@ def test_a_closed_appender_closes_its_writers(appender: quire.Appender) -> None:
     calls = appender.method_writer(Calls)
     appender.close()
 
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         calls.noArg()
 
 

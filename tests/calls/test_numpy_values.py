@@ -43,8 +43,8 @@ class Fill:
 
     size: int
     px: float
-    small: quire.int8
-    half: quire.float32
+    small: quire.types.int8
+    half: quire.types.float32
     live: bool
     note: str
     blob: bytes
@@ -128,7 +128,7 @@ def test_plain_values_do_not_import_numpy(tmp_path: Path) -> None:
         "with quire.open(sys.argv[1]) as queue, queue.appender() as appender:\n"
         "    appender.write_map({'a': 1, 'b': 'x', 'c': [1.5, None, True]})\n"
         "    try: appender.write_map({'a': object()})\n"
-        "    except quire.WireError: pass\n"
+        "    except quire.errors.WireError: pass\n"
         "assert 'numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "q")], check=True)

@@ -19,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Trade:
     symbol: str
     price: float
-    quantity: quire.int32 = 1
+    quantity: quire.types.int32 = 1
 
 
 class Destination(Protocol):
@@ -43,7 +43,7 @@ class Router(Protocol, Generic[T_co]):
 
 
 def test_each_call_is_a_yaml_document(capsys: pytest.CaptureFixture[str]) -> None:
-    market = quire.print_all(Market)
+    market = quire.calls.print_all(Market)
 
     market.trade(Trade("EURUSD", 1.25))
     market.level("GBPUSD", price=1.5)
@@ -64,19 +64,19 @@ def test_each_call_is_a_yaml_document(capsys: pytest.CaptureFixture[str]) -> Non
 def test_it_prints_what_a_queue_holds(queue: quire.Queue, appender: quire.Appender) -> None:
     file = io.StringIO()
     for market in (
-        quire.print_all(Market, file),
+        quire.calls.print_all(Market, file),
         appender.method_writer(Market),
     ):
         market.trade(Trade("EURUSD", 1.25, 7))
         market.to("x").send(Trade("GBPUSD", 0.5))
 
-    held = [quire.to_yaml(payload) + "...\n" for payload in queue.tailer().payloads()]
+    held = [quire.types.to_yaml(payload) + "...\n" for payload in queue.tailer().payloads()]
     assert file.getvalue() == "".join(held)
 
 
 def test_a_chain_is_printed_with_its_last_call() -> None:
     file = io.StringIO()
-    router = quire.print_all(Router[Destination], file)
+    router = quire.calls.print_all(Router[Destination], file)
 
     first = router.via(1)
     second = router.via(2)
@@ -91,7 +91,7 @@ def test_a_reader_prints_what_it_reads(queue: quire.Queue, appender: quire.Appen
     appender.method_writer(Destination).deliver("read")
     file = io.StringIO()
 
-    reader = queue.tailer().method_reader(quire.print_all(Destination, file))
+    reader = queue.tailer().method_reader(quire.calls.print_all(Destination, file))
 
     while reader.read_one():
         pass
@@ -99,8 +99,8 @@ def test_a_reader_prints_what_it_reads(queue: quire.Queue, appender: quire.Appen
 
 
 def test_what_cannot_stand_in_a_message_is_refused() -> None:
-    market = quire.print_all(Market, io.StringIO())
+    market = quire.calls.print_all(Market, io.StringIO())
     with pytest.raises(TypeError, match="missing=symbol"):
         market.level()  # type: ignore[call-arg]
     with pytest.raises(TypeError):
-        quire.print_all(object)
+        quire.calls.print_all(object)

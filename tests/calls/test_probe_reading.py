@@ -110,7 +110,7 @@ def test_it_is_read(queue: quire.Queue, appender: quire.Appender, name: str) -> 
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused_as_by_java(queue: quire.Queue, appender: quire.Appender, name: str) -> None:
     assert ROWS[name]["object"].startswith("!")
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         read(queue, appender, name)
 
 

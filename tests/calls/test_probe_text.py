@@ -38,15 +38,15 @@ def test_yaml_is_that_of_javas_dump(name: str) -> None:
     if name.startswith("history as bytes") and name.endswith(" of 5.26ea7"):
         assert SERVICE in expected
         expected = expected.replace(SERVICE, "  ]\n}")
-    assert quire.to_yaml(bytes.fromhex(ROWS[name]["bytes"])) == expected
+    assert quire.types.to_yaml(bytes.fromhex(ROWS[name]["bytes"])) == expected
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_yaml_where_java_has_hexadecimal(name: str) -> None:
-    assert "!UUID " in quire.to_yaml(bytes.fromhex(ROWS[name]["bytes"]))
+    assert "!UUID " in quire.types.to_yaml(bytes.fromhex(ROWS[name]["bytes"]))
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_neither_can_show_it(name: str) -> None:
-    with pytest.raises(quire.WireError):
-        quire.to_yaml(bytes.fromhex(ROWS[name]["bytes"]))
+    with pytest.raises(quire.errors.WireError):
+        quire.types.to_yaml(bytes.fromhex(ROWS[name]["bytes"]))

@@ -57,7 +57,7 @@ def test_the_value_comes_back(pair: tuple[quire.Appender, quire.Tailer], name: s
     with tailer.reading_document() as document:
         found = document.wire.read("f", field.type)
     wanted = field.value if field.back is ... else field.back
-    if field.type is quire.float32:
+    if field.type is quire.types.float32:
         found, wanted = (struct.unpack("f", struct.pack("f", one)) for one in (found, wanted))
     assert same(found, wanted), found
 

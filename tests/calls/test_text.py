@@ -74,22 +74,22 @@ def test_its_files_are_dumped_one_by_one(golden: Path) -> None:
 
 def test_what_is_read_from_text_is_shown_the_same() -> None:
     yaml = "to: a\nsay: {\n  n: 1,\n  list: [\n    x,\n    2.5\n  ]\n}\n"
-    message = quire.parse_yaml(yaml)
+    message = quire.types.parse_yaml(yaml)
 
-    assert quire.to_yaml(message) == yaml
-    assert quire.to_json(message) == '{"to":"a","say":{"n":1,"list":["x",2.5]}}'
-    assert quire.parse_json(quire.to_json(message)) == message
+    assert quire.types.to_yaml(message) == yaml
+    assert quire.types.to_json(message) == '{"to":"a","say":{"n":1,"list":["x",2.5]}}'
+    assert quire.types.parse_json(quire.types.to_json(message)) == message
 
 
 def test_text_that_cannot_be_read_is_told_with_its_place() -> None:
-    with pytest.raises(quire.WireError, match="a comma or ] found=the end line=2 column=1"):
-        quire.parse_yaml("a: [1\n")
-    with pytest.raises(quire.WireError, match="expected value at line 1 column 6"):
-        quire.parse_json('{"a":}')
-    with pytest.raises(quire.WireError, match="expected=a name found=0x72"):
-        quire.to_yaml(b"raw bytes")
-    with pytest.raises(quire.WireError, match="expected=a value found=0x8b"):
-        quire.to_json(b"\x82\x02\x00\x00\x00\x8b\x8a")
+    with pytest.raises(quire.errors.WireError, match="a comma or ] found=the end line=2 column=1"):
+        quire.types.parse_yaml("a: [1\n")
+    with pytest.raises(quire.errors.WireError, match="expected value at line 1 column 6"):
+        quire.types.parse_json('{"a":}')
+    with pytest.raises(quire.errors.WireError, match="expected=a name found=0x72"):
+        quire.types.to_yaml(b"raw bytes")
+    with pytest.raises(quire.errors.WireError, match="expected=a value found=0x8b"):
+        quire.types.to_json(b"\x82\x02\x00\x00\x00\x8b\x8a")
 
 
 def test_a_message_is_shown_where_it_is_read(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_message_is_shown_where_it_is_read(tmp_path: Path) -> None:
     assert damaged
     assert repr(damaged) == f"Excerpt(index={index + 2:#x}, b9 01 61 8b)"
     for show in (damaged.to_yaml, damaged.to_json, damaged.to_dict):
-        with pytest.raises(quire.WireError, match=f"found=0x8b .* index={index + 2:#x}"):
+        with pytest.raises(quire.errors.WireError, match=f"found=0x8b .* index={index + 2:#x}"):
             show()
 
 
@@ -163,13 +163,13 @@ def test_what_is_shown_of_it_can_be_read_back() -> None:
     for probe in SHOWN:
         message = bytes.fromhex(probe["bytes"])
         try:
-            shown = quire.to_yaml(message)
-        except quire.WireError:
+            shown = quire.types.to_yaml(message)
+        except quire.errors.WireError:
             assert is_hexadecimal(probe["yaml"]) or probe["yaml"].startswith("--- !!data\n")
             continue
         count += 1
         without_comments = re.sub(r"(^ *# .*|# gzip|# lzw)\n", "", shown, flags=re.MULTILINE)
-        again = quire.to_yaml(quire.parse_yaml(shown))
+        again = quire.types.to_yaml(quire.types.parse_yaml(shown))
         if "# length: " in shown:  # room for more longs, which a list does not have
             assert again.split() == without_comments.replace(", 0", ",\n0").split()
         else:
@@ -182,16 +182,16 @@ def shown_again(seed: int) -> bool:
     made, count = Documents(seed), 0
     for message in [made.message() for _ in range(20)]:
         try:
-            shown = quire.to_yaml(message)
-        except quire.WireError:  # a byte below 80 in front
+            shown = quire.types.to_yaml(message)
+        except quire.errors.WireError:  # a byte below 80 in front
             continue
         # Neither comments nor the place where history stood are kept.
         if "# " not in shown and "sources: " not in shown:
-            assert quire.to_yaml(quire.parse_yaml(shown)) == shown
+            assert quire.types.to_yaml(quire.types.parse_yaml(shown)) == shown
             count += 1
-        json_shown = quire.to_json(message)
+        json_shown = quire.types.to_json(message)
         json.loads(json_shown)
-        assert quire.to_json(quire.parse_json(json_shown)) == json_shown
+        assert quire.types.to_json(quire.types.parse_json(json_shown)) == json_shown
     return count > 0
 
 
@@ -217,7 +217,7 @@ def test_integers_of_more_than_64_bits_are_refused_with_their_field(
 ) -> None:
     with quire.open(tmp_path) as queue, queue.appender() as appender:
         expected = f"an integer of more than 64 bits: field={field} value={number}"
-        with pytest.raises(quire.WireError, match=expected.replace("+", r"\+")):
+        with pytest.raises(quire.errors.WireError, match=expected.replace("+", r"\+")):
             getattr(appender, method)(text.replace("NUMBER", str(number)))
         assert queue.last_index is None
 
@@ -229,6 +229,6 @@ def test_integers_of_64_bits_and_other_numbers_are_kept(
 ) -> None:
     with quire.open(tmp_path) as queue, queue.appender() as appender:
         getattr(appender, method)(text.replace("NUMBER", str(number)))
-        assert str(number) in quire.to_json(queue.tailer().read_bytes() or b"")
+        assert str(number) in quire.types.to_json(queue.tailer().read_bytes() or b"")
         for other in ("1e40", "123456789012345678901234567890.5", '"12345678901234567890"'):
             getattr(appender, method)(text.replace("NUMBER", other))

@@ -64,7 +64,7 @@ def test_a_message_of_many_bombs_is_refused(
 ) -> None:
     appender.write_bytes(TOO_MANY)
 
-    with pytest.raises(quire.WireError, match="unpacks to more than is allowed"):
+    with pytest.raises(quire.errors.WireError, match="unpacks to more than is allowed"):
         READERS[reader](tailer)
 
 
@@ -78,5 +78,5 @@ def test_each_message_has_the_whole_limit(appender: quire.Appender, tailer: quir
 
 
 def test_text_of_many_small_bombs_is_refused() -> None:
-    with pytest.raises(quire.WireError, match="unpacks to more than is allowed"):
-        quire.to_json(bombs(LIMIT // MIB + 1, MIB))
+    with pytest.raises(quire.errors.WireError, match="unpacks to more than is allowed"):
+        quire.types.to_json(bombs(LIMIT // MIB + 1, MIB))

@@ -34,15 +34,15 @@ ROWS: list[dict[str, Any]] = json.loads(PROBES.read_text())
 
 # What one value behind a field name was written as, by Java's method for it.
 DECLARED: dict[str, Any] = {
-    "int64": quire.int64,
-    "int32": quire.int32,
-    "int16": quire.int16,
-    "int8": quire.int8,
-    "uint32": quire.uint32,
-    "uint16": quire.uint16,
-    "uint8": quire.uint8,
+    "int64": quire.types.int64,
+    "int32": quire.types.int32,
+    "int16": quire.types.int16,
+    "int8": quire.types.int8,
+    "uint32": quire.types.uint32,
+    "uint16": quire.types.uint16,
+    "uint8": quire.types.uint8,
     "float64": float,
-    "float32": quire.float32,
+    "float32": quire.types.float32,
     "text": str,
     "character": str,
     "time": dt.time,

@@ -74,7 +74,7 @@ def test_a_map_is_stored_as_java_stores_it(queue: quire.Queue, appender: quire.A
 def test_a_value_without_encoding_is_refused_and_nothing_is_written(
     queue: quire.Queue, appender: quire.Appender, value: str
 ) -> None:
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         appender.write_map({"good": 1, "bad": value})
     with pytest.raises(ValueError, match="count=0"):
         appender.write_map({})
@@ -110,7 +110,7 @@ def test_a_value_without_encoding_leaves_the_document_as_it_was(
     wrong: list[Value] = [object()]
     with appender.writing_document() as document:
         document.write("before", 1)
-        with pytest.raises(quire.WireError):
+        with pytest.raises(quire.errors.WireError):
             document.write("bad", [1, {"deep": wrong}])
         document.write("after", 2)
 
@@ -121,7 +121,7 @@ def test_nesting_without_end_is_an_error(queue: quire.Queue, appender: quire.App
     endless: list[Value] = []
     endless.append(endless)
 
-    with pytest.raises(quire.WireError, match="nested too deep"):
+    with pytest.raises(quire.errors.WireError, match="nested too deep"):
         appender.write_map({"endless": endless})
 
     assert payloads(queue) == []

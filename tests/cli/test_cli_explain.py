@@ -45,7 +45,7 @@ def test_every_byte_of_what_java_wrote_has_a_meaning(name: str) -> None:
         messages = tailer.read_many(3)
         indexes = [(queue.first_index or 0) + number for number in range(len(messages))]
     for index, payload in zip(indexes, messages, strict=True):
-        found = quire.explain(JAVA / name, index)
+        found = quire.maintenance.explain(JAVA / name, index)
         document = [part for part in found.parts if part.section != "index"]
         assert [part.section for part in document[:2]] == ["header", "payload"]
         for part, following in pairwise(document):
@@ -66,7 +66,9 @@ def test_the_words_of_the_index_lead_to_the_message() -> None:
     with quire.open(path, read_only=True) as queue:
         first = queue.first_index
     assert first is not None
-    words = [part for part in quire.explain(path, first + 5).parts if part.section == "index"]
+    words = [
+        part for part in quire.maintenance.explain(path, first + 5).parts if part.section == "index"
+    ]
     assert [word.code for word in words][-2:] == ["index2index", "index"]
     # docs/format.md §4.1
     assert (words[-2].position, words[-2].meaning) == (0xF0, "slot 0: an index array is at 1f0")
@@ -79,7 +81,7 @@ def test_the_words_of_the_index_lead_to_the_message() -> None:
 def test_bytes_that_are_no_values_are_shown_as_such(path: Path) -> None:
     with quire.open(path) as queue, queue.appender() as appender:
         index = appender.write_bytes(b"\xc1a\xa1\x05\x8b\x01\x02")
-    parts = [it for it in quire.explain(path, index).parts if it.section == "payload"]
+    parts = [it for it in quire.maintenance.explain(path, index).parts if it.section == "payload"]
     assert [(it.code, it.length) for it in parts] == [
         ("FIELD_NAME", 2),
         ("UINT8", 2),
@@ -106,7 +108,7 @@ def test_rows_for_programs(cli: Cli, path: Path, index: int) -> None:
         "bytes": "b9016e",
         "code": "EVENT_NAME",
         "meaning": 'event "n"',
-        "file": quire.explain(path, index).file,
+        "file": quire.maintenance.explain(path, index).file,
     }
 
 
@@ -126,7 +128,7 @@ def test_what_cannot_be_explained_is_one_line(cli: Cli, tmp_path: Path, path: Pa
     assert "of an Indexed Chronicle are not explained" in ran.err
 
 
-def assert_the_bytes_are_those_of_the_files(found: quire.Explanation) -> None:
+def assert_the_bytes_are_those_of_the_files(found: quire.maintenance.Explanation) -> None:
     for part in found.parts:
         with Path(part.file).open("rb") as file:
             file.seek(part.position)
@@ -134,7 +136,7 @@ def assert_the_bytes_are_those_of_the_files(found: quire.Explanation) -> None:
         assert len(part.data) == min(part.length, 256)
 
 
-def payload_of(found: quire.Explanation) -> bytes:
+def payload_of(found: quire.maintenance.Explanation) -> bytes:
     return b"".join(part.data for part in found.parts if part.section == "payload")
 
 
@@ -145,7 +147,7 @@ def test_messages_of_a_vanilla_chronicle(name: str, tmp_path: Path) -> None:
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
         messages = [(excerpt.index, excerpt.data) for excerpt in tailer][:20]
     for index, payload in messages:
-        found = quire.explain(path, index)
+        found = quire.maintenance.explain(path, index)
         assert_the_bytes_are_those_of_the_files(found)
         assert payload_of(found) == payload[:256]
         header, entry = found.parts[0], found.parts[-1]
@@ -167,7 +169,7 @@ def test_messages_of_a_quick_queue(tmp_path: Path) -> None:
         path = tmp_path / name
         before = snapshot(path)
         for index, producer, payload in quick_golden.listing(tmp_path, name).delivered():
-            found = quire.explain(path, index)
+            found = quire.maintenance.explain(path, index)
             assert_the_bytes_are_those_of_the_files(found)
             assert payload_of(found) == payload[: len(payload_of(found))]
             whole = sum(part.length for part in found.parts if part.section == "payload")
@@ -182,16 +184,16 @@ def test_an_entry_that_is_claimed_has_no_message_yet(path: Path) -> None:
     with quire.open(path, format="quick-queue", page_bytes=4096) as queue:
         index = queue.appender("AA0").write_bytes(b"whole")
     patch(path / "0.qmx", index + 15, b"\0")
-    found = quire.explain(path, index)
+    found = quire.maintenance.explain(path, index)
     assert {part.section for part in found.parts} == {"index"}
     assert found.parts[-1].meaning == "claimed, not complete"
     patch(path / "0.qmx", index, b"\xff" * 8)
     patch(path / "0.qmx", index + 15, b"\x7f")
-    with pytest.raises(quire.CorruptError, match="an entry names no message"):
-        quire.explain(path, index)
+    with pytest.raises(quire.errors.CorruptError, match="an entry names no message"):
+        quire.maintenance.explain(path, index)
     for wrong in (index + 1, index + 16, 2**62):
-        with pytest.raises(quire.IndexOutOfRangeError, match="no message has this index"):
-            quire.explain(path, wrong)
+        with pytest.raises(quire.errors.IndexOutOfRangeError, match="no message has this index"):
+            quire.maintenance.explain(path, wrong)
 
 
 def test_the_file_of_each_part_is_shown(cli: Cli, path: Path) -> None:
@@ -206,6 +208,6 @@ def test_the_file_of_each_part_is_shown(cli: Cli, path: Path) -> None:
 def test_as_a_process(path: Path, index: int) -> None:
     ran = run("explain", path, hex(index))
     assert (ran.code, ran.err) == (0, "")
-    Path(quire.explain(path, index).file).unlink()
+    Path(quire.maintenance.explain(path, index).file).unlink()
     ran = run("explain", path, hex(index))
     assert (ran.code, ran.err.count("\n")) == (1, 1)

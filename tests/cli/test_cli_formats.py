@@ -20,7 +20,7 @@ PARSERS: dict[str, Callable[[bytes], list[Any]]] = {
     "json": json.loads,
     "jsonl": lambda raw: [json.loads(line) for line in raw.splitlines()],
     "yaml": lambda raw: [
-        json.loads(quire.to_json(quire.parse_yaml(text)))
+        json.loads(quire.types.to_json(quire.types.parse_yaml(text)))
         for text in raw.decode().split("---\n")[1:]
     ],
     "csv": lambda raw: [*csv.DictReader(io.StringIO(raw.decode()))],

@@ -17,7 +17,7 @@ from cli_runs import Cli
 @dataclass
 class Tick:
     price: float = 0.0
-    size: quire.int32 = 0
+    size: quire.types.int32 = 0
 
 
 @quire.message(alias="CliOrder", rename="camel")
@@ -28,12 +28,12 @@ class Order:
 
 
 class Market(Protocol):
-    @quire.method_id(7)
+    @quire.calls.method_id(7)
     def halt(self, symbol: str) -> None: ...
     def tick(self, tick: Tick) -> None: ...
     def both(self, tick: Tick, count: int) -> None: ...
     def order(self, order: Order) -> None: ...
-    @quire.method_id(8)
+    @quire.calls.method_id(8)
     def to(self, name: str) -> Market: ...
 
 

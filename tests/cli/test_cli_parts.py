@@ -88,7 +88,7 @@ def test_a_dump_of_a_cycle_or_of_several_queues(cli: Cli, queues: Path) -> None:
 
 
 def test_no_queue_is_made_within_another(queues: Path) -> None:
-    with pytest.raises(quire.NotAQueueError, match="a part of a queue"):
+    with pytest.raises(quire.errors.NotAQueueError, match="a part of a queue"):
         quire.open(queues / "vanilla/20240115")
 
 
@@ -108,7 +108,7 @@ def test_files_of_named_producers(cli: Cli, tmp_path: Path) -> None:
         appender.write_many([b"one", b"two"])
     assert len(cli.ok("read", path / "0.qmx", "--format", "jsonl").lines) == 2
     assert "named producers" in cli.ok("stat", path / "0.qmx").out
-    with pytest.raises(quire.NotAQueueError, match=f"a part of a queue: .* queue={path} "):
+    with pytest.raises(quire.errors.NotAQueueError, match=f"a part of a queue: .* queue={path} "):
         quire.open(path / "AA0")
     for part in ("AA0", "AA0/0.qd", "AA0.qm"):
         for verb in (("read",), ("stat",), ("tail", "--no-follow")):

@@ -23,7 +23,7 @@ import quire
 @dataclass
 class Order:
     symbol: str
-    size: quire.int32
+    size: quire.types.int32
 
 class Market:
     def buy(self, order: Order) -> None: ...
@@ -178,7 +178,7 @@ def test_a_directory_of_queues_is_read_one_after_the_other(cli: Cli, tmp_path: P
 def test_one_cycle_of_an_older_format_is_read_alone(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "vanilla"
     filled(path, "vanilla", quire.ManualClock(START_MS))
-    with quire.VanillaQueue(path, read_only=True) as queue:
+    with quire.vanilla.VanillaQueue(path, read_only=True) as queue:
         folder = Path(queue.directory_for_cycle(queue.cycles[1]))
     options = ["--format", "text", "--no-index"]
     expected = ["m4", "m5", "m6", "m7"]

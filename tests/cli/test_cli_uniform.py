@@ -48,7 +48,7 @@ def test_rows_are_the_same_in_every_format(capsysbinary: pytest.CaptureFixture[b
     lines = printed("jsonl", capsysbinary).splitlines()
     assert [json.loads(line) for line in lines] == ROWS
     documents = printed("yaml", capsysbinary).decode().split("---\n")[1:]
-    read = [json.loads(quire.to_json(quire.parse_yaml(text))) for text in documents]
+    read = [json.loads(quire.types.to_json(quire.types.parse_yaml(text))) for text in documents]
     assert [it["count"] for it in read] == [12_345, 7]
     text = printed("csv", capsysbinary).decode()
     assert [row["name"] for row in csv.DictReader(io.StringIO(text))] == ["risk", "audit, old"]

@@ -288,7 +288,7 @@ def test_bytes_that_are_no_text_are_refused(
     "error",
     [
         OSError(28, "cannot reserve space: No space left on device", "/q/20240115F.cq4"),
-        quire.LockTimeoutError("the write lock is held: holder_pid=1"),
+        quire.errors.LockTimeoutError("the write lock is held: holder_pid=1"),
     ],
 )
 @pytest.mark.parametrize("on_error", ["stop", "skip"])

@@ -224,7 +224,7 @@ def test_only_the_newest_messages_are_read(
 
 def test_a_message_is_shown_on_one_harmless_line() -> None:
     assert shown_message(b"\xe3a\x1bb", "json") == '"a\\u001bb"'
-    assert "\n" not in shown_message(quire.parse_yaml("a: 1\nb: 2"), "yaml")
+    assert "\n" not in shown_message(quire.types.parse_yaml("a: 1\nb: 2"), "yaml")
     assert shown_message(b"x" * 100_000, "json").endswith("… 97.7K, too long to show")
     assert len(shown_message(b"x" * 50_000, "hex")) == 2001
 

@@ -33,11 +33,11 @@ def test_each_format_is_converted_into_each(kind: Into, into: Into, tmp_path: Pa
 
     found = messages(dest)
     assert payloads(found) == payloads(expected)
-    assert done == quire.Converted(120, 120, 0, found[-1][0])
+    assert done == quire.converting.Converted(120, 120, 0, found[-1][0])
     check_map(dest, expected, found)
     assert snapshot(source) == before
     again = quire.convert(source, dest, into=into)
-    assert again == quire.Converted(120, 0, 0, found[-1][0])
+    assert again == quire.converting.Converted(120, 0, 0, found[-1][0])
     assert messages(dest) == found
 
 
@@ -133,17 +133,19 @@ def test_entries_of_dead_producers_are_gaps_in_the_map(tmp_path: Path) -> None:
     assert payloads(messages(dest)) == payloads(expected)
     check_map(dest, expected, messages(dest))
     with pytest.raises(KeyError):
-        quire.IndexMap(dest)[3 * 16]
+        quire.converting.IndexMap(dest)[3 * 16]
 
 
 def test_messages_that_a_format_cannot_hold_stop_it_or_are_skipped(tmp_path: Path) -> None:
     source, dest = tmp_path / "source", tmp_path / "dest"
     expected = fill(source, "vanilla", [[b"one", b"", b"x" * 70_000, b"two"], [b""]])
 
-    with pytest.raises(quire.ConvertError, match=r"cannot hold a message: .*length=0 limits=1\.\."):
+    with pytest.raises(
+        quire.errors.ConvertError, match=r"cannot hold a message: .*length=0 limits=1\.\."
+    ):
         quire.convert(source, dest, into="chronicle", block_bytes=65_536)
-    with pytest.raises(quire.ConvertError, match="not finished"):
-        quire.IndexMap(dest)
+    with pytest.raises(quire.errors.ConvertError, match="not finished"):
+        quire.converting.IndexMap(dest)
     done = quire.convert(source, dest, into="chronicle", block_bytes=65_536, skip=True)
 
     held = [expected[0], expected[3]]
@@ -156,7 +158,7 @@ def test_messages_that_a_format_cannot_hold_stop_it_or_are_skipped(tmp_path: Pat
         for index, payload in (expected[1], expected[2], expected[4])
     ]
     with pytest.raises(KeyError):
-        quire.IndexMap(dest)[expected[1][0]]
+        quire.converting.IndexMap(dest)[expected[1][0]]
 
 
 def lines_of(dest: Path) -> list[dict[str, object]]:
@@ -268,7 +270,7 @@ def test_a_late_message_of_a_writer_is_an_error_and_not_a_gap(tmp_path: Path) ->
         def progress(*_: object) -> None:
             slow.write_bytes(b"late")
 
-        with pytest.raises(quire.ConvertError, match=r"earlier cycle|another message"):
+        with pytest.raises(quire.errors.ConvertError, match=r"earlier cycle|another message"):
             quire.convert(source, tmp_path / "dest", into="chronicle", progress=progress)
     done = quire.convert(source, tmp_path / "again", into="chronicle")
     assert done.messages == len(messages(source))

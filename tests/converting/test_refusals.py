@@ -31,14 +31,14 @@ def test_a_directory_that_no_conversion_made_is_refused_and_stays(source: Path, 
     for name in ("mine", ".mine.tmp"):
         (dest / name).write_text("mine")
     for into in INTO:
-        with pytest.raises(quire.ConvertError, match="no conversion made it"):
+        with pytest.raises(quire.errors.ConvertError, match="no conversion made it"):
             quire.convert(source, dest, into=into)
     assert sorted(it.name for it in dest.iterdir()) == [".mine.tmp", "mine"]
 
 
 def test_a_queue_that_no_conversion_made_is_refused(source: Path, dest: Path) -> None:
     fill(dest, "chronicle", DAYS)
-    with pytest.raises(quire.ConvertError, match="no conversion made it"):
+    with pytest.raises(quire.errors.ConvertError, match="no conversion made it"):
         quire.convert(source, dest, into="chronicle")
 
 
@@ -64,18 +64,18 @@ def test_a_queue_is_not_converted_into_itself(source: Path, place: str) -> None:
 def test_a_map_that_is_none_is_refused(source: Path, dest: Path, content: bytes) -> None:
     quire.convert(source, dest, into="chronicle")
     (dest / "_indexes.jsonl").write_bytes(content)
-    with pytest.raises(quire.ConvertError, match="not the map of a conversion"):
+    with pytest.raises(quire.errors.ConvertError, match="not the map of a conversion"):
         quire.convert(source, dest, into="chronicle")
-    with pytest.raises(quire.ConvertError, match="not the map of a conversion"):
-        quire.IndexMap(dest)
+    with pytest.raises(quire.errors.ConvertError, match="not the map of a conversion"):
+        quire.converting.IndexMap(dest)
 
 
 def test_a_map_with_lines_of_other_types_is_refused(source: Path, dest: Path) -> None:
     quire.convert(source, dest, into="chronicle")
     with (dest / "_indexes.jsonl").open("a") as file:
         file.write('{"source": 1, "dest": [], "count": "x"}\n')
-    with pytest.raises(quire.ConvertError, match="not the map of a conversion"):
-        quire.IndexMap(dest)
+    with pytest.raises(quire.errors.ConvertError, match="not the map of a conversion"):
+        quire.converting.IndexMap(dest)
 
 
 def test_a_map_that_is_a_link_or_a_pipe_is_not_followed(source: Path, dest: Path) -> None:
@@ -84,11 +84,11 @@ def test_a_map_that_is_a_link_or_a_pipe_is_not_followed(source: Path, dest: Path
     elsewhere = dest.with_name("elsewhere")
     index_map.rename(elsewhere)
     index_map.symlink_to(elsewhere)
-    with pytest.raises(quire.UnsafePathError):
+    with pytest.raises(quire.errors.UnsafePathError):
         quire.convert(source, dest, into="chronicle")
     index_map.unlink()
     os.mkfifo(index_map)
-    with pytest.raises(quire.UnsafePathError):
+    with pytest.raises(quire.errors.UnsafePathError):
         quire.convert(source, dest, into="chronicle")
 
 
@@ -100,7 +100,7 @@ def test_a_conversion_goes_on_with_the_options_that_it_began_with(
 ) -> None:
     quire.convert(source, dest, into="chronicle")
     options: dict[str, Any] = {"into": "chronicle", **other}
-    with pytest.raises(quire.ConvertError, match="was begun otherwise"):
+    with pytest.raises(quire.errors.ConvertError, match="was begun otherwise"):
         quire.convert(source, dest, **options)
 
 
@@ -133,11 +133,11 @@ def test_a_result_that_others_wrote_to_is_noticed(source: Path, dest: Path, into
     quire.convert(source, dest, into=into)
     with quire.open(dest) as queue:
         queue.appender().write_bytes(b"a stranger")
-    with pytest.raises(quire.ConvertError, match="more messages than the source"):
+    with pytest.raises(quire.errors.ConvertError, match="more messages than the source"):
         quire.convert(source, dest, into=into)
     with quire.open(source) as queue:
         queue.appender().write_bytes(b"a friend")
-    with pytest.raises(quire.ConvertError, match="another message: index="):
+    with pytest.raises(quire.errors.ConvertError, match="another message: index="):
         quire.convert(source, dest, into=into)
 
 
@@ -145,7 +145,7 @@ def test_another_source_is_noticed(source: Path, dest: Path) -> None:
     quire.convert(source, dest, into="parquet")
     other = source.with_name("other")
     fill(other, "vanilla", [[b"one"], [b"two", b"three"]])
-    with pytest.raises(quire.ConvertError, match="other indexes"):
+    with pytest.raises(quire.errors.ConvertError, match="other indexes"):
         quire.convert(other, dest, into="parquet")
 
 
@@ -153,13 +153,13 @@ def test_a_damaged_parquet_file_is_named(source: Path, dest: Path) -> None:
     quire.convert(source, dest, into="parquet")
     part = dest / "part-000000.parquet"
     part.write_bytes(part.read_bytes()[:-20])
-    with pytest.raises(quire.ConvertError, match=r"does not read: file=.*part-000000"):
+    with pytest.raises(quire.errors.ConvertError, match=r"does not read: file=.*part-000000"):
         quire.convert(source, dest, into="parquet")
 
 
 def test_one_conversion_at_a_time(source: Path, dest: Path) -> None:
     dest.mkdir()
-    with locked_directory(dest), pytest.raises(quire.ConvertError, match="another process"):
+    with locked_directory(dest), pytest.raises(quire.errors.ConvertError, match="another process"):
         quire.convert(source, dest, into="chronicle")
 
 
@@ -169,20 +169,20 @@ def test_a_writer_that_appends_to_an_earlier_cycle_is_noticed(source: Path, dest
     quire.convert(source, dest, into="chronicle")
     with quire.open(source, clock=quire.ManualClock(1_705_314_600_000)) as queue:
         queue.appender().write_bytes(b"late")
-    with pytest.raises(quire.ConvertError, match="another message"):
+    with pytest.raises(quire.errors.ConvertError, match="another message"):
         quire.convert(source, dest, into="chronicle")
     assert len(messages(source)) == len(before) + 1
 
 
 def test_a_missing_source_makes_nothing(dest: Path) -> None:
-    with pytest.raises(quire.NotAQueueError):
+    with pytest.raises(quire.errors.NotAQueueError):
         quire.convert(dest.with_name("nowhere"), dest, into="chronicle")
     assert not dest.exists()
 
 
 def test_a_map_that_is_not_there_is_an_error(source: Path) -> None:
-    with pytest.raises(quire.ConvertError, match="no map of a conversion"):
-        quire.IndexMap(source)
+    with pytest.raises(quire.errors.ConvertError, match="no map of a conversion"):
+        quire.converting.IndexMap(source)
 
 
 @pytest.mark.parametrize("into", INTO)
@@ -196,6 +196,6 @@ def test_a_source_that_was_pruned_since_is_refused_and_the_result_stays(
     assert len(quire.prune(source, max_cycles=2).removed) == 1
     with quire.open(source) as queue:
         queue.appender().write_bytes(b"new")
-    with pytest.raises(quire.ConvertError):
+    with pytest.raises(quire.errors.ConvertError):
         quire.convert(source, dest, into=into)
     assert messages(dest) == before

@@ -43,7 +43,7 @@ def test_every_message_that_the_index_reaches_is_brought(damaged: Path, tmp_path
     (lost,) = done.lost
     assert (lost.first, lost.past) == (index_of(1, BROKEN), index_of(1, 104))
     assert done.messages == DAYS * PER_DAY - 3
-    saved, places = dict(read_queue(dest)), quire.IndexMap(dest)
+    saved, places = dict(read_queue(dest)), quire.converting.IndexMap(dest)
     brought = [index for index in whole if not lost.first <= index < (lost.past or 0)]
     assert [saved[places[index]] for index in brought] == [whole[index] for index in brought]
     kept = [index for index in brought if index < lost.first or index >= index_of(2, 0)]
@@ -82,7 +82,7 @@ def test_the_last_messages_do_not_depend_on_earlier_ones(damaged: Path, cli: Cli
 
 
 def test_a_conversion_skips_damage_where_that_is_asked_for(damaged: Path, tmp_path: Path) -> None:
-    with pytest.raises(quire.CorruptError):
+    with pytest.raises(quire.errors.CorruptError):
         quire.convert(damaged, tmp_path / "stopped", into="vanilla")
     done = quire.convert(damaged, tmp_path / "moved", into="vanilla", on_damage="skip")
     assert (done.messages, len(done.lost)) == (DAYS * PER_DAY - 3, 1)
@@ -121,7 +121,10 @@ def test_no_more_is_lost_than_the_index_of_the_file_itself_makes_unreachable(
     whole = whole_of(tmp_path)
     expected = {index for index in whole if index >> 32 != 19737 + day} | left
     done = quire.salvage(path, tmp_path / "saved")
-    saved, moved = dict(read_queue(tmp_path / "saved")), quire.IndexMap(tmp_path / "saved")
+    saved, moved = (
+        dict(read_queue(tmp_path / "saved")),
+        quire.converting.IndexMap(tmp_path / "saved"),
+    )
     assert done.messages == len(expected)
     assert {index: saved[moved[index]] for index in expected} == {
         index: whole[index] for index in expected

@@ -99,7 +99,7 @@ BOTH = {"good": "int64", "bad": "int64"}
 def test_only_the_columns_of_a_query_are_decoded(tmp_path: Path) -> None:
     with misfit(tmp_path / "q") as queue, duckdb.connect() as connection:
         rows: Any = queue.scan(BOTH)
-        with pytest.raises(quire.WireError, match="bad"):
+        with pytest.raises(quire.errors.WireError, match="bad"):
             rows.to_table()
         assert rows.to_table(columns=["good"]).to_pydict() == {"good": [0, 1, 2]}
         assert connection.sql("select sum(good) from rows").fetchall() == [(3,)]
@@ -208,5 +208,5 @@ def test_a_closed_queue_says_so(tmp_path: Path) -> None:
     queue = misfit(tmp_path / "q")
     rows: Any = queue.scan()
     queue.close()
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         rows.to_table()

@@ -93,7 +93,7 @@ def test_a_claim_in_a_cycle_that_was_lost_is_logged_and_done(
     with group(queue).consumer() as consumer:
         try:
             assert consumer.read() is None
-        except quire.IndexOutOfRangeError:
+        except quire.errors.IndexOutOfRangeError:
             assert cycles > 1  # where new messages begin, too
     assert "deleted before they were acknowledged" in caplog.text
     assert group(queue).lag == 0
@@ -107,11 +107,11 @@ def test_random_bytes_neither_crash_nor_hang(queue: quire.Queue, used: Path) -> 
 
 def test_a_link_or_a_directory_in_its_place_is_refused(queue: quire.Queue, tmp_path: Path) -> None:
     side_file(queue).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(quire.NotAQueueError, match="a symbolic link"):
+    with pytest.raises(quire.errors.NotAQueueError, match="a symbolic link"):
         group(queue).consumer()
     side_file(queue).unlink()
     side_file(queue).mkdir()
-    with pytest.raises(quire.NotAQueueError, match="a directory"):
+    with pytest.raises(quire.errors.NotAQueueError, match="a directory"):
         group(queue).consumer()
 
 
@@ -159,7 +159,7 @@ def test_a_forked_child_has_no_consumer_and_keeps_none_alive(
 
     def child() -> None:
         os.close(lets_go)
-        with pytest.raises(quire.ForkedError):
+        with pytest.raises(quire.errors.ForkedError):
             consumer.read()
         os.read(waits, 1)  # until the parent has seen that it keeps nothing
 
@@ -182,7 +182,7 @@ def test_members_of_a_group_that_was_made_again_say_so(
         overwrite(0, b"damaged")(side_file(queue))
         with group(queue).consumer() as other:
             assert other.read() is not None
-        with pytest.raises(quire.GroupError, match="its side file made again"):
+        with pytest.raises(quire.errors.GroupError, match="its side file made again"):
             consumer.read()
 
 
@@ -240,7 +240,7 @@ def test_a_group_is_deleted_unless_it_has_members(
     assert not group(queue).delete()
     with group(queue).consumer() as consumer:
         assert consumer.ack_many(consumer.read_many(10)) == 2
-        with pytest.raises(quire.GroupError, match="the group has members"):
+        with pytest.raises(quire.errors.GroupError, match="the group has members"):
             group(queue).delete()
         assert consumer.read() is None
     assert group(queue).delete()
@@ -250,7 +250,7 @@ def test_a_group_is_deleted_unless_it_has_members(
         assert [message.data for message in consumer] == [b"a", b"b"]
     with (
         quire.open(queue.path, read_only=True) as read_only,
-        pytest.raises(quire.ReadOnlyError, match="to delete a group needs a writable queue"),
+        pytest.raises(quire.errors.ReadOnlyError, match="to delete a group needs a writable queue"),
     ):
         read_only.group("billing").delete()
 
@@ -286,7 +286,9 @@ def test_a_side_file_of_another_version_is_refused_and_says_what_to_do(
 
     overwrite(8, struct.pack("<Q", 1))(used)
     overwrite(40, struct.pack("<Q", total(1, 0, 1, 0)))(used)
-    with pytest.raises(quire.UnsupportedError, match=r"of another version: found=1 .*reset the"):
+    with pytest.raises(
+        quire.errors.UnsupportedError, match=r"of another version: found=1 .*reset the"
+    ):
         group(queue).consumer()
 
 

@@ -178,7 +178,7 @@ def test_on_missing_decides_what_is_said(tmp_path: Path, caplog: pytest.LogCaptu
     with quire.open(path, clock=clock) as queue:
         with group(queue, "raise").consumer() as consumer:
             for _ in range(2):
-                with pytest.raises(quire.DataLossError, match="were lost: group=billing"):
+                with pytest.raises(quire.errors.DataLossError, match="were lost: group=billing"):
                     consumer.read()
         with group(queue, "skip").consumer() as consumer:
             message = consumer.read()

@@ -284,7 +284,7 @@ def test_dead_letters_that_cannot_be_written_leave_all_messages_to_others(
         group(queue, dead_letter=dead, max_deliveries=1).consumer() as consumer,
         group(queue).consumer() as other,
     ):
-        with pytest.raises(quire.ClosedError):
+        with pytest.raises(quire.errors.ClosedError):
             consumer.read_many(10)
         assert payloads(other.read_many(10)) == [b"a", b"b"]
 
@@ -297,7 +297,7 @@ def test_reset_begins_elsewhere_unless_there_are_members(
     billing = group(queue)
     with billing.consumer() as consumer:
         assert consumer.ack_many(consumer.read_many(10)) == 3
-        with pytest.raises(quire.GroupError, match="the group has members"):
+        with pytest.raises(quire.errors.GroupError, match="the group has members"):
             billing.reset()
         assert consumer.read() is None
     billing.reset(last)
@@ -322,7 +322,7 @@ def test_a_reset_that_is_refused_leaves_the_side_file_alone(
     with billing.consumer() as consumer:
         assert consumer.ack_many(consumer.read_many(10)) == 1
         os.utime(side_file, ns=(0, 0))
-        with pytest.raises(quire.GroupError, match="the group has members"):
+        with pytest.raises(quire.errors.GroupError, match="the group has members"):
             billing.reset()
         # Members of a file that says it is about to be replaced fail meanwhile.
         assert side_file.stat().st_mtime_ns == 0
@@ -418,19 +418,21 @@ def test_only_messages_are_acknowledged(queue: quire.Queue, appender: quire.Appe
 def test_formats_and_queues_without_groups_say_so(queue: quire.Queue, tmp_path: Path) -> None:
     with (
         quire.open(tmp_path / "vanilla", format="vanilla") as vanilla,
-        pytest.raises(quire.UnsupportedError, match="slow writers of a Vanilla Chronicle"),
+        pytest.raises(quire.errors.UnsupportedError, match="slow writers of a Vanilla Chronicle"),
     ):
         vanilla.group("billing")
     with (
         quire.open(queue.path, read_only=True) as read_only,
-        pytest.raises(quire.ReadOnlyError, match="a consumer needs a writable queue"),
+        pytest.raises(quire.errors.ReadOnlyError, match="a consumer needs a writable queue"),
     ):
         read_only.group("billing").consumer()
 
 
 def test_members_agree_on_having_a_key(queue: quire.Queue) -> None:
     group(queue).consumer().close()
-    with pytest.raises(quire.GroupError, match="made with no key, and is opened with one: group="):
+    with pytest.raises(
+        quire.errors.GroupError, match="made with no key, and is opened with one: group="
+    ):
         group(queue, key="symbol").consumer()
 
 
@@ -442,7 +444,7 @@ def test_a_closed_consumer_and_its_messages_say_so(
         message = consumer.read()
     assert message is not None
     for call in (consumer.read, message.ack, message.nack):
-        with pytest.raises(quire.ClosedError):
+        with pytest.raises(quire.errors.ClosedError):
             call()
 
 

@@ -194,13 +194,17 @@ def test_the_longest_message_is_written_and_one_byte_more_refused(
     longest = os.urandom(LIMIT)
     appender.write_bytes(longest)
 
-    with pytest.raises(quire.MessageTooLargeError, match=f"length={LIMIT + 1} limit={LIMIT}"):
+    with pytest.raises(
+        quire.errors.MessageTooLargeError, match=f"length={LIMIT + 1} limit={LIMIT}"
+    ):
         appender.write_bytes(longest + b"x")
-    with pytest.raises(quire.MessageTooLargeError, match=f"length={LIMIT + 1} limit={LIMIT}"):
+    with pytest.raises(
+        quire.errors.MessageTooLargeError, match=f"length={LIMIT + 1} limit={LIMIT}"
+    ):
         appender.write_many([longest + b"x"])
     with pytest.raises(ValueError, match="message too large"):
         appender.write_text("x" * LIMIT)
-    with pytest.raises(quire.MessageTooLargeError), appender.writing_document() as document:
+    with pytest.raises(quire.errors.MessageTooLargeError), appender.writing_document() as document:
         document.write_bytes(longest + b"x")
 
     appender.write_bytes(b"after")
@@ -211,7 +215,7 @@ def test_the_longest_message_is_written_and_one_byte_more_refused(
 def test_a_message_too_large_among_many_leaves_those_before_it(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:
-    with pytest.raises(quire.MessageTooLargeError):
+    with pytest.raises(quire.errors.MessageTooLargeError):
         appender.write_many([b"one", b"two", bytes(LIMIT + 1), b"three"])
 
     written = payloads(queue)
@@ -238,11 +242,11 @@ def test_an_append_lock_refuses_messages_until_it_is_given_back(
     appender.write_bytes(b"before")
     poke(path, APPEND_LOCK, 1)
 
-    with pytest.raises(quire.AppendLockedError, match="append lock"):
+    with pytest.raises(quire.errors.AppendLockedError, match="append lock"):
         appender.write_bytes(b"x")
-    with pytest.raises(quire.AppendLockedError, match="append lock"):
+    with pytest.raises(quire.errors.AppendLockedError, match="append lock"):
         appender.write_many([b"x"])
-    with pytest.raises(quire.AppendLockedError, match="append lock"):
+    with pytest.raises(quire.errors.AppendLockedError, match="append lock"):
         appender.writing_document()
 
     poke(path, APPEND_LOCK, UNLOCKED)

@@ -191,7 +191,7 @@ def filled(path: Path) -> int:
     with quire.open(path, buffer_mode="async", timeout_s=0.1, **options) as queue:
         assert queue.ring is not None
         appender = queue.appender()
-        with suppress(quire.RingFullError):
+        with suppress(quire.errors.RingFullError):
             while True:
                 appender.write_bytes(b"x")
         return queue.ring.pending
@@ -256,7 +256,7 @@ def test_an_append_gives_up_on_a_full_ring(
         filled(path)
         with (
             quire.open(path, buffer_mode="async", timeout_s=0.1, on_full=on_full) as queue,
-            pytest.raises(quire.RingFullError, match=waited),
+            pytest.raises(quire.errors.RingFullError, match=waited),
         ):
             asyncio.run(queue.appender().awrite_bytes(b"no"))
 

@@ -92,7 +92,7 @@ def test_what_is_no_file_is_refused(
     (filled / name).unlink(missing_ok=True)
     make(filled / name)
 
-    with pytest.raises(quire.NotAQueueError, match=re.escape(name)):
+    with pytest.raises(quire.errors.NotAQueueError, match=re.escape(name)):
         use(filled, read_only=read_only)
 
 
@@ -102,7 +102,7 @@ def test_a_queue_is_not_what_is_no_directory(tmp_path: Path, make: Callable[[Pat
     path.parent.mkdir()
     make(path)
     for read_only in (True, False):
-        with pytest.raises((quire.NotAQueueError, OSError), match=r"queue\.cq4"):
+        with pytest.raises((quire.errors.NotAQueueError, OSError), match=r"queue\.cq4"):
             use(path, read_only=read_only)
 
 
@@ -113,9 +113,9 @@ def test_a_queue_is_no_regular_file_but_a_directory_behind_a_link(
     (tmp_path / "link").symlink_to(filled)
 
     for read_only in (True, False):
-        with pytest.raises(quire.NotAQueueError, match="file"):
+        with pytest.raises(quire.errors.NotAQueueError, match="file"):
             use(tmp_path / "file", read_only=read_only)
-    with pytest.raises((quire.NotAQueueError, NotADirectoryError)):
+    with pytest.raises((quire.errors.NotAQueueError, NotADirectoryError)):
         quire.open(tmp_path / "file" / "below")
     assert use(tmp_path / "link") == [b"one", b"two", b"three", b"appended"]
 
@@ -127,7 +127,7 @@ def test_a_foreign_roll_file_is_corrupt_and_left_alone(
 ) -> None:
     (filled / name).write_bytes(content)
     for read_only in (True, False):
-        with pytest.raises(quire.CorruptError) as caught:
+        with pytest.raises(quire.errors.CorruptError) as caught:
             use(filled, read_only=read_only)
         error = caught.value
         assert error.file is not None
@@ -143,7 +143,7 @@ def test_a_foreign_table_is_corrupt_and_left_alone(filled: Path, content: bytes)
     content = content.ljust(131_072, b"\0")
     table.write_bytes(content)
     for read_only in (True, False):
-        with pytest.raises(quire.CorruptError, match=re.escape("metadata.cq4t")):
+        with pytest.raises(quire.errors.CorruptError, match=re.escape("metadata.cq4t")):
             use(filled, read_only=read_only)
     assert table.read_bytes() == content
 
@@ -151,11 +151,13 @@ def test_a_foreign_table_is_corrupt_and_left_alone(filled: Path, content: bytes)
 def test_a_table_and_a_roll_file_are_not_taken_for_one_another(filled: Path) -> None:
     table, roll_file = (filled / "metadata.cq4t").read_bytes(), (filled / NAME).read_bytes()
     (filled / NEXT_NAME).write_bytes(table)
-    with pytest.raises(quire.CorruptError, match=NEXT_NAME):
+    with pytest.raises(quire.errors.CorruptError, match=NEXT_NAME):
         use(filled)
     (filled / NEXT_NAME).unlink()
     (filled / "metadata.cq4t").write_bytes(roll_file.ljust(131_072, b"\0"))
-    with pytest.raises((quire.CorruptError, quire.NotAQueueError), match=r"metadata\.cq4t"):
+    with pytest.raises(
+        (quire.errors.CorruptError, quire.errors.NotAQueueError), match=r"metadata\.cq4t"
+    ):
         use(filled)
 
 
@@ -234,7 +236,7 @@ def test_a_tailer_waits_the_grace_time_for_a_file_between_others(unfinished: Pat
     with quire.open(unfinished, read_only=True, eof_grace_s=3600, timeout_s=3600) as queue:
         tailer = queue.tailer()
         assert tailer.read_many(3) == [b"one", b"two", b"three"]
-        with pytest.raises(quire.WaitTimeoutError):  # it may still be finished
+        with pytest.raises(quire.errors.WaitTimeoutError):  # it may still be finished
             tailer.wait(0.01)
 
 
@@ -252,7 +254,9 @@ def test_a_tailer_waits_for_the_newest_file_as_long_as_it_may_be_finished(filled
 def test_a_foreign_name_is_an_error_that_says_it(filled: Path, name: str) -> None:
     shutil.copyfile(filled / NAME, filled / name)
     for read_only in (True, False):
-        with pytest.raises((quire.NotAQueueError, quire.RollCycleMismatchError), match=name):
+        with pytest.raises(
+            (quire.errors.NotAQueueError, quire.errors.RollCycleMismatchError), match=name
+        ):
             use(filled, read_only=read_only)
 
 
@@ -268,10 +272,12 @@ def test_other_names_are_of_no_interest(filled: Path, name: str) -> None:
 
 def test_another_roll_cycle_is_refused_where_there_is_data(filled: Path) -> None:
     for read_only in (True, False):
-        with pytest.raises(quire.RollCycleMismatchError, match="asked=DAILY found=TEST4_DAILY"):
+        with pytest.raises(
+            quire.errors.RollCycleMismatchError, match="asked=DAILY found=TEST4_DAILY"
+        ):
             quire.open(filled, roll_cycle="DAILY", read_only=read_only)
     (filled / "metadata.cq4t").unlink()
-    with pytest.raises(quire.RollCycleMismatchError, match="asked=DAILY found=TEST4_DAILY"):
+    with pytest.raises(quire.errors.RollCycleMismatchError, match="asked=DAILY found=TEST4_DAILY"):
         quire.open(filled, roll_cycle="DAILY")
     assert not (filled / "metadata.cq4t").exists()
 

@@ -154,7 +154,7 @@ def test_offsets_that_leave_the_data_are_refused(
 def test_a_batch_longer_than_its_cycle_leaves_the_messages_that_fit(
     path: Path, queue: quire.Queue, appender: quire.Appender
 ) -> None:
-    with pytest.raises(quire.CycleFullError):
+    with pytest.raises(quire.errors.CycleFullError):
         appender.write_batch(pa.array([b"%d" % number for number in range(5000)]))
 
     written = payloads(queue)

@@ -218,7 +218,7 @@ def test_a_time_that_no_cycle_number_reaches_is_refused(path: Path, now_ms: int)
     clock = quire.ManualClock(START_MS)
     with quire.open(path, roll_cycle="TEST_SECONDLY", clock=clock, block_bytes=1) as queue:
         clock.now_ms = now_ms
-        with pytest.raises((quire.IndexOutOfRangeError, ValueError)):
+        with pytest.raises((quire.errors.IndexOutOfRangeError, ValueError)):
             queue.appender().write_bytes(b"x")
         assert queue.table_value(WRITE_LOCK) == UNLOCKED
         clock.now_ms = START_MS
@@ -289,6 +289,6 @@ def test_waits_do_not_use_the_clock(path: Path) -> None:
     clock = quire.ManualClock(START_MS)
     with (
         quire.open(path, clock=clock, timeout_s=0.1, eof_grace_s=0.1) as queue,
-        pytest.raises(quire.WaitTimeoutError),
+        pytest.raises(quire.errors.WaitTimeoutError),
     ):
         queue.tailer().wait(0.1)

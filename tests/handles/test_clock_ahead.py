@@ -47,11 +47,11 @@ def test_a_cycle_beyond_the_limit_is_refused(path: Path, clock: quire.ManualCloc
         appender.write_bytes(b"0")
         clock.advance(YEARS_MS)
         times = "now=2038-01-11T10:30:00Z newest_cycle_ended=2024-01-16T00:00:00Z"
-        with pytest.raises(quire.ClockAheadError, match=times):
+        with pytest.raises(quire.errors.ClockAheadError, match=times):
             appender.write_bytes(b"far ahead")
-        with pytest.raises(quire.ClockAheadError, match=times):
+        with pytest.raises(quire.errors.ClockAheadError, match=times):
             appender.write_many([b"far ahead"])
-        with pytest.raises(quire.ClockAheadError), appender.writing_document():
+        with pytest.raises(quire.errors.ClockAheadError), appender.writing_document():
             raise AssertionError("no document is opened")
         assert not queue.write_lock.locked
         clock.advance(-YEARS_MS)
@@ -70,7 +70,7 @@ def test_the_limit_counts_between_the_cycles(
         appender.write_bytes(b"0")
         clock.advance(days * DAY_MS)
         if is_refused:
-            with pytest.raises(quire.ClockAheadError):
+            with pytest.raises(quire.errors.ClockAheadError):
                 appender.write_bytes(b"1")
         else:
             appender.write_bytes(b"1")
@@ -100,7 +100,7 @@ def test_a_pretoucher_is_held_by_the_limit_too(path: Path, clock: quire.ManualCl
     with opened(path, clock, WEEK_S) as queue, queue.pretoucher() as pretoucher:
         queue.appender().write_bytes(b"0")
         clock.advance(YEARS_MS)
-        with pytest.raises(quire.ClockAheadError):
+        with pytest.raises(quire.errors.ClockAheadError):
             pretoucher.execute()
         assert queue.cycles == [FIRST]
 
@@ -138,6 +138,6 @@ def test_what_is_no_duration_is_refused(path: Path) -> None:
             quire.open(path, max_clock_ahead_s=wrong)
     with pytest.raises(TypeError, match="max_clock_ahead_s"):
         quire.open(path, max_clock_ahead_s="a week")  # type: ignore[call-overload]
-    with pytest.raises(quire.UnsupportedError, match="max_clock_ahead_s"):
+    with pytest.raises(quire.errors.UnsupportedError, match="max_clock_ahead_s"):
         quire.open(path, format="vanilla", max_clock_ahead_s=1.0)  # type: ignore[call-overload]
     assert not path.exists()

@@ -35,7 +35,7 @@ def test_a_name_is_used_by_one_tailer_of_all_containers(tmp_path: Path, kind: st
         with subprocess.Popen(command, stdin=pipe, stdout=pipe) as contained:
             assert contained.stdout is not None
             assert contained.stdout.readline() == b"1 one\n"
-            with pytest.raises(quire.TailerInUseError):
+            with pytest.raises(quire.errors.TailerInUseError):
                 queue.tailer("risk")
             contained.communicate()
         with queue.tailer("risk") as tailer:

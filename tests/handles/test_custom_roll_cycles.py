@@ -57,7 +57,7 @@ def test_without_its_table_it_is_found_by_the_names_of_files(path: Path) -> None
     indexes = fill(path, THREE_HOURLY)
     (path / "metadata.cq4t").unlink()
 
-    with pytest.raises(quire.NotAQueueError, match="follows no roll cycle's pattern"):
+    with pytest.raises(quire.errors.NotAQueueError, match="follows no roll cycle's pattern"):
         quire.open(path, read_only=True)
     with quire.open(path, read_only=True, roll_cycle=THREE_HOURLY) as queue:
         assert [excerpt.index for excerpt in queue.tailer()] == indexes
@@ -79,7 +79,7 @@ def test_another_one_is_refused(path: Path) -> None:
         length_ms=3 * HOUR_MS, pattern="yyyyMMdd-HH'III'", index_count=16, index_spacing=2
     )
     for asked in (other, WIDE, "FAST_DAILY"):
-        with pytest.raises(quire.RollCycleMismatchError):
+        with pytest.raises(quire.errors.RollCycleMismatchError):
             quire.open(path, roll_cycle=asked)
 
 

@@ -66,11 +66,11 @@ def test_other_files_are_reached(
 def test_the_damaged_file_itself_is_an_error(path: Path, files: list[Path]) -> None:
     with quire.open(path, read_only=True, eof_grace_s=0.0) as queue, queue.tailer() as tailer:
         for _ in range(2):
-            with pytest.raises(quire.CorruptError, match=files[0].name):
+            with pytest.raises(quire.errors.CorruptError, match=files[0].name):
                 tailer.read()
-        with pytest.raises(quire.CorruptError, match=files[0].name):
+        with pytest.raises(quire.errors.CorruptError, match=files[0].name):
             list(tailer)
-        with pytest.raises(quire.CorruptError, match=files[0].name):
+        with pytest.raises(quire.errors.CorruptError, match=files[0].name):
             queue.end_of_cycle(CYCLE)
 
 
@@ -175,7 +175,7 @@ def test_a_damaged_file_before_a_quiet_one_is_an_error_and_not_passed_over(path:
     spoil(files[1])
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
         assert len(tailer.read_many(10_000)) == PER_DAY
-        with pytest.raises(quire.CorruptError, match=files[1].name):
+        with pytest.raises(quire.errors.CorruptError, match=files[1].name):
             tailer.read()
 
 
@@ -189,7 +189,7 @@ def test_a_newest_file_that_lost_its_header_is_not_begun_again(path: Path, lose:
     with (
         quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=1) as queue,
         queue.appender() as appender,
-        pytest.raises(quire.CorruptError, match="holds messages has no complete header"),
+        pytest.raises(quire.errors.CorruptError, match="holds messages has no complete header"),
     ):
         appender.write_bytes(b"over it")
     assert file.read_bytes() == left

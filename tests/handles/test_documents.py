@@ -80,7 +80,7 @@ def test_a_document_rolls_back_when_asked_to(
 
     assert payloads(queue) == []
     assert appender.last_index_appended is None
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         _ = document.index
     assert appender.write_bytes(b"takes its place") == index
     assert HIDDEN not in b"".join(file.read_bytes() for file in path.glob("*.cq4"))
@@ -95,9 +95,9 @@ def test_a_document_closed_by_hand_is_closed_once(
     document.close()
 
     assert payloads(queue) == [b"by hand"]
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         document.write_bytes(b"more")
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         document.write("more", 1)
 
 
@@ -128,13 +128,13 @@ def test_while_a_document_is_open_its_thread_cannot_append(
 ) -> None:
     with quire.open(path) as same, appender.writing_document() as document:
         for other in (appender, queue.appender(), same.appender()):
-            with pytest.raises(quire.DocumentOpenError, match="a document is open"):
+            with pytest.raises(quire.errors.DocumentOpenError, match="a document is open"):
                 other.write_bytes(b"x")
-            with pytest.raises(quire.DocumentOpenError, match="a document is open"):
+            with pytest.raises(quire.errors.DocumentOpenError, match="a document is open"):
                 other.write_many([b"x"])
-            with pytest.raises(quire.DocumentOpenError, match="a document is open"):
+            with pytest.raises(quire.errors.DocumentOpenError, match="a document is open"):
                 other.writing_document()
-            with pytest.raises(quire.DocumentOpenError, match="a document is open"):
+            with pytest.raises(quire.errors.DocumentOpenError, match="a document is open"):
                 other.normalise_eofs()
         document.write_bytes(b"undisturbed")
 
@@ -147,7 +147,7 @@ def test_while_a_document_is_open_another_task_cannot_append(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:
     async def write(other: quire.Appender) -> None:
-        with pytest.raises(quire.DocumentOpenError, match="a document is open"):
+        with pytest.raises(quire.errors.DocumentOpenError, match="a document is open"):
             other.write_bytes(b"x")
 
     async def hold() -> None:
@@ -198,7 +198,7 @@ def test_closing_the_queue_ends_an_open_document(path: Path, clock: quire.Manual
     document = queue.appender().writing_document()
     document.write_bytes(HIDDEN)
     queue.close()
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         document.close()
 
     with quire.open(path, clock=clock, timeout_s=0.1) as again:
@@ -213,7 +213,7 @@ def test_a_document_whose_lock_was_taken_away_is_not_published(
         document = appender.writing_document()
         document.write_bytes(HIDDEN)
         poke(path, WRITE_LOCK, word)
-        with pytest.raises(quire.LockLostError):
+        with pytest.raises(quire.errors.LockLostError):
             document.close()
         assert queue.table_value(WRITE_LOCK) == word
         poke(path, WRITE_LOCK, UNLOCKED)
@@ -251,7 +251,7 @@ def test_double_buffering_builds_a_document_while_another_is_open(
     with quire.open(path, clock=clock, double_buffer=True, roll_cycle="TEST4_DAILY") as queue:
         holder, buffered = queue.appender().writing_document(), queue.appender().writing_document()
         buffered.write_bytes(b"second")
-        with pytest.raises(quire.IndexNotAvailableError):
+        with pytest.raises(quire.errors.IndexNotAvailableError):
             _ = buffered.index
         holder.write_bytes(b"first")
         holder.close()

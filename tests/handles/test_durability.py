@@ -150,8 +150,8 @@ def test_wrong_arguments(path: Path) -> None:
             quire.open(path, durability="batch", group_commit_s=seconds)
     with pytest.raises(ValueError, match="group_commit_s needs durability='batch' or 'each'"):
         quire.open(path, group_commit_s=0.1)
-    with pytest.raises(quire.UnsupportedError, match="durability='each'"):
+    with pytest.raises(quire.errors.UnsupportedError, match="durability='each'"):
         quire.open(path, format="quick-queue", durability="each")  # type: ignore[call-overload]
-    with pytest.raises(quire.UnsupportedError, match="group_commit_s"):
+    with pytest.raises(quire.errors.UnsupportedError, match="group_commit_s"):
         quire.open(path, format="vanilla", group_commit_s=1.0)  # type: ignore[call-overload]
     assert not path.exists()

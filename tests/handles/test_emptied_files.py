@@ -37,7 +37,7 @@ def by_word(key: str) -> Callable[[Path, int], None]:
 def by_times(path: Path, cycle: int) -> None:
     with quire.open(path) as queue:
         assert queue.cycles[0] <= cycle <= queue.cycles[-1]
-    assert quire.build_time_index(path, time_field="n")
+    assert quire.maintenance.build_time_index(path, time_field="n")
 
 
 WITNESSES = {
@@ -64,10 +64,10 @@ def test_it_is_an_error_where_something_shows_its_messages(
     damage(files[day])
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
         for _ in range(2):
-            with pytest.raises(quire.CorruptError, match=WHAT) as raised:
+            with pytest.raises(quire.errors.CorruptError, match=WHAT) as raised:
                 list(tailer)
             assert raised.value.file == str(files[day])
-        with pytest.raises(quire.CorruptError, match=WHAT):
+        with pytest.raises(quire.errors.CorruptError, match=WHAT):
             queue.end_of_cycle(CYCLE + day)
         other = (day + 1) % DAYS
         assert tailer.move_to_index(INDEX(CYCLE + other, 3))
@@ -83,7 +83,7 @@ def test_reading_backward_does_not_pass_it(path: Path, day: int) -> None:
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
         tailer.direction = "backward"
         assert tailer.move_to_index(INDEX(CYCLE + 1, 0)) is (day != 1)
-        with pytest.raises(quire.CorruptError, match=WHAT):
+        with pytest.raises(quire.errors.CorruptError, match=WHAT):
             back_from_the_end(tailer)
 
 
@@ -117,7 +117,9 @@ def test_the_tailer_whose_messages_they_were_is_told(path: Path) -> None:
     empty(files[-1])
     with (
         quire.open(path) as queue,
-        pytest.raises(quire.CorruptError, match=f"{WHAT}.* of the tailer reader .*quire salvage"),
+        pytest.raises(
+            quire.errors.CorruptError, match=f"{WHAT}.* of the tailer reader .*quire salvage"
+        ),
         queue.tailer("reader") as tailer,
     ):
         tailer.read()
@@ -158,10 +160,10 @@ def test_a_lost_end_is_an_error_of_what_counts_to_it(
     files = fill(path, DAYS, PER_DAY)
     damage(files[day])
     with quire.open(path, read_only=True) as queue:
-        with pytest.raises(quire.CorruptError, match=files[day].name):
+        with pytest.raises(quire.errors.CorruptError, match=files[day].name):
             queue.end_of_cycle(CYCLE + day)
         if day == DAYS - 1:
-            with pytest.raises(quire.CorruptError, match=files[day].name):
+            with pytest.raises(quire.errors.CorruptError, match=files[day].name):
                 assert queue.last_index
     with quire.open(path, clock=quire.ManualClock(START_MS + 5 * DAY_MS)) as queue:
         index = queue.appender().write_map({"n": -1})

@@ -65,12 +65,12 @@ def test_closed_handles_name_their_queue(tmp_path: Path) -> None:
         (read.text, "document", "close()"),
     ]
     for call, name, way_out in cases:
-        with pytest.raises(quire.ClosedError) as closed:
+        with pytest.raises(quire.errors.ClosedError) as closed:
             call()
         assert str(closed.value).startswith(f"the {name} is closed: path={tmp_path} (")
         assert way_out in str(closed.value)
     queue.close()
-    with pytest.raises(quire.ClosedError, match=r"the queue is closed: path=.*quire\.open"):
+    with pytest.raises(quire.errors.ClosedError, match=r"the queue is closed: path=.*quire\.open"):
         queue.tailer()
 
 
@@ -86,7 +86,7 @@ def test_a_roll_in_a_removed_directory_says_what_to_do(tmp_path: Path) -> None:
         appender.write_bytes(b"x")
         shutil.rmtree(path)
         clock.advance(DAY_MS)
-        with pytest.raises(quire.TableLostError, match="open it again") as failed:
+        with pytest.raises(quire.errors.TableLostError, match="open it again") as failed:
             appender.write_bytes(b"y")
     assert "entity" not in str(failed.value)
 
@@ -105,7 +105,7 @@ def test_indexes_in_errors_are_hexadecimal(tmp_path: Path) -> None:
     with quire.open(tmp_path) as queue, queue.appender() as appender, queue.tailer() as tailer:
         index = appender.write_bytes(b"x")
         tailer.read()
-        with pytest.raises(quire.WaitTimeoutError, match=f"index={index + 1:#x}$"):
+        with pytest.raises(quire.errors.WaitTimeoutError, match=f"index={index + 1:#x}$"):
             tailer.wait(0)
 
 

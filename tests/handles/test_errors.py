@@ -28,10 +28,10 @@ OF_A_PART = {
 }
 CLASSES = [error for error in EVERY if error.__name__ not in OF_A_PART]
 ALSO: dict[type[quire.QuireError], type[Exception]] = {
-    quire.MessageTooLargeError: ValueError,
-    quire.IndexOutOfRangeError: LookupError,
-    quire.LockTimeoutError: TimeoutError,
-    quire.WaitTimeoutError: TimeoutError,
+    quire.errors.MessageTooLargeError: ValueError,
+    quire.errors.IndexOutOfRangeError: LookupError,
+    quire.errors.LockTimeoutError: TimeoutError,
+    quire.errors.WaitTimeoutError: TimeoutError,
 }
 INIT_PID = 1  # lives as long as the machine
 
@@ -55,8 +55,8 @@ def test_every_error_pickles_and_copies(error: type[quire.QuireError]) -> None:
 
 @pytest.mark.parametrize("error", CLASSES, ids=lambda error: error.__name__)
 def test_every_error_is_part_of_the_package_and_of_its_tree(error: type[quire.QuireError]) -> None:
-    assert getattr(quire, error.__name__) is error
-    assert error.__name__ in quire.__all__
+    assert getattr(errors, error.__name__) is error
+    assert error.__name__ in errors.__all__
     assert error.__name__ in (errors.__doc__ or "")
     assert issubclass(error, ALSO.get(error, quire.QuireError))
 
@@ -69,7 +69,7 @@ def test_the_tree_names_no_error_that_is_not_there() -> None:
 
 
 def test_a_corrupt_file_keeps_its_values_apart() -> None:
-    error = quire.CorruptError("text", "file", 7, "found", "expected")
+    error = quire.errors.CorruptError("text", "file", 7, "found", "expected")
     again = pickle.loads(pickle.dumps(error))
 
     assert str(again) == "text"
@@ -116,7 +116,7 @@ def test_a_living_holder_keeps_the_lock(
         appender = queue.appender()
         appender.write_bytes(b"before")
         poke(path, WRITE_LOCK, pid)
-        with pytest.raises(quire.LockTimeoutError, match=f"holder_pid={pid} ") as caught:
+        with pytest.raises(quire.errors.LockTimeoutError, match=f"holder_pid={pid} ") as caught:
             appender.write_bytes(b"x")
         assert "waited_ms=" in str(caught.value)
         assert f"force_unlock={mode}" in str(caught.value)
@@ -163,7 +163,7 @@ def test_high_bits_of_the_lock_word_are_no_part_of_the_pid(path: Path, dead_pid:
         poke(path, WRITE_LOCK, (77 << 32) + dead_pid)
         appender.write_bytes(b"after")
         poke(path, WRITE_LOCK, (77 << 32) + INIT_PID)
-        with pytest.raises(quire.LockTimeoutError, match=f"holder_pid={INIT_PID} "):
+        with pytest.raises(quire.errors.LockTimeoutError, match=f"holder_pid={INIT_PID} "):
             appender.write_bytes(b"x")
         poke(path, WRITE_LOCK, UNLOCKED)
 
@@ -172,7 +172,7 @@ def test_never_means_that_even_a_dead_holder_keeps_it(path: Path, dead_pid: int)
     with quire.open(path, timeout_s=0.05, force_unlock="never") as queue:
         appender = queue.appender()
         poke(path, WRITE_LOCK, dead_pid)
-        with pytest.raises(quire.LockTimeoutError, match="force_unlock=never"):
+        with pytest.raises(quire.errors.LockTimeoutError, match="force_unlock=never"):
             appender.write_bytes(b"x")
     with quire.open(path, force_unlock="never") as queue:
         assert queue.table_value(WRITE_LOCK) == dead_pid

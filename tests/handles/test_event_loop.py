@@ -72,7 +72,7 @@ def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.Queue) -> None:
 
 
 def test_a_scan_for_a_topic_keeps_no_task_waiting(big: quire.Queue) -> None:
-    other = quire.parse_yaml("to: other\nother: x\n")
+    other = quire.types.parse_yaml("to: other\nother: x\n")
     big.appender().write_many([other] * BACKLOG)
     big.appender().topic("wanted").write_bytes(b"found")
 
@@ -92,7 +92,7 @@ def test_handlers_of_a_backlog_keep_no_task_waiting(big: quire.Queue) -> None:
     class Handler:
         def number(self, number: int) -> None: ...
 
-    big.appender().write_many([quire.parse_yaml("number: 1")] * (BACKLOG // 4))
+    big.appender().write_many([quire.types.parse_yaml("number: 1")] * (BACKLOG // 4))
 
     async def main() -> int:
         tailer = big.tailer()
@@ -210,7 +210,9 @@ def test_an_append_waits_for_the_document_of_another_task(big: quire.Queue) -> N
 def test_an_append_gives_up_after_the_timeout(path: Path) -> None:
     with quire.open(path, timeout_s=0.1) as queue, held(queue) as let_go:
         appender = queue.appender()
-        with pytest.raises(quire.LockTimeoutError, match=r"waited_ms=(1[5-9]\d|[2-9]\d\d|\d{4})"):
+        with pytest.raises(
+            quire.errors.LockTimeoutError, match=r"waited_ms=(1[5-9]\d|[2-9]\d\d|\d{4})"
+        ):
             asyncio.run(appender.awrite_bytes(b"in vain"))
         let_go()
         assert payloads(queue) == [b"held"]
@@ -243,7 +245,7 @@ def test_a_message_that_cannot_be_written_is_no_wait(big: quire.Queue) -> None:
     appender = big.appender()
     with pytest.raises(ValueError, match="at least one"):
         asyncio.run(appender.awrite_map({}))
-    with pytest.raises(quire.MessageTooLargeError):
+    with pytest.raises(quire.errors.MessageTooLargeError):
         asyncio.run(appender.awrite_bytes(bytes(2**21)))
     appender.write_bytes(b"goes on")
     assert payloads(big) == [b"goes on"]

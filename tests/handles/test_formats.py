@@ -31,7 +31,7 @@ def reason(handle: object, name: str) -> str | None:
     """Why a handle lacks a name; None if it has it."""
     try:
         getattr(handle, name)
-    except quire.UnsupportedError as error:
+    except quire.errors.UnsupportedError as error:
         return str(error)
     return None
 
@@ -58,7 +58,7 @@ def check_options(handle: object, journal: type, name: str) -> None:
     for option in inspect.signature(getattr(journal, name)).parameters.values():
         if option.kind is option.KEYWORD_ONLY and option.name not in own:
             assert is_open, (name, option)
-            with pytest.raises(quire.UnsupportedError, match=rf"{name}\({option.name}="):
+            with pytest.raises(quire.errors.UnsupportedError, match=rf"{name}\({option.name}="):
                 call(*needed, **{option.name: option.default})
     if is_open:
         with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
@@ -75,8 +75,8 @@ def test_names_of_tailers(queue: quire.Queue) -> None:
 
 
 def test_names_of_appenders(queue: quire.Queue) -> None:
-    if isinstance(cast("object", queue), quire.IndexedQueue):
-        with pytest.raises(quire.UnsupportedError, match="appender"):
+    if isinstance(cast("object", queue), quire.indexed.IndexedQueue):
+        with pytest.raises(quire.errors.UnsupportedError, match="appender"):
             queue.appender()
         return
     with queue.appender() as appender:

@@ -96,7 +96,7 @@ def test_the_first_messages_go_into_an_empty_queue_of_java(golden: Path, tmp_pat
 def test_a_cycle_that_java_filled_takes_no_more(golden: Path, tmp_path: Path) -> None:
     now_ms, _ = last_cycle_ms(golden)
 
-    with pytest.raises(quire.CycleFullError):
+    with pytest.raises(quire.errors.CycleFullError):
         append_to(golden, tmp_path / "queue", now_ms)
 
     assert read_queue(tmp_path / "queue") == read_queue(golden)

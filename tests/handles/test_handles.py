@@ -68,7 +68,7 @@ def test_a_document_left_open_does_not_free_the_lock_of_a_later_one(path: Path) 
         assert second.table_value(WRITE_LOCK) == UNLOCKED
         with appender.writing_document() as document:
             document.write_bytes(b"of the second queue")
-            with pytest.raises(quire.ClosedError):
+            with pytest.raises(quire.errors.ClosedError):
                 left.close()
             del left
             assert second.table_value(WRITE_LOCK) != UNLOCKED
@@ -86,7 +86,7 @@ def test_an_append_that_waits_while_its_queue_is_closed_appends_nothing(path: Pa
         def append() -> None:
             try:
                 waiting.write_bytes(b"too late")
-            except quire.ClosedError as error:
+            except quire.errors.ClosedError as error:
                 errors.append(error)
 
         with holding.writing_document() as document:
@@ -107,12 +107,12 @@ def test_replicated_tailers_wait_for_their_own_lock_alone(
     with quire.open(path, timeout_s=1) as impatient, other_process(path) as holder:
         waiting, free = impatient.tailer("replicated:held"), impatient.tailer("replicated:free")
         poke(path, "index.replicated:held.lock", holder)
-        errors = list[quire.LockTimeoutError]()
+        errors = list[quire.errors.LockTimeoutError]()
 
         def wait() -> None:
             try:
                 waiting.to_start()
-            except quire.LockTimeoutError as error:
+            except quire.errors.LockTimeoutError as error:
                 errors.append(error)
 
         thread = threading.Thread(target=wait)

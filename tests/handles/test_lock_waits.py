@@ -48,7 +48,7 @@ def test_growing_a_locked_file_waits_as_long_as_asked_for(path: Path) -> None:
     with quire.open(path, block_bytes=2**16, timeout_s=0.2) as queue, queue.appender() as appender:
         appender.write_bytes(b"before")
         (file,) = path.glob("*.cq4")
-        with locked(file) as pid, pytest.raises(quire.LockTimeoutError) as caught:
+        with locked(file) as pid, pytest.raises(quire.errors.LockTimeoutError) as caught:
             appender.write_many([bytes(2**13)] * 100)
 
         waited = re.search(rf"file={file} holder_pid={pid} waited_ms=(\d+)", str(caught.value))
@@ -66,7 +66,7 @@ def test_a_file_that_another_process_keeps_in_the_making_is_waited_for_as_long_a
         appender.write_bytes(b"before")
         clock.advance(DAY_MS)
         made = Path(queue.file_for_cycle(queue.cycles[0] + 1))
-        with locked(made) as pid, pytest.raises(quire.LockTimeoutError, match=f"pid={pid} "):
+        with locked(made) as pid, pytest.raises(quire.errors.LockTimeoutError, match=f"pid={pid} "):
             appender.write_bytes(b"refused")
 
         appender.write_bytes(b"after")
@@ -78,7 +78,7 @@ def test_a_new_table_key_is_waited_for_as_long_as_asked_for(path: Path) -> None:
         table = path / "metadata.cq4t"
         with (
             locked(table, KEY_LOCK, 1) as pid,
-            pytest.raises(quire.LockTimeoutError, match=f"pid={pid} "),
+            pytest.raises(quire.errors.LockTimeoutError, match=f"pid={pid} "),
         ):
             queue.tailer("new")
         assert queue.tailer("new").read_bytes() is None
@@ -134,7 +134,7 @@ def test_always_takes_the_lock_from_an_open_document_of_another_thread(
         assert "write lock taken from an open document of another thread" in caplog.text
         with appender.writing_document() as document:
             document.write_bytes(b"second")
-            with pytest.raises(quire.LockLostError, match="nothing was published"):
+            with pytest.raises(quire.errors.LockLostError, match="nothing was published"):
                 robbed.close()
             assert queue.table_value(WRITE_LOCK) == os.getpid(), "still the second document's"
         assert queue.table_value(WRITE_LOCK) == UNLOCKED
@@ -147,7 +147,7 @@ def test_other_modes_leave_the_lock_with_an_open_document_of_another_thread(
 ) -> None:
     with quire.open(path, timeout_s=0.1, force_unlock=mode) as queue:
         document = hold_open(queue)
-        with pytest.raises(quire.LockTimeoutError, match=f"holder_pid={os.getpid()} "):
+        with pytest.raises(quire.errors.LockTimeoutError, match=f"holder_pid={os.getpid()} "):
             queue.appender().write_bytes(b"refused")
         document.close()
         assert payloads(queue) == [b"of the other thread"]
@@ -164,7 +164,7 @@ def test_replicated_tailers_are_not_opened_on_a_sink(
     poke(path, APPEND_LOCK, {"own": os.getpid(), "other": 1, "dead": 2**22 + 1}[holder])
 
     for name in ("replicated:known", "replicated:new"):
-        with pytest.raises(quire.AppendLockedError, match="replicated tailers"):
+        with pytest.raises(quire.errors.AppendLockedError, match="replicated tailers"):
             queue.tailer(name)
 
     assert {key for key, _ in queue.table_entries()} == {key for key, _ in keys}

@@ -107,7 +107,7 @@ def test_a_writer_stops_within_a_second_of_its_clock(
     lose(path)
     clock.advance(SECOND_MS)
     for _ in range(2):
-        with pytest.raises(quire.TableLostError, match="open it again") as raised:
+        with pytest.raises(quire.errors.TableLostError, match="open it again") as raised:
             WRITES[write](appender)
         assert TABLE in str(raised.value)
     queue.close()
@@ -126,7 +126,7 @@ def test_a_document_that_was_open_when_the_table_was_lost_is_not_published(
     remove(path)
     while time.monotonic() < opened + 1.1:  # the machine's clock is the one that is looked at
         time.sleep(PACE_S)
-    with pytest.raises(quire.TableLostError):
+    with pytest.raises(quire.errors.TableLostError):
         document.close()
     with quire.open(path, read_only=True) as again:
         assert payloads(again) == []
@@ -143,7 +143,7 @@ def test_a_tailer_whose_table_was_replaced_does_not_wait_for_ever(
     clock.advance(DAY_MS)
     with quire.open(path, clock=clock) as other:
         other.appender().write_bytes(b"second")
-    with pytest.raises(quire.TableLostError, match="replaced"):
+    with pytest.raises(quire.errors.TableLostError, match="replaced"):
         poll(tailer)
 
 
@@ -170,7 +170,7 @@ try:
         while True:
             text = tailer.read_text()
             read += [] if text is None else [text]
-except quire.TableLostError as error:
+except quire.errors.TableLostError as error:
     say([how, str(error)])
     say(read)
 """
@@ -212,7 +212,7 @@ appender.write_text("last")
 arm()
 try:
     appender.sync()
-except quire.TableLostError as error:
+except quire.errors.TableLostError as error:
     say(str(error))
 """
 
@@ -242,7 +242,7 @@ with quire.open(sys.argv[1]) as queue, queue.appender() as appender:
             appender.write_many([b"lost", b"lost"])
         else:
             appender.write_bytes(b"lost")
-    except quire.TableLostError as raised:
+    except quire.errors.TableLostError as raised:
         say(str(raised))
 """
 

@@ -112,9 +112,9 @@ def test_it_is_refused_when_asked_and_nothing_moves(queue: quire.Queue, cycles: 
     read_some(queue, 4)
     stored = queue.table_value("index.job")
     delete(queue, *cycles[:3])
-    with pytest.raises(quire.DataLossError, match=r"=job expected=0x\w+ first=0x") as raised:
+    with pytest.raises(quire.errors.DataLossError, match=r"=job expected=0x\w+ first=0x") as raised:
         queue.tailer("job", on_missing="raise")
-    with pytest.raises(quire.DataLossError):
+    with pytest.raises(quire.errors.DataLossError):
         queue.tailer("job", on_missing="raise")
     assert queue.table_value("index.job") == stored
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
@@ -127,7 +127,7 @@ def test_a_deleted_cycle_in_the_middle_is_said_too(
 ) -> None:
     read_some(queue, 4)
     delete(queue, cycles[1], cycles[2])
-    with pytest.raises(quire.DataLossError):
+    with pytest.raises(quire.errors.DataLossError):
         queue.tailer("job", on_missing="raise")
     with queue.tailer("job") as tailer:
         assert list(tailer.payloads()) == of_days(3, 4, 5)
@@ -140,7 +140,7 @@ def test_where_nothing_is_left_that_is_said(
 ) -> None:
     read_some(queue, 4)
     delete(queue, *cycles)
-    with pytest.raises(quire.DataLossError, match="first=none"):
+    with pytest.raises(quire.errors.DataLossError, match="first=none"):
         queue.tailer("job", on_missing="raise")
     with queue.tailer("job") as tailer:
         assert tailer.read_bytes() is None
@@ -166,7 +166,7 @@ def test_a_tailer_at_work_sees_that_its_next_cycles_vanish(
 
     assert strict.read_bytes() == message(0, 2)
     for _ in range(2):
-        with pytest.raises(quire.DataLossError):
+        with pytest.raises(quire.errors.DataLossError):
             strict.read_bytes()
     assert strict.move_to_index(first)
     assert list(strict.payloads()) == of_days(4, 5)
@@ -193,5 +193,5 @@ def test_another_word_is_refused(queue: quire.Queue) -> None:
 
 def test_sparks_name_is_an_alias() -> None:
     spark = pytest.importorskip("quire.spark")
-    assert spark.DataLossError is quire.DataLossError
-    assert issubclass(quire.DataLossError, quire.QuireError)
+    assert spark.DataLossError is quire.errors.DataLossError
+    assert issubclass(quire.errors.DataLossError, quire.QuireError)

@@ -195,7 +195,7 @@ def test_polling_does_not_wait(path: Path, files: list[Path]) -> None:
     with opened(path, HOUR_S) as (_, tailer):
         asyncio.run(collect_for_a_moment())
         assert len(found) == 2 * PER_DAY
-        with pytest.raises(quire.WaitTimeoutError):
+        with pytest.raises(quire.errors.WaitTimeoutError):
             tailer.wait(0.01)
 
 
@@ -216,7 +216,7 @@ def test_messages_behind_a_lost_one_are_not_passed_over(path: Path, files: list[
     patch(files[1], position, bytes(4))
     with opened(path, 0.0) as (queue, tailer):
         with pytest.raises(
-            quire.CorruptError, match="messages are missing in the middle"
+            quire.errors.CorruptError, match="messages are missing in the middle"
         ) as raised:
             list(tailer)
         assert raised.value.position == position

@@ -99,7 +99,7 @@ def test_waiting_for_the_next_finishes_the_last(queue: quire.Queue, risk: quire.
     risk.wait(0)
     assert next_one(queue) == TEXTS[1]
     risk.read_many(5)
-    with pytest.raises(quire.WaitTimeoutError):
+    with pytest.raises(quire.errors.WaitTimeoutError):
         risk.wait(0)
     assert next_one(queue) is None
 
@@ -157,9 +157,9 @@ def test_a_queue_that_is_closed_first_loses_no_message(
 
 
 def test_a_wrong_type_is_not_finished(queue: quire.Queue, risk: quire.Tailer) -> None:
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         risk.read_map()
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         risk.read_map()
     risk.commit()
     assert next_one(queue) == TEXTS[0]
@@ -243,7 +243,7 @@ def test_a_named_tailer_of_a_read_only_queue_is_refused(
     before = (path / "metadata.cq4t").read_bytes()
     with (
         quire.open(path, read_only=True) as again,
-        pytest.raises(quire.ReadOnlyError, match="read_only=True"),
+        pytest.raises(quire.errors.ReadOnlyError, match="read_only=True"),
     ):
         again.tailer("risk")
     assert (path / "metadata.cq4t").read_bytes() == before

@@ -60,7 +60,7 @@ def test_without_create_nothing_is_made_of_another_directory(
     if name is not None:
         (tmp_path / name).write_bytes(b"?")
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(quire.NotAQueueError, match=r"metadata\.cq4t and no \*\.cq4 file"):
+    with pytest.raises(quire.errors.NotAQueueError, match=r"metadata\.cq4t and no \*\.cq4 file"):
         quire.open(tmp_path, create=False, **options)  # type: ignore[call-overload]
     assert sorted(tmp_path.iterdir()) == before
 
@@ -84,7 +84,7 @@ def test_a_url_is_refused_and_makes_no_directory(
     elsewhere: Path,
 ) -> None:
     os.chdir(elsewhere)
-    with pytest.raises(quire.UnsupportedError, match="no remote access yet"):
+    with pytest.raises(quire.errors.UnsupportedError, match="no remote access yet"):
         quire.open(form(url), **options)  # type: ignore[call-overload]
     assert [*elsewhere.iterdir()] == []
 

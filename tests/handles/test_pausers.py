@@ -110,7 +110,7 @@ def test_an_unpause_before_the_sleep_is_not_lost_and_counts_once() -> None:
     assert pauser.time_paused_s < 20
     pauser.reset()
     pauser.pause(0.1)
-    with pytest.raises(quire.WaitTimeoutError):
+    with pytest.raises(quire.errors.WaitTimeoutError):
         pauser.pause(0.1)
 
 
@@ -118,7 +118,7 @@ def test_an_unpause_before_the_sleep_is_not_lost_and_counts_once() -> None:
 def test_a_timeout_is_counted_from_the_first_pause_after_a_reset(kind: str) -> None:
     pauser = ALL[kind]()
     start_s = time.monotonic()
-    with pytest.raises(quire.WaitTimeoutError, match=r"timeout_s=0\.03") as caught:
+    with pytest.raises(quire.errors.WaitTimeoutError, match=r"timeout_s=0\.03") as caught:
         pauses_until_error(pauser, 0.03)
     assert isinstance(caught.value, TimeoutError)
     assert time.monotonic() - start_s >= 0.03
@@ -140,7 +140,7 @@ def test_a_timeout_cuts_the_sleep_short() -> None:
 
 def test_a_timeout_pauser_raises_by_itself() -> None:
     pauser = pausers.timeout(0.02, busy_count=10)
-    with pytest.raises(quire.WaitTimeoutError, match=r"timeout_s=0\.02"):
+    with pytest.raises(quire.errors.WaitTimeoutError, match=r"timeout_s=0\.02"):
         pauses(pauser, 10_000_000)
 
 
@@ -189,7 +189,7 @@ def test_unpause_from_another_thread_ends_an_async_sleep() -> None:
         short = pausers.millis(20)
         await short.pause_async()
         assert short.time_paused_s >= 0.019
-        with pytest.raises(quire.WaitTimeoutError):
+        with pytest.raises(quire.errors.WaitTimeoutError):
             await sleep_until_error(short)
 
     asyncio.run(asyncio.wait_for(sleep(), 300))

@@ -90,7 +90,7 @@ def test_a_step_that_is_refused_leaves_later_appends_as_patient_as_before(
             pretoucher.execute()
             poke(path, APPEND_LOCK, UNLOCKED)
             # As without a step: this thread's own document is an error, and no wait that ended.
-            with pytest.raises(quire.DocumentOpenError):
+            with pytest.raises(quire.errors.DocumentOpenError):
                 appender.write_text("second")
 
 
@@ -214,7 +214,7 @@ def test_an_ended_pretoucher_refuses_and_its_queue_goes_on(
         getattr(pretoucher, end)()
         assert pretoucher.closed
         for call in (pretoucher.execute, pretoucher.start):
-            with pytest.raises(quire.ClosedError, match="the pretoucher is closed"):
+            with pytest.raises(quire.errors.ClosedError, match="the pretoucher is closed"):
                 call()
         assert reached(lambda: threads() == 0)
         assert queue.appender().write_text("on") == queue.first_index
@@ -226,7 +226,7 @@ def test_a_pretoucher_ends_with_its_queue(queue: quire.Queue) -> None:
     queue.close()
     assert pretoucher.closed
     assert mapped(queue.path) == []
-    with pytest.raises(quire.ClosedError, match="the queue is closed"):
+    with pytest.raises(quire.errors.ClosedError, match="the queue is closed"):
         pretoucher.execute()
 
 
@@ -247,7 +247,7 @@ def test_threads_take_steps_and_end_it_together(queue: quire.Queue) -> None:
         while True:
             try:
                 pretoucher.execute()
-            except quire.ClosedError:
+            except quire.errors.ClosedError:
                 return
 
     with queue:
@@ -265,7 +265,7 @@ def test_a_clock_of_python_is_for_steps_alone(tmp_path: Path) -> None:
     with quire.open(tmp_path, clock=lambda: START_MS) as queue, queue.pretoucher() as pretoucher:
         pretoucher.execute()
         assert files(queue) == [Path(queue.current_file).name]
-        with pytest.raises(quire.UnsupportedError, match=r"call execute\(\)"):
+        with pytest.raises(quire.errors.UnsupportedError, match=r"call execute\(\)"):
             pretoucher.start()
 
 
@@ -274,7 +274,7 @@ def test_a_child_of_a_fork_refuses(queue: quire.Queue) -> None:
         pretoucher.start()
 
         def child() -> None:
-            with pytest.raises(quire.ForkedError):
+            with pytest.raises(quire.errors.ForkedError):
                 pretoucher.execute()
             pretoucher.close()
 
@@ -293,7 +293,7 @@ def test_wrong_arguments(queue: quire.Queue) -> None:
         assert repr(pretoucher) == f"Pretoucher({queue.path})"
     with (
         quire.open(queue.path, read_only=True) as reader,
-        pytest.raises(quire.ReadOnlyError),
+        pytest.raises(quire.errors.ReadOnlyError),
     ):
         reader.pretoucher()
 

@@ -57,7 +57,7 @@ def test_a_child_cannot_use_its_parents_handles(queue: quire.Queue, path: Path) 
             queue.refresh,
         ]
         for call in calls:
-            with pytest.raises(quire.ForkedError, match="open the queue again"):
+            with pytest.raises(quire.errors.ForkedError, match="open the queue again"):
                 call()
         for handle in (appender, tailer, named, queue):
             handle.close()
@@ -92,10 +92,10 @@ def test_a_child_leaves_the_document_of_its_parent_open(
         document.write_bytes(b"of the parent")
 
         def child() -> None:
-            with pytest.raises(quire.ForkedError):
+            with pytest.raises(quire.errors.ForkedError):
                 document.close()
             own = quire.open(path, clock=clock, timeout_s=0.1).appender()
-            with pytest.raises(quire.LockTimeoutError):
+            with pytest.raises(quire.errors.LockTimeoutError):
                 own.write_bytes(b"must wait")
 
         assert exit_code(fork(child)) == 0
@@ -193,7 +193,7 @@ def test_a_read_only_queue_pickles_as_one(queue: quire.Queue, path: Path) -> Non
     queue.appender().write_bytes(b"one")
     with quire.open(path, read_only=True) as reader, pickle.loads(pickle.dumps(reader)) as again:
         assert again.read_only
-        with pytest.raises(quire.ReadOnlyError):
+        with pytest.raises(quire.errors.ReadOnlyError):
             again.appender()
 
 

@@ -77,9 +77,9 @@ def test_a_path_may_be_text_or_a_path_and_hold_any_character(tmp_path: Path) -> 
 
 
 def test_without_leave_nothing_is_created(tmp_path: Path) -> None:
-    with pytest.raises(quire.NotAQueueError, match="no such directory"):
+    with pytest.raises(quire.errors.NotAQueueError, match="no such directory"):
         quire.open(tmp_path / "none", create=False)
-    with pytest.raises(quire.NotAQueueError, match="no such directory"):
+    with pytest.raises(quire.errors.NotAQueueError, match="no such directory"):
         quire.open(tmp_path / "none", read_only=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -124,11 +124,11 @@ def test_a_roll_time_is_an_epoch_that_is_kept_as_text(path: Path) -> None:
         ({"timeout_s": -1.0}, ValueError),
         ({"timeout_s": float("nan")}, ValueError),
         ({"eof_grace_s": -0.1}, ValueError),
-        ({"wire_type": "TEXT"}, quire.UnsupportedError),
-        ({"wire_type": "JSON"}, quire.UnsupportedError),
-        ({"wire_type": "no such"}, quire.UnsupportedError),
-        ({"index_count": 2**21}, (ValueError, quire.UnsupportedError)),
-        ({"index_spacing": 2**31}, (ValueError, quire.UnsupportedError)),
+        ({"wire_type": "TEXT"}, quire.errors.UnsupportedError),
+        ({"wire_type": "JSON"}, quire.errors.UnsupportedError),
+        ({"wire_type": "no such"}, quire.errors.UnsupportedError),
+        ({"index_count": 2**21}, (ValueError, quire.errors.UnsupportedError)),
+        ({"index_spacing": 2**31}, (ValueError, quire.errors.UnsupportedError)),
         ({"source_id": 2**31}, (ValueError, OverflowError)),
         ({"block_bytes": -1}, (ValueError, OverflowError)),
         ({"block_bytes": 2**64 - 1}, (ValueError, OverflowError)),
@@ -267,7 +267,7 @@ def test_messages_are_counted_over_cycles_and_gaps(
     assert queue.count_excerpts(indexes[0], indexes[-1] + 1) == 10
     missing = queue.roll_cycle.to_index(19739, 0)
     for wrong in (missing, indexes[-1] + 2, indexes[2] + 2, -1):
-        with pytest.raises(quire.IndexOutOfRangeError):
+        with pytest.raises(quire.errors.IndexOutOfRangeError):
             queue.count_excerpts(indexes[0], wrong)
 
 
@@ -312,13 +312,15 @@ def test_a_file_is_dumped_in_pieces_and_without_its_queue(
 
 
 def test_only_files_of_a_queue_are_dumped(queue: quire.Queue, tmp_path: Path) -> None:
-    with pytest.raises(quire.NotAQueueError, match=r"neither metadata\.cq4t nor a \*\.cq4 file"):
+    with pytest.raises(
+        quire.errors.NotAQueueError, match=r"neither metadata\.cq4t nor a \*\.cq4 file"
+    ):
         Dump(queue.path)
     for name in ("metadata.cq4t", "20240115T4.cq4"):
         with pytest.raises(FileNotFoundError):
             Dump(tmp_path / name)
     (tmp_path / "metadata.cq4t").write_bytes(b"no table of a queue")
-    with pytest.raises(quire.CorruptError, match="not a table store"):
+    with pytest.raises(quire.errors.CorruptError, match="not a table store"):
         Dump(tmp_path / "metadata.cq4t")
     (tmp_path / "20240115T4.cq4").touch()
     assert list(Dump(tmp_path / "20240115T4.cq4")) == [b"# no ready header\n"]
@@ -379,7 +381,7 @@ def test_closing_a_queue_closes_its_handles(path: Path) -> None:
 def test_a_read_only_queue_follows_what_others_write(path: Path, queue: quire.Queue) -> None:
     with quire.open(path, read_only=True) as again, again.tailer() as tailer:
         assert tailer.read() is None
-        with pytest.raises(quire.ReadOnlyError, match="read_only=True"):
+        with pytest.raises(quire.errors.ReadOnlyError, match="read_only=True"):
             again.appender()
         for text in (b"one", b"two"):
             index = queue.appender().write_bytes(text)

@@ -86,7 +86,9 @@ def test_a_full_cycle_takes_no_more_and_loses_nothing(tmp_path: Path) -> None:
             appender.writing_document,
         ]
         for write in writes:
-            with pytest.raises(quire.CycleFullError, match=r"cycle=19737 sequence=64 limit=64"):
+            with pytest.raises(
+                quire.errors.CycleFullError, match=r"cycle=19737 sequence=64 limit=64"
+            ):
                 write()
             assert queue.table_value(WRITE_LOCK) == UNLOCKED
         assert {name: before[name][0] for name in before} == {
@@ -107,7 +109,7 @@ def test_closed_handles_say_what_is_closed(path: Path) -> None:
 
     def all_closed(name: str, calls: list[Callable[[], object]]) -> None:
         for call in calls:
-            with pytest.raises(quire.ClosedError, match=f"the {name} is closed"):
+            with pytest.raises(quire.errors.ClosedError, match=f"the {name} is closed"):
                 call()
 
     def writes(appender: quire.Appender) -> list[Callable[[], object]]:

@@ -103,12 +103,14 @@ def test_where_that_is_asked_for_a_replaced_file_is_an_error(used: Replaced) -> 
         def raises() -> bool:
             try:
                 tailer.read_many(100)
-            except quire.DataLossError:
+            except quire.errors.DataLossError:
                 return True
             return False
 
         used.append_until(raises)
-        with pytest.raises(quire.DataLossError, match="messages were deleted before they were"):
+        with pytest.raises(
+            quire.errors.DataLossError, match="messages were deleted before they were"
+        ):
             tailer.read_bytes()
 
 

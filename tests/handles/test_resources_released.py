@@ -82,7 +82,7 @@ def test_a_tailer_that_let_go_sees_what_comes(
     appender.write_bytes(b"two")
     assert tailer.read_bytes() == b"two"
     tailer.close()
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         tailer.release_resources()
 
 

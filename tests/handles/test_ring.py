@@ -95,7 +95,7 @@ def test_appends_reach_the_queue_in_their_order(busy: quire.Queue) -> None:
         appender.write_map({"n": 5})
         with appender.writing_document() as document:
             document.write("n", 6)
-            with pytest.raises(quire.IndexNotAvailableError):
+            with pytest.raises(quire.errors.IndexNotAvailableError):
                 _ = document.index
         assert document.index == -1
         assert appender.last_index_appended is None
@@ -157,7 +157,7 @@ def test_messages_of_all_sizes_pass_a_ring_that_is_smaller_than_they_are_togethe
             appender.write_bytes(payload)
         longest = seed.randbytes(LEAST - SUM)
         appender.write_bytes(longest)
-        with pytest.raises(quire.MessageTooLargeError, match=f"limit={LEAST - SUM}"):
+        with pytest.raises(quire.errors.MessageTooLargeError, match=f"limit={LEAST - SUM}"):
             appender.write_bytes(longest + b".")
         ring_of(queue).flush()
         assert payloads(queue) == [*written, longest]
@@ -199,14 +199,14 @@ def test_a_full_ring_never_loses_a_message(path: Path, on_full: str) -> None:
                     appender.write_bytes(struct.pack("<I", number) * 10)
                     written.append(struct.pack("<I", number) * 10)
 
-            with pytest.raises(quire.RingFullError, match="capacity_bytes=65536"):
+            with pytest.raises(quire.errors.RingFullError, match="capacity_bytes=65536"):
                 fill()
             stats = ring_of(queue)
             assert len(written) > LEAST // 48
             assert stats.pending == len(written) - 1
             assert stats.stalls == 1
             assert 0 < stats.used_bytes <= stats.high_water_bytes <= stats.capacity_bytes == LEAST
-            with pytest.raises(quire.LockTimeoutError, match="not drained in time"):
+            with pytest.raises(quire.errors.LockTimeoutError, match="not drained in time"):
                 stats.flush(timeout_s=0)
             holder.go_on()
             stats.flush(timeout_s=PATIENCE_S)
@@ -266,7 +266,7 @@ def test_a_child_of_a_fork_has_no_part_in_it(busy: quire.Queue, path: Path) -> N
         appender.write_bytes(b"parent")
 
         def child() -> None:
-            with pytest.raises(quire.ForkedError):
+            with pytest.raises(quire.errors.ForkedError):
                 appender.write_bytes(b"child")
             with quire.open(path, buffer_mode="async") as own:
                 own.appender().write_bytes(b"own")
@@ -280,9 +280,9 @@ def test_a_child_of_a_fork_has_no_part_in_it(busy: quire.Queue, path: Path) -> N
 @pytest.mark.parametrize(
     ("position", "bytes_", "error", "text"),
     [
-        (0, b"?", quire.CorruptError, "not a ring of asynchronous appends"),
-        (VERSION_AT, b"\1", quire.UnsupportedError, "a ring of another version"),
-        (CAPACITY_AT, b"\3", quire.CorruptError, "not a ring of asynchronous appends"),
+        (0, b"?", quire.errors.CorruptError, "not a ring of asynchronous appends"),
+        (VERSION_AT, b"\1", quire.errors.UnsupportedError, "a ring of another version"),
+        (CAPACITY_AT, b"\3", quire.errors.CorruptError, "not a ring of asynchronous appends"),
     ],
 )
 def test_a_ring_that_cannot_be_read_is_refused_and_kept(  # noqa: PLR0913, PLR0917 - parameters
@@ -307,7 +307,7 @@ def test_a_ring_that_cannot_be_read_is_refused_and_kept(  # noqa: PLR0913, PLR09
 def test_a_cut_ring_is_refused(busy: quire.Queue, path: Path) -> None:
     busy.close()
     os.truncate(path / RING, 5000)
-    with pytest.raises(quire.CorruptError, match="found=5000 bytes"):
+    with pytest.raises(quire.errors.CorruptError, match="found=5000 bytes"):
         quire.open(path, buffer_mode="async")
 
 
@@ -317,15 +317,15 @@ def test_slots_that_contradict_each_other_are_an_error(busy: quire.Queue, path: 
         file.seek(FIRST_DESCRIPTOR)
         file.write(struct.pack("<Q", 12345))
     with quire.open(path, buffer_mode="async") as queue, queue.appender() as appender:
-        with pytest.raises(quire.CorruptError, match="the ring contradicts itself"):
+        with pytest.raises(quire.errors.CorruptError, match="the ring contradicts itself"):
             appender.write_bytes(b"one")
-        with pytest.raises(quire.CorruptError, match="the ring contradicts itself"):
+        with pytest.raises(quire.errors.CorruptError, match="the ring contradicts itself"):
             ring_of(queue).flush()
 
 
 def test_wrong_arguments(path: Path) -> None:
     for name in ("buffer_mode", "read_buffer_mode", "write_buffer_mode"):
-        with pytest.raises(quire.UnsupportedError, match=f"{name}='copy'"):
+        with pytest.raises(quire.errors.UnsupportedError, match=f"{name}='copy'"):
             quire.open(path, **{name: "copy"})  # type: ignore[call-overload]
         with pytest.raises(ValueError, match=name):
             quire.open(path, **{name: "sync"})  # type: ignore[call-overload]
@@ -339,9 +339,9 @@ def test_wrong_arguments(path: Path) -> None:
             quire.open(path, buffer_mode="async", buffer_capacity_bytes=capacity)
     with pytest.raises(ValueError, match="on_full"):
         quire.open(path, buffer_mode="async", on_full="lose")  # type: ignore[call-overload]
-    with pytest.raises(quire.UnsupportedError, match="buffer_mode='async'"):
+    with pytest.raises(quire.errors.UnsupportedError, match="buffer_mode='async'"):
         quire.open(path, format="vanilla", buffer_mode="async")  # type: ignore[call-overload]
-    with pytest.raises(quire.UnsupportedError, match="clock that calls Python"):
+    with pytest.raises(quire.errors.UnsupportedError, match="clock that calls Python"):
         quire.open(path, buffer_mode="async", clock=lambda: START_MS)
 
 

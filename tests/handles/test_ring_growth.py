@@ -120,7 +120,7 @@ def test_handles_that_do_not_grow_follow(path: Path) -> None:
                     for _ in range(300):
                         write(late, 1)
 
-                with pytest.raises(quire.RingFullError, match=f"capacity_bytes={7 * LEAST}"):
+                with pytest.raises(quire.errors.RingFullError, match=f"capacity_bytes={7 * LEAST}"):
                     fill()
                 assert ring_of(blocks).pending == ring_of(late).pending == len(written)
             write(grows, 1)
@@ -151,7 +151,9 @@ def test_a_message_that_is_longer_than_the_ring(path: Path) -> None:
         other.appender().write_bytes(longest)
         ring_of(queue).flush()
         assert payloads(queue) == [b"one", longest, longest]
-        with pytest.raises(quire.MessageTooLargeError, match=f"limit={2 * len(longest) - SUM}"):
+        with pytest.raises(
+            quire.errors.MessageTooLargeError, match=f"limit={2 * len(longest) - SUM}"
+        ):
             other.appender().write_bytes(2 * longest)
 
 
@@ -170,7 +172,7 @@ def test_a_ring_that_cannot_grow_blocks(path: Path, caplog: pytest.LogCaptureFix
         with held(plain), caplog.at_level(logging.WARNING, "quire"):
             resource.setrlimit(resource.RLIMIT_FSIZE, (4 * LEAST, hard))
             try:
-                with pytest.raises(quire.RingFullError, match=r"waited_ms=\d{3}"):
+                with pytest.raises(quire.errors.RingFullError, match=r"waited_ms=\d{3}"):
                     fill()
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

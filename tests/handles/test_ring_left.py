@@ -39,9 +39,9 @@ def test_a_message_that_is_long_for_the_drainer_is_appended(path: Path) -> None:
         quire.open(path, buffer_mode="async", block_bytes=8 * MUCH) as large,
     ):
         small, long = drainer.appender(), large.appender()
-        with pytest.raises(quire.MessageTooLargeError, match="block_bytes="):
+        with pytest.raises(quire.errors.MessageTooLargeError, match="block_bytes="):
             small.write_bytes(bytes(LONG))
-        with pytest.raises(quire.MessageTooLargeError, match="block_bytes="):
+        with pytest.raises(quire.errors.MessageTooLargeError, match="block_bytes="):
             quire.open(path).appender().write_bytes(bytes(LONG))
         # The other thread may drain, too: so this one holds the lock from the first message on.
         small.write_bytes(b"before")
@@ -66,17 +66,17 @@ def test_a_ring_that_cannot_be_appended_now_does_not_keep_a_queue_shut(
     with queue:
         assert any("appended later" in it.message for it in caplog.records)
         assert queue.ring is None
-        assert quire.ring_pending(path) == (2, 11 + 2 * SUM)
+        assert quire.maintenance.ring_pending(path) == (2, 11 + 2 * SUM)
         clock.advance(-(10**10))
         assert reached(lambda: payloads(queue) == [b"first", b"one", b"two"])
-        assert reached(lambda: quire.ring_pending(path)[0] == 0)
+        assert reached(lambda: quire.maintenance.ring_pending(path)[0] == 0)
 
 
 def test_what_waits_in_a_ring_is_counted_and_named(path: Path, cli: Cli) -> None:
     with quire.open(path) as queue:
-        assert quire.ring_pending(path) == (0, 0)
+        assert quire.maintenance.ring_pending(path) == (0, 0)
         leave_in_ring(path, queue, [b"one", b"three"])
-    assert quire.ring_pending(path) == (2, 13 + 2 * SUM)
+    assert quire.maintenance.ring_pending(path) == (2, 13 + 2 * SUM)
     [finding] = quire.verify(path).findings
     assert (finding.kind, finding.severity) == ("pending-ring", "note")
     assert "messages=2" in finding.found
@@ -84,7 +84,7 @@ def test_what_waits_in_a_ring_is_counted_and_named(path: Path, cli: Cli) -> None
     assert "2 messages" in cli("stat", path).out
     assert json.loads(cli("stat", path, "--json").out)["ring"]["pending"] == 2
     assert cli("drain", path, "--once").code == 0
-    assert quire.ring_pending(path) == (0, 0)
+    assert quire.maintenance.ring_pending(path) == (0, 0)
     assert not quire.verify(path).findings
 
 
@@ -93,16 +93,16 @@ def test_a_ring_that_cannot_be_read_is_a_finding(path: Path) -> None:
     os.truncate(path / "async.ring", 5000)
     [finding] = quire.verify(path).findings
     assert finding.kind == "unreadable-ring"
-    with pytest.raises(quire.CorruptError):
-        quire.ring_pending(path)
-    with pytest.raises(quire.NotAQueueError):
-        quire.ring_pending(path / "missing")
+    with pytest.raises(quire.errors.CorruptError):
+        quire.maintenance.ring_pending(path)
+    with pytest.raises(quire.errors.NotAQueueError):
+        quire.maintenance.ring_pending(path / "missing")
 
 
 def test_older_formats_have_nothing_in_a_ring(path: Path) -> None:
     with quire.open(path, format="vanilla") as queue:
         queue.appender().write_bytes(b"one")
-        assert quire.ring_pending(path) == (0, 0)
+        assert quire.maintenance.ring_pending(path) == (0, 0)
 
 
 def test_closing_ends_a_put_that_is_blocked_and_appends_nothing_of_it(path: Path) -> None:
@@ -120,7 +120,7 @@ def test_closing_ends_a_put_that_is_blocked_and_appends_nothing_of_it(path: Path
             put = pool.submit(blocked.write_bytes, bytes(4 * KIB))
             assert reached(lambda: queue.ring is None or queue.ring.stalls == 1)
             closing = pool.submit(queue.close)
-            with pytest.raises(quire.ClosedError):
+            with pytest.raises(quire.errors.ClosedError):
                 put.result()
             let_go()
             closing.result()

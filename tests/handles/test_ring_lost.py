@@ -45,11 +45,11 @@ def test_a_ring_that_goes_is_noticed_and_what_was_put_in_is_appended(path: Path,
         if how == "replaced":
             quire.open(path, buffer_mode="async").close()
         written, error = write_until_refused(appender)
-        assert isinstance(error, quire.RingLostError)
+        assert isinstance(error, quire.errors.RingLostError)
         assert f"was {'replaced' if how == 'replaced' else 'removed'}" in str(error)
-        with pytest.raises(quire.RingLostError):
+        with pytest.raises(quire.errors.RingLostError):
             appender.write_bytes(b"not put in")
-        with pytest.raises(quire.RingLostError):
+        with pytest.raises(quire.errors.RingLostError):
             appender.write_many([b"not put in"])
     with quire.open(path, buffer_mode="async") as queue:
         assert payloads(queue) == [b"first", *written]
@@ -110,7 +110,7 @@ while name is None and time.monotonic() - start < 300:
     try:
         appender.write_bytes(b"x")
         time.sleep(0.001)
-    except quire.RingFullError:
+    except quire.errors.RingFullError:
         time.sleep(0.001)
     except Exception as error:
         name = type(error).__name__

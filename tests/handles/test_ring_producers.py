@@ -43,7 +43,7 @@ while not queue.ring.pending:
 try:
     queue.ring.flush(timeout_s=0.5)  # a dead producer is given up after some 20 ms
     say("drained")
-except quire.LockTimeoutError:
+except quire.errors.LockTimeoutError:
     say("waited")
 say(os.getpid())
 sys.stdout.flush()
@@ -121,7 +121,9 @@ def test_an_older_ring_with_messages_is_refused_with_a_remedy(path: Path) -> Non
         leave_in_ring(path, queue, [b"one"])
     make_older(path)
     for mode in ("async", "none"):
-        with pytest.raises(quire.UnsupportedError, match="the Quire that made it, which drains"):
+        with pytest.raises(
+            quire.errors.UnsupportedError, match="the Quire that made it, which drains"
+        ):
             quire.open(path, buffer_mode=mode)
     assert (path / RING).exists()
 
@@ -149,7 +151,7 @@ def test_an_error_says_how_many_messages_were_put_in(path: Path, form: str) -> N
             "tables": lambda: appender.write_batch(table),
         }
         with direct.writing_document() as document:
-            with pytest.raises(quire.RingFullError) as caught:
+            with pytest.raises(quire.errors.RingFullError) as caught:
                 writes[form]()
             document.rollback_on_close()
         accepted = caught.value.accepted
@@ -157,7 +159,7 @@ def test_an_error_says_how_many_messages_were_put_in(path: Path, form: str) -> N
         assert queue.ring is not None
         queue.ring.flush()
         assert queue.entry_count == accepted
-        with pytest.raises(quire.MessageTooLargeError) as other:
+        with pytest.raises(quire.errors.MessageTooLargeError) as other:
             appender.write_many([b"one", bytes(2 * LEAST)])
         assert vars(other.value)["accepted"] == 1
 
@@ -165,7 +167,7 @@ def test_an_error_says_how_many_messages_were_put_in(path: Path, form: str) -> N
 def test_syncing_each_append_and_a_ring_refuse_each_other(path: Path) -> None:
     for mode in ("buffer_mode", "write_buffer_mode"):
         with pytest.raises(
-            quire.UnsupportedError, match=r"durability='each' .*buffer_mode='async'"
+            quire.errors.UnsupportedError, match=r"durability='each' .*buffer_mode='async'"
         ):
             quire.open(path, durability="each", **{mode: "async"})  # type: ignore[call-overload]
     assert not path.exists()
@@ -182,7 +184,7 @@ def test_a_setting_from_outside_does_not_weaken_what_a_program_asked_for(
         assert queue.ring is None
         assert queue.appender().write_text("one") >= 0
     monkeypatch.setenv("QUIRE_DURABILITY", "each")
-    with pytest.raises(quire.UnsupportedError, match="durability='each'"):
+    with pytest.raises(quire.errors.UnsupportedError, match="durability='each'"):
         quire.open(path)
 
 

@@ -245,14 +245,16 @@ def test_a_reader_survives_pickling(path: Path) -> None:
 
 def test_wrong_arguments(path: Path) -> None:
     quire.open(path).close()
-    with pytest.raises(quire.ReadOnlyError, match=r"read_buffer_mode='async'.*read_only=True"):
+    with pytest.raises(
+        quire.errors.ReadOnlyError, match=r"read_buffer_mode='async'.*read_only=True"
+    ):
         quire.open(path, read_only=True, read_buffer_mode="async")
-    with pytest.raises(quire.UnsupportedError, match="clock that calls Python"):
+    with pytest.raises(quire.errors.UnsupportedError, match="clock that calls Python"):
         quire.open(path, read_buffer_mode="async", clock=lambda: START_MS)
     for kind, mode in itertools.product(
         ("vanilla", "quick-queue"), ("buffer_mode", "read_buffer_mode", "write_buffer_mode")
     ):
         other = path.with_name(kind)
-        with pytest.raises(quire.UnsupportedError, match=f"{mode}='async'"):
+        with pytest.raises(quire.errors.UnsupportedError, match=f"{mode}='async'"):
             quire.open(other, format=kind, **{mode: "async"})  # type: ignore[call-overload]
         assert not other.exists()

@@ -52,12 +52,12 @@ def test_an_index_is_put_together_and_taken_apart(cycle: quire.RollCycle) -> Non
 def test_what_does_not_fit_into_an_index_is_refused(cycle: quire.RollCycle) -> None:
     shift = shift_of(cycle.index_count, cycle.index_spacing)
     for number, sequence in [(-1, 0), (0, 2**shift), (2 ** min(31, 63 - shift), 0)]:
-        with pytest.raises((quire.IndexOutOfRangeError, ValueError)):
+        with pytest.raises((quire.errors.IndexOutOfRangeError, ValueError)):
             cycle.to_index(number, sequence)
     for index in (-1, -(2**63), 2**63):
-        with pytest.raises((quire.IndexOutOfRangeError, ValueError)):
+        with pytest.raises((quire.errors.IndexOutOfRangeError, ValueError)):
             cycle.to_cycle(index)
-        with pytest.raises((quire.IndexOutOfRangeError, ValueError)):
+        with pytest.raises((quire.errors.IndexOutOfRangeError, ValueError)):
             cycle.to_sequence(index)
     with pytest.raises(LookupError):
         cycle.to_index(-1, 0)
@@ -99,13 +99,13 @@ def test_a_time_without_cycle_is_refused() -> None:
     secondly = quire.RollCycle("TEST_SECONDLY")
     assert secondly.cycle_at(2**31 * 1000 - 1) == 2**31 - 1
     for time_ms in (2**31 * 1000, 4_102_444_800_000, 2**63 - 1):
-        with pytest.raises(quire.IndexOutOfRangeError):
+        with pytest.raises(quire.errors.IndexOutOfRangeError):
             secondly.cycle_at(time_ms)
 
 
 def test_a_cycle_beyond_the_calendar_has_no_name() -> None:
     for number in (-1, 2**31 - 1):
-        with pytest.raises((quire.IndexOutOfRangeError, ValueError)):
+        with pytest.raises((quire.errors.IndexOutOfRangeError, ValueError)):
             quire.RollCycle("FAST_DAILY").file_name(number)
 
 

@@ -62,7 +62,7 @@ def test_nothing_is_written_through_a_hard_link(path: Path, tmp_path: Path, acti
         queue.appender().write_bytes(b"a")
     act(path)
     before = linked(path, tmp_path / "backup")
-    with pytest.raises(quire.UnsafePathError, match=r"quire copy\s+makes backups") as raised:
+    with pytest.raises(quire.errors.UnsafePathError, match=r"quire copy\s+makes backups") as raised:
         act(path)
     assert "names=2" in str(raised.value)
     assert {it: it.read_bytes() for it in before} == before

@@ -347,7 +347,9 @@ def test_a_file_that_a_group_may_write_is_not_used(
     with quire.open(path) as queue:
         assert queue.source_id == 0
     monkeypatch.setenv("QUIRE_CONFIG", str(file))
-    with pytest.raises(quire.SettingError, match=r"another user could have written it: .*0664"):
+    with pytest.raises(
+        quire.errors.SettingError, match=r"another user could have written it: .*0664"
+    ):
         quire.open(path)
 
 

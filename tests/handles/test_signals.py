@@ -25,7 +25,7 @@ class Api(Protocol):
 
 def fill(queue, before=(), after=()):
     with queue.appender() as appender:
-        other = quire.parse_yaml('to: other\\nother: x\\n')
+        other = quire.types.parse_yaml('to: other\\nother: x\\n')
         for message in before:
             appender.write_bytes(message)
         for _ in range(8):
@@ -34,7 +34,7 @@ def fill(queue, before=(), after=()):
             appender.write_bytes(message)
 
 def wanted(text):
-    return quire.parse_yaml(f'to: wanted\\nwanted: {text}\\n')
+    return quire.types.parse_yaml(f'to: wanted\\nwanted: {text}\\n')
 
 def on_signal(act):
     '''Call *act* with each signal of a timer, until it raises, as indexes in *inside* show.'''
@@ -108,7 +108,7 @@ assert any(ends[0] < index < ends[1] for index in inside), inside[:10]
 tailer.to_start()
 tailer.direction = 'forward'
 tailer.topics('wanted')
-assert tailer.read_bytes() == quire.parse_yaml('wanted: found')
+assert tailer.read_bytes() == quire.types.parse_yaml('wanted: found')
 """
     run(path, program)
 
@@ -126,7 +126,7 @@ tailer = queue.tailer()
 on_signal({closed}.close)
 try:
     result = {READS[name]}
-except quire.ClosedError as error:
+except quire.errors.ClosedError as error:
     print("closed")
 stop()
 """
@@ -144,7 +144,7 @@ def act():
 on_signal(act)
 found = tailer.read_bytes()
 stop()
-assert [once[0], found] == [quire.parse_yaml(f'wanted: {it}') for it in ('first', 'second')]
+assert [once[0], found] == [quire.types.parse_yaml(f'wanted: {it}') for it in ('first', 'second')]
 """
     run(path, program)
 
@@ -179,7 +179,7 @@ assert tailer.index == first, hex(tailer.index)
 assert tailer.last_read_index is None
 tailer.close()
 tailer = queue.tailer("name").topics("wanted")
-texts = [quire.parse_yaml(f'wanted: {{it}}') for it in ('first', 'last')]
+texts = [quire.types.parse_yaml(f'wanted: {{it}}') for it in ('first', 'last')]
 assert tailer.read_many(10) == texts
 """
     run(path, program)
@@ -270,7 +270,7 @@ def handle(*_):
     signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         queue.ring.flush(timeout_s=0)
-    except quire.LockTimeoutError as error:
+    except quire.errors.LockTimeoutError as error:
         print(str(error).partition(":")[0])
     os.write(there[1], b"!")
 

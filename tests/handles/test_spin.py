@@ -85,7 +85,7 @@ def test_a_signal_ends_it(tailer: quire.Tailer) -> None:
 def test_closing_the_tailer_in_another_thread_ends_it(tailer: quire.Tailer) -> None:
     thread = threading.Timer(0.01, tailer.close)
     thread.start()
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         tailer.spin()
     thread.join()
 

@@ -83,5 +83,5 @@ def test_anything_but_a_bool_is_refused(spaced: quire.Queue) -> None:
         with pytest.raises(TypeError, match="invalid striding: expected True or False, found str"):
             tailer.striding = "yes"  # type: ignore[assignment] # pyright: ignore[reportAttributeAccessIssue]
         tailer.close()
-        with pytest.raises(quire.ClosedError):
+        with pytest.raises(quire.errors.ClosedError):
             tailer.striding = True

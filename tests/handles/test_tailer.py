@@ -57,7 +57,7 @@ def test_nothing_yet_is_none_an_empty_list_or_an_end(
         with tailer.reading_document() as document:
             assert not document.is_present
             assert not document.is_metadata
-            with pytest.raises(quire.ClosedError):
+            with pytest.raises(quire.errors.ClosedError):
                 _ = document.bytes
 
     nothing_there()
@@ -126,15 +126,15 @@ def test_the_wrong_type_raises_and_leaves_the_position(
     appender.write_map({"a": 1})
 
     for read in (tailer.read_text, tailer.read_map):
-        with pytest.raises(quire.WireError):
+        with pytest.raises(quire.errors.WireError):
             read()
     assert tailer.read_bytes() == b"\xa1"
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         tailer.read_map()
     assert tailer.read_text() == "text"
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         tailer.read_text()
-    with tailer.reading_document() as document, pytest.raises(quire.WireError):
+    with tailer.reading_document() as document, pytest.raises(quire.errors.WireError):
         document.text()
     assert tailer.read_bytes() is None
 
@@ -144,9 +144,9 @@ def test_a_null_text_is_not_mistaken_for_nothing_yet(
 ) -> None:
     for null in (b"\xbb", b"\xb8\x80\x00"):
         appender.write_bytes(null)
-        with pytest.raises(quire.WireError):
+        with pytest.raises(quire.errors.WireError):
             tailer.read_text()
-        with tailer.reading_document() as document, pytest.raises(quire.WireError):
+        with tailer.reading_document() as document, pytest.raises(quire.errors.WireError):
             document.text()
 
 
@@ -182,9 +182,9 @@ def test_a_view_raises_once_its_document_is_closed_and_its_slices_stay(
         assert view.readonly
         assert (view.format, view.itemsize, view.contiguous) == ("B", 1, True)
         part = view[2:9]
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         _ = document.bytes
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         document.map()
 
     tailer.close()
@@ -244,7 +244,7 @@ def test_waiting_ends_with_a_message_or_an_error(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:
     start = time.monotonic()
-    with pytest.raises(quire.WaitTimeoutError, match=r"timeout_s=0\.05") as caught:
+    with pytest.raises(quire.errors.WaitTimeoutError, match=r"timeout_s=0\.05") as caught:
         tailer.wait(0.05)
     assert isinstance(caught.value, TimeoutError)
     assert time.monotonic() - start >= 0.05

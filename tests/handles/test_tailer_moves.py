@@ -138,7 +138,7 @@ def test_what_can_be_no_index_is_an_error_and_moves_nothing(
     tailer: quire.Tailer, index: int
 ) -> None:
     assert tailer.move_to_index(INDEXES[4])
-    with pytest.raises((quire.IndexOutOfRangeError, ValueError)):
+    with pytest.raises((quire.errors.IndexOutOfRangeError, ValueError)):
         tailer.move_to_index(index)
     assert tailer.read_bytes() == TEXTS[4]
 

@@ -58,7 +58,7 @@ def test_a_second_one_is_refused_and_leaves_the_position_alone(
         assert tailer.read_many(3) == TEXTS[:3]
         for asked in (queue, other):
             with pytest.raises(
-                quire.TailerInUseError, match=r"tailer=risk pid=\d+ since="
+                quire.errors.TailerInUseError, match=r"tailer=risk pid=\d+ since="
             ) as raised:
                 asked.tailer("risk")
             assert raised.value.pid == os.getpid()
@@ -73,7 +73,7 @@ def test_a_second_one_is_refused_and_leaves_the_position_alone(
 def test_one_of_another_process_is_noticed_and_ends_with_it(path: Path, queue: quire.Queue) -> None:
     child = holding(path, "risk", "other")
     try:
-        with pytest.raises(quire.TailerInUseError, match="shared=True") as raised:
+        with pytest.raises(quire.errors.TailerInUseError, match="shared=True") as raised:
             queue.tailer("risk")
         assert raised.value.pid == child.pid
         assert raised.value.since is not None
@@ -88,7 +88,7 @@ def test_one_of_another_process_is_noticed_and_ends_with_it(path: Path, queue: q
 def test_this_process_is_noticed_by_another(path: Path, queue: quire.Queue) -> None:
     def asks() -> None:
         with quire.open(path) as own:
-            with pytest.raises(quire.TailerInUseError, match=f"pid={os.getppid()} "):
+            with pytest.raises(quire.errors.TailerInUseError, match=f"pid={os.getppid()} "):
                 own.tailer("risk")
             own.tailer("other").close()
 
@@ -118,7 +118,7 @@ def test_a_name_is_free_once_its_tailer_is_closed(
         ENDINGS[ending](own, tailer)
         queue.tailer("risk").close()
         ENDINGS["closed"](own, tailer)  # must not free what is another's by now
-        with queue.tailer("risk"), pytest.raises(quire.TailerInUseError):
+        with queue.tailer("risk"), pytest.raises(quire.errors.TailerInUseError):
             queue.tailer("risk")
 
 
@@ -127,7 +127,7 @@ def test_a_name_is_free_once_its_tailer_is_collected(queue: quire.Queue) -> None
     messages = tailer.payloads()
     del tailer
     gc.collect()
-    with pytest.raises(quire.TailerInUseError):
+    with pytest.raises(quire.errors.TailerInUseError):
         queue.tailer("risk")
     assert next(messages) == TEXTS[0]
     del messages
@@ -141,7 +141,7 @@ def test_a_child_that_drops_its_parents_tailer_frees_nothing(
     kept = [queue.tailer("risk")]
 
     def drops() -> None:
-        with pytest.raises(quire.ForkedError):
+        with pytest.raises(quire.errors.ForkedError):
             kept[0].read()
         kept.clear()
         gc.collect()
@@ -172,7 +172,7 @@ def test_a_childs_life_does_not_keep_its_parents_names(path: Path, queue: quire.
 
     pid = fork(forks)
     assert len(os.read(ready, 1) + os.read(ready, 1)) == 2
-    with pytest.raises(quire.TailerInUseError):
+    with pytest.raises(quire.errors.TailerInUseError):
         queue.tailer("risk")
     os.kill(pid, signal.SIGKILL)
     assert exit_code(pid) == -signal.SIGKILL
@@ -199,7 +199,7 @@ def test_of_many_threads_one_gets_the_name(path: Path) -> None:
         start.wait()
         try:
             opened.append(queue.tailer("risk"))
-        except quire.TailerInUseError as error:
+        except quire.errors.TailerInUseError as error:
             refused.append(error)
 
     with quire.open(path) as queue:
@@ -218,7 +218,7 @@ def test_no_two_names_share_a_lock(path: Path, queue: quire.Queue) -> None:
         for name in names[1::2]:
             queue.tailer(name).close()
         for name in names[::2]:
-            with pytest.raises(quire.TailerInUseError):
+            with pytest.raises(quire.errors.TailerInUseError):
                 queue.tailer(name)
     finally:
         end(child)
@@ -230,7 +230,7 @@ def test_a_name_that_failed_to_open_is_free(queue: quire.Queue) -> None:
     Path(queue.file_for_cycle(queue.cycles[0])).unlink()
     queue.refresh()
     for _ in range(2):
-        with pytest.raises(quire.DataLossError):
+        with pytest.raises(quire.errors.DataLossError):
             queue.tailer("risk", on_missing="raise")
 
 
@@ -247,7 +247,7 @@ def test_a_name_that_differs_in_case_alone_is_refused_with_both(
 
 
 def test_the_error_pickles() -> None:
-    error = quire.TailerInUseError("used", 7, 1_705_314_600)
+    error = quire.errors.TailerInUseError("used", 7, 1_705_314_600)
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.pid, again.since) == ("used", 7, error.since)
     assert error.since == datetime(2024, 1, 15, 10, 30, tzinfo=UTC)

@@ -461,8 +461,8 @@ def test_an_index_is_built_later(path: Path) -> None:
         clock.advance(DAY_MS)
         appender.write_map({"ms": len(times), "at": START_MS + DAY_MS + 10})
         cycles = queue.cycles
-    assert quire.build_time_index(path, time_field="at") == cycles
-    assert quire.build_time_index(path, time_field="at") == []
+    assert quire.maintenance.build_time_index(path, time_field="at") == cycles
+    assert quire.maintenance.build_time_index(path, time_field="at") == []
     found = [first_at(path, ms) for ms in (5, 10, 11, 20, 21, 30, 31, DAY_MS + 10)]
     assert found == [0, 0, 1, 1, 4, 4, 5, 6]
     assert first_at(path, DAY_MS + 11) is None
@@ -472,20 +472,20 @@ def test_a_damaged_index_is_built_again(path: Path) -> None:
     write(path, 10, 20, 30)
     damage(side_file(path), flip(0))
     with pytest.raises(ValueError, match="no message tells a time: field=at"):
-        quire.build_time_index(path, time_field="at")
+        quire.maintenance.build_time_index(path, time_field="at")
     with quire.open(path, clock=quire.ManualClock(START_MS)) as queue:
         queue.appender().write_map({"at": START_MS + 40, "ms": 40})
-    assert len(quire.build_time_index(path, time_field="at")) == 1
+    assert len(quire.maintenance.build_time_index(path, time_field="at")) == 1
     assert [first_at(path, ms) for ms in (40, 41)] == [10, None]
 
 
 def test_building_needs_a_queue_that_has_cycles(tmp_path: Path) -> None:
     with quire.open(tmp_path / "old", format="quick-queue"):
         pass
-    with pytest.raises(quire.NotAQueueError):
-        quire.build_time_index(tmp_path / "old", time_field="at")
-    with pytest.raises(quire.NotAQueueError):
-        quire.build_time_index(tmp_path / "missing", time_field="at")
+    with pytest.raises(quire.errors.NotAQueueError):
+        quire.maintenance.build_time_index(tmp_path / "old", time_field="at")
+    with pytest.raises(quire.errors.NotAQueueError):
+        quire.maintenance.build_time_index(tmp_path / "missing", time_field="at")
 
 
 @pytest.mark.parametrize("next_cycle_has", [0, 1])

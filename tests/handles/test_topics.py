@@ -271,11 +271,11 @@ def test_empty_messages_and_keys_without_an_encoding_are_refused(
     with pytest.raises(ValueError, match="length=0"):
         appender.topic("a").write_bytes(b"")
     unknown: Any = object()
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         appender.topic(unknown)
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         tailer.topics(unknown)
-    with pytest.raises(quire.WireError, match="does not read back"):
+    with pytest.raises(quire.errors.WireError, match="does not read back"):
         tailer._set_topics([b"\xe1a"])
 
 

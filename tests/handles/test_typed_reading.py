@@ -60,7 +60,7 @@ def test_an_excerpt_is_made_text(queue: quire.Queue, appender: quire.Appender) -
     appender.write_map({"a": 1})
     text, other = queue.tailer()
     assert text.to_text() == "grün"
-    with pytest.raises(quire.WireError, match=f"index={other.index:#x}"):
+    with pytest.raises(quire.errors.WireError, match=f"index={other.index:#x}"):
         other.to_text()
 
 
@@ -90,7 +90,7 @@ def test_a_message_that_does_not_decode_ends_a_batch_of_objects(queue: quire.Que
     assert tailer.read_messages(Trade, 10) == written
     assert tailer.index == bad
     assert queue.table_value("index.name") == 0  # nothing is done yet
-    with pytest.raises(quire.WireError, match=f"index={bad:#x}"):
+    with pytest.raises(quire.errors.WireError, match=f"index={bad:#x}"):
         tailer.read_messages(Trade, 10)
     assert tailer.index == bad
     tailer.read()

@@ -280,7 +280,7 @@ TOOLS: dict[str, tuple[Callable[[quire.Queue, str, Any], object], str]] = {
     ),
     "prune clock": (lambda it, _, wrong: quire.prune(it.path, max_cycles=9, clock=wrong), "clock"),
     "merge pauser": (
-        lambda it, _, wrong: [*quire.merge([it], key=lambda one: one.index, pauser=wrong)],
+        lambda it, _, wrong: [*quire.read_merged([it], key=lambda one: one.index, pauser=wrong)],
         "pauser",
     ),
     "follow pauser": (

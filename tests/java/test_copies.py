@@ -17,7 +17,7 @@ COUNT = 3_000
 def test_java_continues_a_copy_of_a_queue_that_java_writes(tmp_path: Path) -> None:
     peer, path = JavaPeer(), tmp_path / "queue"
     peer.run("write", dir=path, count=0, roll_cycle="TEST4_SECONDLY", block_size=2**20)
-    copies: list[quire.Copied] = []
+    copies: list[quire.maintenance.Copied] = []
     with peer.start(
         "produce", dir=path, id=1, count=COUNT, pause_us=1_000, ack=True, block_size=2**20
     ) as producer:

@@ -89,7 +89,7 @@ def append(path: Path, mode: Mode, holder: int, timeout_s: float = TIMEOUT_S) ->
         start = time.monotonic()
         try:
             appender.write_text("appended")
-        except quire.LockTimeoutError:
+        except quire.errors.LockTimeoutError:
             assert queue.table_value(WRITE_LOCK) == holder
             raise
         took = time.monotonic() - start
@@ -99,7 +99,7 @@ def append(path: Path, mode: Mode, holder: int, timeout_s: float = TIMEOUT_S) ->
 
 def assert_refused(path: Path, mode: Mode, holder: int) -> None:
     """The error names the holder and the time waited; nothing was written."""
-    with pytest.raises(quire.LockTimeoutError) as caught:
+    with pytest.raises(quire.errors.LockTimeoutError) as caught:
         append(path, mode, holder)
     found = re.search(r"holder_pid=(\d+) .*waited_ms=(\d+)", str(caught.value))
     assert found, str(caught.value)
@@ -247,7 +247,7 @@ def test_a_stopped_java_holder_keeps_the_lock_by_default(peer: JavaPeer, path: P
         java.read_until("HOLDING")
         os.kill(java.pid, signal.SIGSTOP)
         with quire.open(path, timeout_s=TIMEOUT_S) as queue:
-            with pytest.raises(quire.LockTimeoutError):
+            with pytest.raises(quire.errors.LockTimeoutError):
                 queue.appender().write_text("robbed")
             os.kill(java.pid, signal.SIGCONT)
             java.expect("DONE")

@@ -57,7 +57,7 @@ def write_field(excerpt: quire.ExcerptWriter, kind: str, value: Any) -> None:  #
         getattr(excerpt, f"write_{kind}")(value)
 
 
-def read_field(excerpt: quire.VanillaExcerpt, kind: str) -> object:
+def read_field(excerpt: quire.vanilla.VanillaExcerpt, kind: str) -> object:
     method = kind.replace("append_", "parse_") if "append_" in kind else f"read_{kind}"
     return getattr(excerpt, method)()
 
@@ -136,11 +136,11 @@ def test_objects_of_quire_are_those_of_java(java: JavaPeer, tmp_path: Path) -> N
     assert message.data == own
     assert [message.read_object() for _ in OBJECTS] == [value for value, _, _ in OBJECTS.values()]
     with pytest.raises(
-        quire.UnsupportedError, match=r"class=.quire\.interop\.vanilla\.Fields\$Side"
+        quire.errors.UnsupportedError, match=r"class=.quire\.interop\.vanilla\.Fields\$Side"
     ):
         of_enum.read_object()
     assert (of_enum.read_object(Side), of_enum.read_int8()) == (Side.SELL, 1)
-    with pytest.raises(quire.UnsupportedError, match="an object that Java serialised"):
+    with pytest.raises(quire.errors.UnsupportedError, match="an object that Java serialised"):
         of_list.read_object()
 
 
@@ -206,7 +206,7 @@ def test_cycles_of_any_length(
             written.append((int(index, 16), f"message {number}".encode()))
     assert java_messages(java, tmp_path, **cycles) == written
     with quire.open(tmp_path, read_only=True) as found:
-        assert isinstance(found, quire.VanillaQueue)
+        assert isinstance(found, quire.vanilla.VanillaQueue)
         assert (found.cycle_format, found.cycle_length_ms) == (cycle_format, length_ms)
         assert [(it.index, it.data) for it in found.tailer()] == written
 

@@ -107,7 +107,7 @@ def acks_of(victims: list[Future[list[Message]]]) -> list[Message]:
     return [message for victim in victims for message in victim.result()]
 
 
-def wait_for_more(queue: quire.VanillaQueue, index: int) -> None:
+def wait_for_more(queue: quire.vanilla.VanillaQueue, index: int) -> None:
     """Return when the survivor has appended after *index*."""
     for excerpt in queue.tailer().follow(timeout_s=START_S):
         message = Message.of_payload(excerpt.index, excerpt.data)
@@ -116,7 +116,9 @@ def wait_for_more(queue: quire.VanillaQueue, index: int) -> None:
     pytest.fail("the survivor appends no more")
 
 
-def assert_nothing_lost(java: JavaPeer, queue: quire.VanillaQueue, acked: list[Message]) -> None:
+def assert_nothing_lost(
+    java: JavaPeer, queue: quire.vanilla.VanillaQueue, acked: list[Message]
+) -> None:
     """What is there was acknowledged, but for the last message of each victim."""
     read = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
     seen = [Message.of_payload(*it) for it in read]

@@ -131,7 +131,7 @@ def test_a_java_source_refuses_acknowledgements(java: JavaPeer, tmp_path: Path) 
     source = JavaSource(java, tmp_path / "source")
 
     async def refused() -> None:
-        with pytest.raises(quire.PeerLostError):
+        with pytest.raises(quire.errors.PeerLostError):
             async with sink_of(
                 tmp_path / "copy", source.port, acknowledge=True, attempts=2
             ) as sink:
@@ -169,7 +169,9 @@ def test_java_sinks_get_what_a_source_has(java: JavaPeer, tmp_path: Path) -> Non
     clock = quire.ManualClock(START_MS)
     payloads = [*numbered(300), b"x" * 60_000, b"y" * 7, b"z"]
 
-    async def replicated(queue: quire.VanillaQueue, appender: quire.VanillaAppender) -> None:
+    async def replicated(
+        queue: quire.vanilla.VanillaQueue, appender: quire.vanilla.VanillaAppender
+    ) -> None:
         async with Source(queue, heartbeat_s=0.1) as source:
             # They wait for one more than there will be.
             options = {"port": source.address[1], "count": len(payloads) + 4}
@@ -186,7 +188,7 @@ def test_java_sinks_get_what_a_source_has(java: JavaPeer, tmp_path: Path) -> Non
                 expected = [(it.index, it.data) for it in queue.tailer()]
                 for sink in sinks:
                     assert await read_lines(sink, len(expected)) == expected
-                with pytest.raises(quire.UnsupportedError, match="does not acknowledge"):
+                with pytest.raises(quire.errors.UnsupportedError, match="does not acknowledge"):
                     await source.stored(expected[0][0])
 
     with vanilla_queue(tmp_path / "source", clock=clock) as queue, queue.appender() as appender:
@@ -196,7 +198,9 @@ def test_java_sinks_get_what_a_source_has(java: JavaPeer, tmp_path: Path) -> Non
 
 
 def test_a_java_sink_is_killed_and_resumes(java: JavaPeer, tmp_path: Path) -> None:
-    async def replicated(queue: quire.VanillaQueue, appender: quire.VanillaAppender) -> None:
+    async def replicated(
+        queue: quire.vanilla.VanillaQueue, appender: quire.vanilla.VanillaAppender
+    ) -> None:
         async with Source(queue, heartbeat_s=0.1) as source:
             where: dict[str, Option] = {"dir": tmp_path / "copy", "port": source.address[1]}
             for _ in range(3):
@@ -216,7 +220,7 @@ def test_a_java_sink_is_killed_and_resumes(java: JavaPeer, tmp_path: Path) -> No
 def test_java_submits_to_a_source(java: JavaPeer, tmp_path: Path, *, ack: bool) -> None:
     clock = quire.ManualClock(START_MS)
 
-    async def submitted(queue: quire.VanillaQueue) -> list[str]:
+    async def submitted(queue: quire.vanilla.VanillaQueue) -> list[str]:
         async with Source(queue, accept_submits=True) as source:
             text = "".join(f"{payload.hex()}\n" for payload in numbered(20))
             lines = await asyncio.to_thread(

@@ -127,7 +127,7 @@ def test_exceptions_are_kept_with_their_causes(path: Path, logger: logging.Logge
         try:
             int("x")
         except ValueError as error:
-            raise quire.ConvertError("no number") from error
+            raise quire.errors.ConvertError("no number") from error
     except quire.QuireError:
         logger.exception("refused")
     (found,) = records(path)

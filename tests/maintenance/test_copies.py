@@ -213,9 +213,11 @@ def test_what_cannot_be_copied(filled: Path, tmp_path: Path) -> None:
     for inside in (filled / "copy", filled, tmp_path):
         with pytest.raises(ValueError, match="the destination overlaps the source"):
             quire.copy_queue(filled, inside)
-    with pytest.raises(quire.NotAQueueError):
+    with pytest.raises(quire.errors.NotAQueueError):
         quire.copy_queue(tmp_path / "nothing", tmp_path / "copy")
-    with pytest.raises(quire.UnsupportedError, match="only the directory of a queue is copied"):
+    with pytest.raises(
+        quire.errors.UnsupportedError, match="only the directory of a queue is copied"
+    ):
         quire.copy_queue(min(filled.glob("*.cq4")), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
@@ -231,7 +233,7 @@ def test_a_damaged_source_is_named(filled: Path, tmp_path: Path) -> None:
     content_of = bytearray(file.read_bytes())
     content_of[0x600:0x700] = b"\xff" * 0x100
     file.write_bytes(content_of)
-    with pytest.raises(quire.CorruptError, match=file.name):
+    with pytest.raises(quire.errors.CorruptError, match=file.name):
         quire.copy_queue(filled, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 

@@ -183,7 +183,7 @@ def test_a_group_of_a_copy_begins_with_what_was_not_acknowledged(
             assert next(iter(consumer)).data == b"old1.100"
         with copy.group("keyed", key=lambda _: b"k").consumer() as consumer:
             assert next(iter(consumer)).data == b"old0.0"
-        with pytest.raises(quire.GroupError):
+        with pytest.raises(quire.errors.GroupError):
             copy.group("keyed").consumer()
 
 
@@ -203,7 +203,7 @@ def test_what_waits_in_a_ring_is_named_by_what_lacks_it(
 ) -> None:
     with Party(LEFT_IN_A_RING, orders) as party:
         assert party.result() == []
-    assert quire.ring_pending(orders)[0] == 5
+    assert quire.maintenance.ring_pending(orders)[0] == 5
     caplog.set_level(logging.WARNING, logger="quire")
     for what in ("copy", "conversion", "archive"):
         caplog.clear()

@@ -141,7 +141,9 @@ def test_copies_while_processes_write_and_after_they_were_killed(tmp_path: Path,
     path = tmp_path / "queue"
     names = ("-",) if kind == "single" else ("AA0", "BB1")
     if kind == "vanilla":  # so that the peers, too, write small blocks
-        with quire.VanillaQueue(path, index_block_bytes=4096, data_block_bytes=8192) as queue:
+        with quire.vanilla.VanillaQueue(
+            path, index_block_bytes=4096, data_block_bytes=8192
+        ) as queue:
             queue.appender().write_bytes(bytes(8))
     acknowledged: list[int] = []
     copies: list[Path] = []
@@ -297,7 +299,9 @@ def test_empty_queues(path: Path, tmp_path: Path, kind: str) -> None:
     copied = quire.copy_queue(path, tmp_path / "copy")
     assert (copied.messages, copied.last_index, found(tmp_path / "copy")) == (0, None, [])
     with quire.open(tmp_path / "copy") as copy:
-        assert isinstance(copy, quire.VanillaQueue if kind == "vanilla" else quire.QuickQueue)
+        assert isinstance(
+            copy, quire.vanilla.VanillaQueue if kind == "vanilla" else quire.quick_queue.QuickQueue
+        )
         with appender(copy, kind) as writer:
             writer.write_bytes(b"first")
     assert [data for _, data in found(tmp_path / "copy")] == [b"first"]
@@ -309,7 +313,7 @@ def lose_data(path: Path) -> None:
 
 def test_damage_is_named(filled: Path, tmp_path: Path) -> None:
     lose_data(filled)
-    with pytest.raises(quire.CorruptError, match=r"file=.*queue/.*(index-0|0\.qd)"):
+    with pytest.raises(quire.errors.CorruptError, match=r"file=.*queue/.*(index-0|0\.qd)"):
         quire.copy_queue(filled, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
@@ -317,10 +321,10 @@ def test_damage_is_named(filled: Path, tmp_path: Path) -> None:
 def test_lost_entries_are_not_passed_over(path: Path, tmp_path: Path) -> None:
     fill(path, "vanilla", DAYS)
     free_entries(path, 290, 300)
-    with pytest.raises(quire.CorruptError, match=r"records have no entry.*10 records"):
+    with pytest.raises(quire.errors.CorruptError, match=r"records have no entry.*10 records"):
         quire.copy_queue(path, tmp_path / "copy")
     free_entries(path, 100, 101)
-    with pytest.raises(quire.CorruptError, match=r"records have no entry|free-entries"):
+    with pytest.raises(quire.errors.CorruptError, match=r"records have no entry|free-entries"):
         quire.copy_queue(path, tmp_path / "copy")
     quire.repair(path, dry_run=False)
     quire.copy_queue(path, tmp_path / "copy")
@@ -353,7 +357,7 @@ def test_links_are_not_followed(path: Path, tmp_path: Path, format_name: str, na
 def test_cycles_of_unknown_names_are_refused(path: Path, tmp_path: Path) -> None:
     with quire.open(path, format="vanilla", cycle_format="dd-MM-yyyy") as queue:
         queue.appender().write_bytes(b"x")
-    with pytest.raises(quire.UnsupportedError, match="no known pattern"):
+    with pytest.raises(quire.errors.UnsupportedError, match="no known pattern"):
         quire.copy_queue(path, tmp_path / "copy")
 
 

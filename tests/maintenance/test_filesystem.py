@@ -1,4 +1,4 @@
-"""`quire.verify_filesystem`: this file system is fine, and one that is not is found out."""
+"""`verify_filesystem`: this file system is fine, and one that is not is found out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from quire.maintenance.filesystem import Peer
 
 
 def failures(path: Path) -> dict[str, str]:
-    return {it.name: it.found for it in quire.verify_filesystem(path).checks if not it.ok}
+    return {
+        it.name: it.found for it in quire.maintenance.verify_filesystem(path).checks if not it.ok
+    }
 
 
 def test_a_local_file_system_is_safe(tmp_path: Path) -> None:
-    report = quire.verify_filesystem(tmp_path)
+    report = quire.maintenance.verify_filesystem(tmp_path)
     assert (report.ok, report.network, failures(tmp_path)) == (True, None, {})
     assert len(report.checks) == 7
     assert [*tmp_path.iterdir()] == []

@@ -133,7 +133,7 @@ def test_a_living_holder_of_the_lock_is_respected(queue: Path) -> None:
         before = files[0].read_bytes()
         with appender.writing_document() as document:
             document.write_bytes(b"two")
-            with pytest.raises((quire.LockTimeoutError, quire.WriterInUseError)):
+            with pytest.raises((quire.errors.LockTimeoutError, quire.errors.WriterInUseError)):
                 quire.repair(queue, dry_run=False, timeout_s=0.0)
             assert files[0].read_bytes() == before
 
@@ -143,7 +143,7 @@ def test_a_table_is_not_built_again_under_a_writer(queue: Path) -> None:
     with quire.open(queue) as opened, opened.appender() as appender:
         appender.write_bytes(b"one")
         damage.do(queue)
-        with pytest.raises(quire.WriterInUseError):
+        with pytest.raises(quire.errors.WriterInUseError):
             quire.repair(queue, dry_run=False)
 
 
@@ -171,5 +171,5 @@ def test_several_queues_at_once(tmp_path: Path) -> None:
 
 
 def test_one_file_is_refused(queue: Path) -> None:
-    with pytest.raises(quire.UnsupportedError):
+    with pytest.raises(quire.errors.UnsupportedError):
         quire.repair(next(queue.glob("*.cq4")))

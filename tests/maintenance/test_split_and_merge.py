@@ -43,21 +43,25 @@ def number(excerpt: Any) -> int:  # noqa: ANN401 - of any format
 
 def test_parts_together_are_the_queue(orders: Path, tmp_path: Path) -> None:
     before = snapshot(orders)
-    counts = quire.split_queue(orders, tmp_path / "parts", lambda it: str(number(it) % 4))
+    counts = quire.maintenance.split_queue(
+        orders, tmp_path / "parts", lambda it: str(number(it) % 4)
+    )
     assert counts == {"0": 8, "1": 8, "2": 7, "3": 7}
     assert quire.verify(tmp_path / "parts").findings == ()
     assert snapshot(orders) == before
     parts = [tmp_path / "parts" / name for name in counts]
     with quire.open(parts[0], read_only=True) as part:
         assert (part.source_id, len(part.cycles)) == (3, 3)
-    assert quire.merge_queues(parts, tmp_path / "whole", number) == 30
+    assert quire.maintenance.merge_queues(parts, tmp_path / "whole", number) == 30
     assert payloads(tmp_path / "whole") == payloads(orders)
     with quire.open(tmp_path / "whole") as whole, quire.open(orders) as source:
         assert (whole.cycles, whole.last_index) == (source.cycles, source.last_index)
 
 
 def test_names_of_parts_stay_inside_the_destination(orders: Path, tmp_path: Path) -> None:
-    counts = quire.split_queue(orders, tmp_path / "out/parts", lambda it: it.to_dict()["symbol"])
+    counts = quire.maintenance.split_queue(
+        orders, tmp_path / "out/parts", lambda it: it.to_dict()["symbol"]
+    )
     assert counts == {"EURUSD": 12, "../up": 9, "a/b": 9}
     assert sorted(it.name for it in (tmp_path / "out").iterdir()) == ["parts"]
     names = sorted(it.name for it in (tmp_path / "out/parts").iterdir())
@@ -65,7 +69,9 @@ def test_names_of_parts_stay_inside_the_destination(orders: Path, tmp_path: Path
 
 
 def test_messages_without_a_name_are_left_out(orders: Path, tmp_path: Path) -> None:
-    quire.split_queue(orders, tmp_path / "few", lambda it: "few" if number(it) < 3 else None)
+    quire.maintenance.split_queue(
+        orders, tmp_path / "few", lambda it: "few" if number(it) < 3 else None
+    )
     assert payloads(tmp_path / "few/few") == payloads(orders)[:3]
 
 
@@ -74,7 +80,7 @@ def test_equal_keys_keep_the_order_of_the_sources(tmp_path: Path) -> None:
         with quire.open(tmp_path / name) as queue, queue.appender() as appender:
             for n in (1, 1, 2):
                 appender.write_map({"n": n, "from": name})
-    quire.merge_queues([tmp_path / "b", tmp_path / "a"], tmp_path / "both", number)
+    quire.maintenance.merge_queues([tmp_path / "b", tmp_path / "a"], tmp_path / "both", number)
     with quire.open(tmp_path / "both") as both, both.tailer() as tailer:
         found = [it.to_dict() for it in tailer]
     assert [it["from"] for it in found] == ["b", "b", "a", "a", "b", "a"]
@@ -87,26 +93,28 @@ def test_a_run_that_failed_leaves_no_destination_and_can_be_repeated(
         return "x" if number(excerpt) < 20 else 1 / 0  # type: ignore[return-value]
 
     with pytest.raises(ZeroDivisionError):
-        quire.split_queue(orders, tmp_path / "parts", failing)
+        quire.maintenance.split_queue(orders, tmp_path / "parts", failing)
     assert not (tmp_path / "parts").exists()
-    assert quire.split_queue(orders, tmp_path / "parts", lambda _: "all") == {"all": 30}
+    assert quire.maintenance.split_queue(orders, tmp_path / "parts", lambda _: "all") == {"all": 30}
     assert sorted(it.name for it in tmp_path.iterdir()) == ["parts", "queue"]
 
 
 def test_older_formats_are_split_and_merged(tmp_path: Path) -> None:
     with (
-        quire.VanillaQueue(tmp_path / "v") as vanilla,
+        quire.vanilla.VanillaQueue(tmp_path / "v") as vanilla,
         vanilla.appender() as writer,
-        quire.QuickQueue(tmp_path / "q") as quick,
+        quire.quick_queue.QuickQueue(tmp_path / "q") as quick,
         quick.appender() as other,
     ):
         writer.write_many([b"1", b"3"])
         other.write_many([b"2", b"4"])
-    merged = quire.merge_queues(
+    merged = quire.maintenance.merge_queues(
         [tmp_path / "v", tmp_path / "q"], tmp_path / "m", lambda it: int(it.data)
     )
     assert (merged, payloads(tmp_path / "m")) == (4, [b"1", b"2", b"3", b"4"])
-    assert quire.split_queue(tmp_path / "q", tmp_path / "s", lambda it: it.data.decode()) == {
+    assert quire.maintenance.split_queue(
+        tmp_path / "q", tmp_path / "s", lambda it: it.data.decode()
+    ) == {
         "2": 1,
         "4": 1,
     }
@@ -115,7 +123,7 @@ def test_older_formats_are_split_and_merged(tmp_path: Path) -> None:
 def test_nothing_is_merged_into_an_empty_queue(path: Path, tmp_path: Path) -> None:
     with quire.open(path, roll_cycle="FAST_HOURLY"):
         pass
-    assert quire.merge_queues([path], tmp_path / "m", number) == 0
+    assert quire.maintenance.merge_queues([path], tmp_path / "m", number) == 0
     with quire.open(tmp_path / "m", read_only=True) as merged:
         assert (merged.entry_count, merged.roll_cycle.name) == (0, "FAST_HOURLY")
 
@@ -124,14 +132,18 @@ def test_what_cannot_be_done(orders: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(splitting, "_MOST", 5)
     with quire.open(tmp_path / "many") as queue, queue.appender() as appender:
         appender.write_many(b"%d" % it for it in range(6))
-    with pytest.raises(quire.UnsupportedError, match="too many queues to split into: most=5"):
-        quire.split_queue(tmp_path / "many", tmp_path / "parts", lambda it: it.data.decode())
-    with pytest.raises(quire.UnsupportedError, match="too long for a directory"):
-        quire.split_queue(orders, tmp_path / "parts", lambda _: "x" * 201)
+    with pytest.raises(
+        quire.errors.UnsupportedError, match="too many queues to split into: most=5"
+    ):
+        quire.maintenance.split_queue(
+            tmp_path / "many", tmp_path / "parts", lambda it: it.data.decode()
+        )
+    with pytest.raises(quire.errors.UnsupportedError, match="too long for a directory"):
+        quire.maintenance.split_queue(orders, tmp_path / "parts", lambda _: "x" * 201)
     with pytest.raises(TypeError, match="invalid key: expected a function"):
-        quire.split_queue(orders, tmp_path / "parts", "cycle")  # type: ignore[arg-type]
+        quire.maintenance.split_queue(orders, tmp_path / "parts", "cycle")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="overlaps the source"):
-        quire.merge_queues([orders], orders / "x", number)
+        quire.maintenance.merge_queues([orders], orders / "x", number)
     assert not (tmp_path / "parts").exists()
 
 
@@ -230,9 +242,9 @@ def run_beside(orders: Path, tmp_path: Path, way: str, then: Callable[[], object
         return f"{excerpt.index:x}" if way == "merge" else "part"
 
     if way == "merge":
-        quire.merge_queues([orders], tmp_path / "result", key)
+        quire.maintenance.merge_queues([orders], tmp_path / "result", key)
         return payloads(tmp_path / "result")
-    quire.split_queue(orders, tmp_path / "result", key)
+    quire.maintenance.split_queue(orders, tmp_path / "result", key)
     return payloads(tmp_path / "result/part")
 
 

@@ -43,7 +43,7 @@ def queue(path: Path) -> Path:
     return path
 
 
-def kinds(report: quire.VerifyReport) -> list[str]:
+def kinds(report: quire.maintenance.VerifyReport) -> list[str]:
     return [finding.kind for finding in report.findings]
 
 
@@ -105,11 +105,11 @@ def test_a_name_of_no_cycle(queue: Path) -> None:
 
 
 def test_what_is_no_queue(tmp_path: Path) -> None:
-    with pytest.raises(quire.NotAQueueError):
+    with pytest.raises(quire.errors.NotAQueueError):
         quire.verify(tmp_path)
-    with pytest.raises(quire.NotAQueueError):
+    with pytest.raises(quire.errors.NotAQueueError):
         quire.verify(tmp_path / "missing")
-    with pytest.raises(quire.UnsupportedError):
+    with pytest.raises(quire.errors.UnsupportedError):
         quire.verify("s3://bucket/queue")
 
 

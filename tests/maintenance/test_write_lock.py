@@ -55,11 +55,11 @@ def test_a_living_holder_keeps_it_unless_forced(queue: Path) -> None:
         holder = opened.write_lock.holder
         assert holder is not None
         assert (holder.pid, holder.alive) == (os.getpid(), True)
-        with pytest.raises(quire.WriterInUseError):
+        with pytest.raises(quire.errors.WriterInUseError):
             opened.write_lock.unlock()
         assert opened.write_lock.locked
         assert opened.write_lock.force_unlock() == holder
-        with pytest.raises(quire.LockLostError):
+        with pytest.raises(quire.errors.LockLostError):
             document.close()
         assert opened.entry_count == 3
 
@@ -68,7 +68,7 @@ def test_a_read_only_queue_shows_the_holder_alone(queue: Path) -> None:
     poke(queue, WRITE_LOCK, DEAD_PID)
     with quire.open(queue, read_only=True) as opened:
         assert opened.write_lock.locked
-        with pytest.raises(quire.ReadOnlyError):
+        with pytest.raises(quire.errors.ReadOnlyError):
             opened.write_lock.unlock()
 
 
@@ -87,7 +87,7 @@ def test_the_verb_refuses_a_living_holder(queue: Path, cli: Cli) -> None:
         assert f"pid={os.getpid()}" in ran.err
         assert "--force" in ran.err
         assert "alive=yes" in cli.ok("unlock", queue, "--force").out
-        with pytest.raises(quire.LockLostError):
+        with pytest.raises(quire.errors.LockLostError):
             document.close()
 
 

@@ -171,7 +171,7 @@ def test_waits_for_the_write_lock_are_counted(counted: quire.Queue) -> None:
     held.wait()
     # The lock is held until the wait below ended.
     with (
-        pytest.raises(quire.LockTimeoutError),
+        pytest.raises(quire.errors.LockTimeoutError),
         quire.open(counted.path, metrics=True, timeout_s=0.05) as impatient,
     ):
         impatient.appender().write_bytes(b"x")
@@ -292,9 +292,9 @@ def test_a_side_file_of_something_else_is_refused(content: bytes, path: Path) ->
     (path / SIDE_FILE).write_bytes(content)
     with quire.open(path) as queue:
         if content.strip(b"\0"):
-            with pytest.raises(quire.CorruptError, match="not a file of metrics"):
+            with pytest.raises(quire.errors.CorruptError, match="not a file of metrics"):
                 queue.metrics()
-            with pytest.raises(quire.CorruptError, match="not a file of metrics"):
+            with pytest.raises(quire.errors.CorruptError, match="not a file of metrics"):
                 quire.open(path, metrics=True)
         else:  # as a process leaves it that is killed while it makes the file
             assert not queue.metrics().recorded
@@ -308,7 +308,7 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(bytes(65536))
     (path / SIDE_FILE).symlink_to(victim)
-    with pytest.raises(quire.NotAQueueError, match="a symbolic link"):
+    with pytest.raises(quire.errors.NotAQueueError, match="a symbolic link"):
         quire.open(path, metrics=True)
     assert victim.read_bytes() == bytes(65536)
 
@@ -322,7 +322,7 @@ def test_verify_has_nothing_against_the_side_file(path: Path) -> None:
 def test_other_formats_have_no_metrics(path: Path) -> None:
     opened: Any = quire.open
     for kind in ("vanilla", "quick-queue"):
-        with pytest.raises(quire.UnsupportedError, match="metrics=True"):
+        with pytest.raises(quire.errors.UnsupportedError, match="metrics=True"):
             opened(path / kind, format=kind, metrics=True)
 
 

@@ -83,7 +83,7 @@ def test_damage_is_an_error_and_the_rest_is_read(single: Path, damage: str) -> N
     with quire.open(single, read_only=True) as queue, queue.tailer() as tailer:
         found: list[bytes] = []
         for _ in range(2):  # the position stays
-            with pytest.raises(quire.CorruptError, match=expected):
+            with pytest.raises(quire.errors.CorruptError, match=expected):
                 found.extend(tailer.payloads())
         assert found == [b"message %d" % number for number in range(len(found))]
         assert tailer.index == 16 * len(found) < 16 * (COUNT - 1)
@@ -91,12 +91,12 @@ def test_damage_is_an_error_and_the_rest_is_read(single: Path, damage: str) -> N
         assert tailer.read_bytes() == b"message 99"
         tailer.to_start()
         assert tailer.read_many(COUNT) == found
-        with pytest.raises(quire.CorruptError, match=expected):
+        with pytest.raises(quire.errors.CorruptError, match=expected):
             tailer.read_many(COUNT)
         tailer.to_start()
         if found:
             assert tailer.read_batch().num_rows == len(found)
-        with pytest.raises(quire.CorruptError, match=expected):
+        with pytest.raises(quire.errors.CorruptError, match=expected):
             tailer.read_batch()
     assert tree(single) == before
 
@@ -129,7 +129,7 @@ def test_damage_of_shared_queues(shared: Path, damage: str) -> None:
     make, expected = SHARED_DAMAGE[damage]
     make(shared)
     before = tree(shared)
-    with pytest.raises(quire.CorruptError, match=expected):
+    with pytest.raises(quire.errors.CorruptError, match=expected):
         read(shared)
     assert tree(shared) == before
 
@@ -155,7 +155,7 @@ def test_a_writer_makes_no_page_in_place_of_a_lost_one(
     before = tree(path)
     with (
         quire.open(path, format="quick-queue") as queue,
-        pytest.raises(quire.CorruptError, match=expected) as caught,
+        pytest.raises(quire.errors.CorruptError, match=expected) as caught,
     ):
         queue.appender(*producer).write_bytes(b"after")
     assert caught.value.file == str(page)
@@ -163,7 +163,7 @@ def test_a_writer_makes_no_page_in_place_of_a_lost_one(
     assert {name: after[name] for name in before if name.endswith("qd")} == {
         name: data for name, data in before.items() if name.endswith("qd")
     }
-    with pytest.raises(quire.CorruptError, match=expected):
+    with pytest.raises(quire.errors.CorruptError, match=expected):
         read(path)
 
 
@@ -177,7 +177,7 @@ def test_a_writer_goes_on_after_the_last_page_where_an_index_page_is_lost(
     with quire.open(path, format="quick-queue") as queue, queue.appender(*producer) as appender:
         assert appender.write_bytes(b"after") == 16 * COUNT
         assert queue.tailer(start=16 * COUNT).read_bytes() == b"after"
-    with pytest.raises(quire.CorruptError, match="index page is missing"):
+    with pytest.raises(quire.errors.CorruptError, match="index page is missing"):
         read(path)
 
 
@@ -185,14 +185,14 @@ def test_no_link_is_followed(shared: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     shutil.move(shared / "AA0", outside)
     (shared / "AA0").symlink_to(outside)
-    with pytest.raises(quire.NotAQueueError, match="directory of a producer"):
+    with pytest.raises(quire.errors.NotAQueueError, match="directory of a producer"):
         read(shared)
-    with quire.open(shared) as queue, pytest.raises(quire.NotAQueueError):
+    with quire.open(shared) as queue, pytest.raises(quire.errors.NotAQueueError):
         queue.appender("AA0")  # type: ignore[arg-type, call-arg]
     index = shared / "0.qmx"
     shutil.move(index, outside / "index")
     index.symlink_to(outside / "index")
-    with pytest.raises(quire.NotAQueueError, match="symbolic link"):
+    with pytest.raises(quire.errors.NotAQueueError, match="symbolic link"):
         read(shared)
 
 
@@ -207,7 +207,7 @@ def test_a_dead_producers_entry_is_passed_over_once(
     with quire.open(shared, read_only=True) as queue:
         tailer = queue.tailer(on_dead="raise")  # type: ignore[call-arg]
         assert tailer.read_many(COUNT) == expected[:2]
-        with pytest.raises(quire.ProducerDiedError, match="producer=ZZ9") as died:
+        with pytest.raises(quire.errors.ProducerDiedError, match="producer=ZZ9") as died:
             tailer.read_many(COUNT)
         assert (died.value.producer, died.value.index) == ("ZZ9", 32)
         assert tailer.read_many(COUNT) == expected[2:]
@@ -231,20 +231,20 @@ def test_page_sizes(tmp_path: Path, page_bytes: int) -> None:
 
 def test_a_page_of_an_odd_length_is_no_queue(tmp_path: Path) -> None:
     (tmp_path / "0.qx").write_bytes(bytes(100))
-    with pytest.raises(quire.CorruptError, match="power of two"):
+    with pytest.raises(quire.errors.CorruptError, match="power of two"):
         quire.open(tmp_path)
     (tmp_path / "0.qx").write_bytes(bytes(64))
     (tmp_path / "0.qd").write_bytes(bytes(128))
-    with pytest.raises(quire.CorruptError, match=r"found=128 expected=64 bytes, as .*0\.qx"):
+    with pytest.raises(quire.errors.CorruptError, match=r"found=128 expected=64 bytes, as .*0\.qx"):
         quire.open(tmp_path)
 
 
 def test_a_directory_of_two_kinds_is_no_queue(single: Path, shared: Path) -> None:
     shutil.copy(single / "0.qx", shared)
-    with pytest.raises(quire.NotAQueueError, match="single writer"):
+    with pytest.raises(quire.errors.NotAQueueError, match="single writer"):
         quire.open(shared)
     (single / "metadata.cq4t").write_bytes(b"")
-    with pytest.raises(quire.NotAQueueError):
+    with pytest.raises(quire.errors.NotAQueueError):
         quire.open(single, format="quick-queue")
 
 
@@ -252,11 +252,11 @@ def test_what_is_no_queue(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("text")
     for path in (file, tmp_path / "none", tmp_path):
-        with pytest.raises(quire.NotAQueueError):
+        with pytest.raises(quire.errors.NotAQueueError):
             quire.open(path, format="quick-queue", read_only=True)
         if path != tmp_path / "none":
             continue
-        with pytest.raises(quire.NotAQueueError):
+        with pytest.raises(quire.errors.NotAQueueError):
             quire.open(path, format="quick-queue", create=False)
     assert [*tmp_path.iterdir()] == [file]
 
@@ -266,17 +266,17 @@ def test_read_only_writes_nothing(shared: Path) -> None:
     with quire.open(shared, format="quick-queue", read_only=True) as queue:
         assert len(queue.tailer().read_many(1000)) == COUNT
         for write in (queue.appender, lambda: queue.appender("CC2"), queue.force):
-            with pytest.raises(quire.ReadOnlyError):
+            with pytest.raises(quire.errors.ReadOnlyError):
                 write()
     assert tree(shared) == before
 
 
 def test_other_kinds_of_writers_are_refused(single: Path, shared: Path) -> None:
     queue = quire.open(single, format="quick-queue")
-    with pytest.raises(quire.UnsupportedError, match=r"use queue\.appender\(\)"):
+    with pytest.raises(quire.errors.UnsupportedError, match=r"use queue\.appender\(\)"):
         queue.appender("AA0")
     queue = quire.open(shared, format="quick-queue")
-    with pytest.raises(quire.UnsupportedError, match=r'use queue\.appender\("AA0"\)'):
+    with pytest.raises(quire.errors.UnsupportedError, match=r'use queue\.appender\("AA0"\)'):
         queue.appender()
 
 
@@ -295,6 +295,6 @@ def test_hostile_profiles_are_no_end_of_the_world(shared: Path) -> None:
     for words in ((-1, -1, -1, -1), (2**62, 2**62, 17, 5), (2**63 - 1, 0, 2**63 - 16, 2**62)):
         (shared / "AA0.qm").write_bytes(struct.pack("<4q", *words))
         queue = quire.open(shared, format="quick-queue")
-        with pytest.raises(quire.CorruptError, match="beyond the queue"):
+        with pytest.raises(quire.errors.CorruptError, match="beyond the queue"):
             queue.appender("AA0")
         assert read(shared) == before

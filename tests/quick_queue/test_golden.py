@@ -44,7 +44,7 @@ def test_a_golden_queue_reads_as_it_is_listed(golden: Path, name: str) -> None:
     assert delivered(golden / name) == listed.delivered()
     assert QuickReference(golden / name).messages() == listed.delivered()
     with quire.open(golden / name, read_only=True) as queue:
-        assert isinstance(queue, quire.QuickQueue)
+        assert isinstance(queue, quire.quick_queue.QuickQueue)
         assert queue.page_bytes == listed.page_bytes
         assert queue.last_index == listed.messages[-1]["offset"]
         assert queue.entry_count == len(listed.messages)
@@ -65,7 +65,7 @@ def test_a_golden_queue_is_written_again_byte_for_byte(
 ) -> None:
     listed = listing(golden, name)
     with quire.open(tmp_path, format="quick-queue", page_bytes=listed.page_bytes) as queue:
-        appenders: dict[str | None, quire.QuickAppender] = {}
+        appenders: dict[str | None, quire.quick_queue.QuickAppender] = {}
         for number, message in enumerate(listed.messages):
             producer = message.get("producer")
             if name == "multi_4k" and number == 60:  # its maker was restarted then

@@ -22,11 +22,11 @@ PAGE = 4096
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> quire.QuickQueue:
+def queue(tmp_path: Path) -> quire.quick_queue.QuickQueue:
     return quire.open(tmp_path / "book", format="quick-queue", page_bytes=PAGE)
 
 
-def test_it_counts_as_a_queue(queue: quire.QuickQueue) -> None:
+def test_it_counts_as_a_queue(queue: quire.quick_queue.QuickQueue) -> None:
     handles = (queue, queue.appender(), queue.tailer())
     for handle, common in zip(handles, (quire.Queue, quire.Appender, quire.Tailer), strict=True):
         assert isinstance(handle, common)
@@ -37,10 +37,10 @@ def test_a_directory_tells_its_format(tmp_path: Path) -> None:
     quire.open(tmp_path / "quick", format="quick-queue").close()
     quire.open(tmp_path / "journal").close()
     kinds = {name: type(quire.open(tmp_path / name)) for name in ("quick", "journal")}
-    assert kinds == {"quick": quire.QuickQueue, "journal": quire.Queue}
-    with pytest.raises(quire.NotAQueueError, match="another format: asked=chronicle"):
+    assert kinds == {"quick": quire.quick_queue.QuickQueue, "journal": quire.Queue}
+    with pytest.raises(quire.errors.NotAQueueError, match="another format: asked=chronicle"):
         quire.open(tmp_path / "quick", format="chronicle")
-    with pytest.raises(quire.NotAQueueError, match="another format: asked=quick-queue"):
+    with pytest.raises(quire.errors.NotAQueueError, match="another format: asked=quick-queue"):
         quire.open(tmp_path / "journal", format="quick-queue")
     with pytest.raises(ValueError, match="invalid format"):
         quire.open(tmp_path / "quick", format="parquet")  # type: ignore[call-overload]
@@ -48,18 +48,18 @@ def test_a_directory_tells_its_format(tmp_path: Path) -> None:
 
 def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
     options: Any = {"roll_cycle": "DAILY"}
-    with pytest.raises(quire.UnsupportedError, match="roll_cycle='DAILY'"):
+    with pytest.raises(quire.errors.UnsupportedError, match="roll_cycle='DAILY'"):
         quire.open(tmp_path / "quick", format="quick-queue", **options)
     options = {"timeout_s": 3}
-    with pytest.raises(quire.UnsupportedError, match="timeout_s"):
+    with pytest.raises(quire.errors.UnsupportedError, match="timeout_s"):
         quire.open(tmp_path / "quick", format="quick-queue", **options)
     options = {"page_bytes": PAGE}
-    with pytest.raises(quire.UnsupportedError, match="page_bytes"):
+    with pytest.raises(quire.errors.UnsupportedError, match="page_bytes"):
         quire.open(tmp_path / "journal", **options)
     assert not [*tmp_path.iterdir()]
 
 
-def test_every_reader_sees_every_message(queue: quire.QuickQueue) -> None:
+def test_every_reader_sees_every_message(queue: quire.quick_queue.QuickQueue) -> None:
     payloads = [os.urandom(1 + number % 300) for number in range(1000)]
     with queue.appender() as appender:
         assert appender.write_many(payloads[:500]) == 16 * 499
@@ -77,7 +77,7 @@ def test_every_reader_sees_every_message(queue: quire.QuickQueue) -> None:
     ]
 
 
-def test_batches_end_before_they_are_too_large(queue: quire.QuickQueue) -> None:
+def test_batches_end_before_they_are_too_large(queue: quire.quick_queue.QuickQueue) -> None:
     queue.appender().write_many([bytes([number]) * 100 for number in range(1, 11)])
     tailer = queue.tailer()
     rows = [tailer.read_batch(max_bytes=250).num_rows for _ in range(6)]
@@ -99,7 +99,7 @@ def test_batches_end_before_they_are_too_large(queue: quire.QuickQueue) -> None:
     ],
     ids=lambda column: type(column).__name__,
 )
-def test_columns_are_written(queue: quire.QuickQueue, column: object) -> None:
+def test_columns_are_written(queue: quire.quick_queue.QuickQueue, column: object) -> None:
     assert queue.appender().write_batch(column) == 32
     assert [*queue.tailer().payloads()] == [b"one", b"two", b"three"]
 
@@ -111,18 +111,18 @@ def test_columns_are_written(queue: quire.QuickQueue, column: object) -> None:
         (pa.array([b"one", b""]), ValueError),
         (pa.array([1, 2]), TypeError),
         ([b"one"], TypeError),
-        (pa.table({"a": [b"one"], "b": [b"two"]}), quire.UnsupportedError),
+        (pa.table({"a": [b"one"], "b": [b"two"]}), quire.errors.UnsupportedError),
     ],
 )
 def test_columns_that_are_no_messages_are_refused(
-    queue: quire.QuickQueue, column: object, error: type[Exception]
+    queue: quire.quick_queue.QuickQueue, column: object, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         queue.appender().write_batch(column)
     assert queue.last_index is None
 
 
-def test_excerpts_are_values(queue: quire.QuickQueue) -> None:
+def test_excerpts_are_values(queue: quire.quick_queue.QuickQueue) -> None:
     appender = queue.appender("AA0")
     appender.write_bytes(b"x" * 4000)
     appender.write_bytes(b"y" * 4000)  # crosses a page
@@ -134,18 +134,18 @@ def test_excerpts_are_values(queue: quire.QuickQueue) -> None:
         assert excerpt.producer == "AA0"
         again = pickle.loads(pickle.dumps(excerpt))
         assert (again, hash(again)) == (excerpt, hash(excerpt))
-        assert again != quire.QuickExcerpt(excerpt.index + 16, excerpt.data, "AA0")
+        assert again != quire.quick_queue.QuickExcerpt(excerpt.index + 16, excerpt.data, "AA0")
     queue.close()
     assert bytes(view[:2]) == b"yy"
 
 
-def test_a_queue_pickles(queue: quire.QuickQueue) -> None:
+def test_a_queue_pickles(queue: quire.quick_queue.QuickQueue) -> None:
     queue.appender().write_text("é")
     with pickle.loads(pickle.dumps(queue)) as again:
         assert again.tailer().read_text() == "é"
 
 
-def test_moves(queue: quire.QuickQueue) -> None:
+def test_moves(queue: quire.quick_queue.QuickQueue) -> None:
     appender = queue.appender()
     offsets = [appender.write_bytes(b"%d" % number) for number in range(600)]
     tailer = queue.tailer()
@@ -169,7 +169,7 @@ def test_moves(queue: quire.QuickQueue) -> None:
     assert tailer.read_bytes() == b"new"
 
 
-def test_an_empty_queue(queue: quire.QuickQueue) -> None:
+def test_an_empty_queue(queue: quire.quick_queue.QuickQueue) -> None:
     assert (queue.first_index, queue.last_index, queue.end_index, queue.form) == (None,) * 2 + (
         0,
         None,
@@ -183,7 +183,7 @@ def test_an_empty_queue(queue: quire.QuickQueue) -> None:
     assert queue.form == "shared"
 
 
-def test_following(queue: quire.QuickQueue) -> None:
+def test_following(queue: quire.quick_queue.QuickQueue) -> None:
     appender = queue.appender()
     appender.write_many([b"one", b"two"])
     tailer = queue.tailer()
@@ -193,7 +193,7 @@ def test_following(queue: quire.QuickQueue) -> None:
         if excerpt.data == b"two":
             appender.write_bytes(b"three")
     assert found == [b"one", b"two", b"three"]
-    with pytest.raises(quire.WaitTimeoutError):
+    with pytest.raises(quire.errors.WaitTimeoutError):
         tailer.wait(timeout_s=0.01)
 
     async def first() -> bytes:
@@ -204,7 +204,7 @@ def test_following(queue: quire.QuickQueue) -> None:
     assert asyncio.run(first()) == b"one"
 
 
-UNSUPPORTED: list[Callable[[quire.QuickQueue], object]] = [
+UNSUPPORTED: list[Callable[[quire.quick_queue.QuickQueue], object]] = [
     lambda queue: queue.tailer("risk"),
     lambda queue: queue.roll_cycle,
     lambda queue: queue.cycles,
@@ -221,31 +221,33 @@ UNSUPPORTED: list[Callable[[quire.QuickQueue], object]] = [
 
 @pytest.mark.parametrize("ask", UNSUPPORTED)
 def test_what_it_cannot_do_says_why(
-    queue: quire.QuickQueue, ask: Callable[[quire.QuickQueue], object]
+    queue: quire.quick_queue.QuickQueue, ask: Callable[[quire.quick_queue.QuickQueue], object]
 ) -> None:
-    with pytest.raises(quire.UnsupportedError, match=r"not supported in a Quick-Queue: .+ \(.+\)"):
+    with pytest.raises(
+        quire.errors.UnsupportedError, match=r"not supported in a Quick-Queue: .+ \(.+\)"
+    ):
         ask(queue)
 
 
-def test_nobody_has_an_attribute_of_any_name(queue: quire.QuickQueue) -> None:
+def test_nobody_has_an_attribute_of_any_name(queue: quire.quick_queue.QuickQueue) -> None:
     for handle in (queue, queue.appender(), queue.tailer()):
         assert not hasattr(handle, "nonsense")
 
 
-def test_closed_handles_say_so(queue: quire.QuickQueue) -> None:
+def test_closed_handles_say_so(queue: quire.quick_queue.QuickQueue) -> None:
     appender, tailer = queue.appender(), queue.tailer()
     tailer.close()
-    with pytest.raises(quire.ClosedError, match="tailer is closed"):
+    with pytest.raises(quire.errors.ClosedError, match="tailer is closed"):
         tailer.read()
     queue.close()
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         appender.write_bytes(b"1")
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         queue.tailer()
     assert (queue.closed, appender.closed, tailer.closed) == (True, True, True)
 
 
-def test_messages_hold_something(queue: quire.QuickQueue) -> None:
+def test_messages_hold_something(queue: quire.quick_queue.QuickQueue) -> None:
     appender = queue.appender()
     with pytest.raises(ValueError, match="at least one byte"):
         appender.write_bytes(b"")
@@ -254,7 +256,7 @@ def test_messages_hold_something(queue: quire.QuickQueue) -> None:
     assert queue.last_index is None
 
 
-def test_a_packer_starts_over(queue: quire.QuickQueue) -> None:
+def test_a_packer_starts_over(queue: quire.quick_queue.QuickQueue) -> None:
     message = queue.appender().new_message()
     message.pack_int(1).discard()
     message.pack_int(2).write_message()
@@ -289,7 +291,7 @@ PACKS: list[tuple[str, object, type[Exception]]] = [
 
 @pytest.mark.parametrize(("field", "value", "error"), PACKS)
 def test_what_has_no_encoding_is_refused(
-    queue: quire.QuickQueue, field: str, value: object, error: type[Exception]
+    queue: quire.quick_queue.QuickQueue, field: str, value: object, error: type[Exception]
 ) -> None:
     message = queue.appender().new_message()
     with pytest.raises(error):
@@ -367,14 +369,14 @@ def test_no_bytes_are_read_as_garbage(message: bytes, data: st.DataObject) -> No
         before = unpacker.position
         try:
             getattr(unpacker, name)(*([3] if name == "unpack_raw" else []))
-        except quire.WireError:
+        except quire.errors.WireError:
             assert unpacker.position == before
         assert before <= unpacker.position <= len(message)
 
 
-def test_the_originals_long_decimals(queue: quire.QuickQueue) -> None:
+def test_the_originals_long_decimals(queue: quire.quick_queue.QuickQueue) -> None:
     queue.appender().write_bytes(b"\x02" + (200).to_bytes(4, "little") + b"\x2a")
-    with pytest.raises(quire.WireError):
+    with pytest.raises(quire.errors.WireError):
         queue.tailer().read().unpack().unpack_decimal()  # type: ignore[union-attr]
     for excerpt in queue.tailer():
         assert excerpt.unpack().unpack_decimal(legacy=True) == Decimal("42E-200")

@@ -30,7 +30,7 @@ def entry(begin: int, length: int) -> bytes:
 def test_a_message_of_2_gib_is_too_large(tmp_path: Path) -> None:
     with quire.open(tmp_path, format="quick-queue") as queue, queue.appender() as appender:
         assert queue.page_bytes == PAGE
-        with pytest.raises(quire.MessageTooLargeError, match=str(LONGEST)):
+        with pytest.raises(quire.errors.MessageTooLargeError, match=str(LONGEST)):
             appender.write_bytes(bytes(LONGEST + 1))  # takes no memory, as nobody looks at it
         assert appender.write_bytes(b"after") == 0
 
@@ -52,10 +52,10 @@ def test_the_longest_message_ends_with_the_last_address(tmp_path: Path) -> None:
     sparse(tmp_path / "0.qx", 0, entries)
     sparse(tmp_path / "0.qd", 0, b"whole")
     with quire.open(tmp_path, read_only=True) as queue, queue.tailer() as tailer:
-        with pytest.raises(quire.CorruptError, match="data page is missing"):
+        with pytest.raises(quire.errors.CorruptError, match="data page is missing"):
             tailer.read_bytes()
         tailer.move_to_index(16)
-        with pytest.raises(quire.CorruptError, match="names no message"):
+        with pytest.raises(quire.errors.CorruptError, match="names no message"):
             tailer.read_bytes()
         assert tailer.move_to_index(32)
         assert tailer.read_bytes() == b"whole"

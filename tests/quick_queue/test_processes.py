@@ -76,9 +76,9 @@ def test_a_name_is_free_again_once_its_process_is_dead(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         with quire.open(tmp_path, format="quick-queue") as queue:
-            with pytest.raises(quire.WriterInUseError, match="producer=AA0"):
+            with pytest.raises(quire.errors.WriterInUseError, match="producer=AA0"):
                 queue.appender("AA0")
-            with pytest.raises(quire.WriterInUseError, match="another writer"):
+            with pytest.raises(quire.errors.WriterInUseError, match="another writer"):
                 queue.appender()
             process.kill()
             process.wait()
@@ -95,7 +95,7 @@ if os.fork():
     os._exit(0)
 try:
     appender.write_bytes(b"2")
-except quire.ForkedError:
+except quire.errors.ForkedError:
     print(os.getpid(), flush=True)
 sys.stdin.read()
 """
@@ -112,7 +112,7 @@ sys.stdin.read()
         process.wait()
         os.kill(child, 0)  # it lives
         with quire.open(tmp_path) as queue:
-            assert isinstance(queue, quire.QuickQueue)
-            queue = cast("quire.QuickQueue", queue)
+            assert isinstance(queue, quire.quick_queue.QuickQueue)
+            queue = cast("quire.quick_queue.QuickQueue", queue)
             assert queue.appender("AA0").write_bytes(b"3") == 16
             assert queue.tailer().read_many(9) == [b"1", b"3"]

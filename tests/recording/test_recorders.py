@@ -199,7 +199,7 @@ def test_what_cannot_be_appended_ends_the_recording_with_its_error(
 def test_a_message_that_the_queue_cannot_hold_is_refused(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(appender: quire.VanillaAppender) -> None:
+    async def scenario(appender: quire.vanilla.VanillaAppender) -> None:
         async with TcpRecorder(appender) as recorder:
             with client(recorder) as honest, client(recorder) as hostile:
                 for length in (100, 70_000, 80_000, 5):

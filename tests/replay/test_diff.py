@@ -41,7 +41,7 @@ def made(path: Path, days: Days) -> Path:
 
 
 def maps(path: Path, *values: object) -> Path:
-    return made(path, [[quire.parse_json(json.dumps(value)) for value in values]])
+    return made(path, [[quire.types.parse_json(json.dumps(value)) for value in values]])
 
 
 def numbered(*numbers: int) -> list[bytes]:
@@ -177,9 +177,12 @@ def test_what_is_written_meanwhile_is_not_compared(tmp_path: Path) -> None:
 
 def test_values_are_alike_whatever_their_encoding_and_order(tmp_path: Path) -> None:
     others = [b"\xe4same", b"\xff\xfe no values"]
-    left = made(tmp_path / "a", [[quire.parse_json('{"size": 5, "tags": ["x", "y"]}'), *others]])
+    left = made(
+        tmp_path / "a", [[quire.types.parse_json('{"size": 5, "tags": ["x", "y"]}'), *others]]
+    )
     right = made(
-        tmp_path / "b", [[quire.parse_json('{"tags": ["x", "y"]}') + b"\xc4size\xa1\x05", *others]]
+        tmp_path / "b",
+        [[quire.types.parse_json('{"tags": ["x", "y"]}') + b"\xc4size\xa1\x05", *others]],
     )
 
     assert [it.kind for it in quire.compare(left, right)] == ["changed"]
@@ -208,7 +211,7 @@ def test_other_values_are_different(
 def test_calls_of_one_name_in_a_message_are_all_compared(tmp_path: Path) -> None:
     texts = '{"say": 1, "say": 2}', '{"say": 3, "say": 2}'
     paths = [
-        made(tmp_path / name, [[quire.parse_json(text)]])
+        made(tmp_path / name, [[quire.types.parse_json(text)]])
         for name, text in zip("ab", texts, strict=True)
     ]
 

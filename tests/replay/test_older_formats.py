@@ -67,13 +67,13 @@ def test_a_queue_that_holds_something_else_is_refused(source: Path, out: Path) -
     quire.replay(source, out)
     with quire.open(out) as queue:
         queue.appender().write_bytes(b"a stranger")
-    with pytest.raises(quire.ReplayError, match="more than the replay"):
+    with pytest.raises(quire.errors.ReplayError, match="more than the replay"):
         quire.replay(source, out)
 
 
 def test_a_queue_of_another_format_is_refused(source: Path, out: Path) -> None:
     fill(out, "chronicle", DAYS)
-    with pytest.raises(quire.NotAQueueError, match="another format"):
+    with pytest.raises(quire.errors.NotAQueueError, match="another format"):
         quire.replay(source, out)
 
 

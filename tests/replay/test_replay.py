@@ -210,7 +210,7 @@ def test_a_queue_that_holds_something_else_is_refused_and_stays_as_it_is(
         (points[1], points[3], "more than the replay"),
         (points[1], points[1], "more than the replay"),
     ]:
-        with pytest.raises(quire.ReplayError, match=f"but {what}.*: index=0x.* path="):
+        with pytest.raises(quire.errors.ReplayError, match=f"but {what}.*: index=0x.* path="):
             quire.replay(path, out, start=start, end=end)
 
     assert messages(out) == before
@@ -222,7 +222,9 @@ def test_the_same_messages_in_other_cycles_are_something_else(hours: Messages, p
     with quire.open(out, clock=quire.ManualClock(START_MS)) as queue, queue.appender() as appender:
         appender.write_bytes(hours[3][1])
 
-    with pytest.raises(quire.ReplayError, match=rf"another index than {hours[3][0]:#x}: index="):
+    with pytest.raises(
+        quire.errors.ReplayError, match=rf"another index than {hours[3][0]:#x}: index="
+    ):
         quire.replay(path, out)
 
 
@@ -235,7 +237,7 @@ def test_a_writer_beside_the_replay_is_noticed(hours: Messages, path: Path) -> N
         with quire.open(out, clock=clock) as queue, queue.appender() as appender:
             appender.write_text("mine")
 
-    with pytest.raises(quire.ReplayError, match="somebody else writes"):
+    with pytest.raises(quire.errors.ReplayError, match="somebody else writes"):
         quire.replay(path, out, speed=1, time_field="time", now=timer.now, sleep=write_something)
     assert points[0] == messages(out)[0][0]
 
@@ -535,8 +537,8 @@ def test_a_time_may_be_written_in_many_ways(
     name: str, value: object, seconds: float | None
 ) -> None:
     expected = None if seconds is None else round(seconds * 10**9)
-    top = quire.parse_json(f'{{"t": {json.dumps(value)}, "u": 1}}')
-    call = quire.parse_json(f'{{"call": {{"@Trade": {{"t": {json.dumps(value)}}}}}}}')
+    top = quire.types.parse_json(f'{{"t": {json.dumps(value)}, "u": 1}}')
+    call = quire.types.parse_json(f'{{"call": {{"@Trade": {{"t": {json.dumps(value)}}}}}}}')
 
     assert TimeField(name).of(top) == expected
     assert TimeField(name).of(call) == (5 * 10**9 if "." in name else expected)

@@ -46,7 +46,7 @@ def read_first(path: Path) -> bytes | None:
 def test_a_small_file_that_declares_gibibytes_is_refused(path: Path) -> None:
     oldest, *_ = fill(path, 2, 20)
     assert replace_by_bomb(oldest, 32) < 3 << 20
-    with pytest.raises(quire.CorruptError, match="not a compressed roll file"):
+    with pytest.raises(quire.errors.CorruptError, match="not a compressed roll file"):
         read_first(path)
     assert "unreadable-file" in {it.kind for it in quire.verify(path).findings}
 
@@ -55,7 +55,7 @@ def test_content_that_is_no_roll_file_ends_at_once(path: Path) -> None:
     oldest, *_ = fill(path, 2, 20)
     oldest.write_bytes(b"no roll file".ljust(BLOCK, b"."))
     replace_by_bomb(oldest, 3)
-    with pytest.raises(quire.CorruptError, match="does not begin as a roll file"):
+    with pytest.raises(quire.errors.CorruptError, match="does not begin as a roll file"):
         read_first(path)
 
 

@@ -41,7 +41,7 @@ def orders(path: Path) -> Path:
     return path
 
 
-def compress(path: Path, left: int = 2, **options: Any) -> quire.PruneReport:  # noqa: ANN401
+def compress(path: Path, left: int = 2, **options: Any) -> quire.retaining.PruneReport:  # noqa: ANN401
     return quire.prune(path, max_cycles=left, action="compress", clock=NOW, **options)
 
 
@@ -53,7 +53,7 @@ def read_only(path: Path) -> quire.Queue:
     return quire.open(path, read_only=True)
 
 
-def nobody(_files: object) -> tuple[dict[Identity, list[quire.FileUser]], int]:
+def nobody(_files: object) -> tuple[dict[Identity, list[quire.maintenance.FileUser]], int]:
     """Say that no process has a file open, as where /proc does not show it."""
     return {}, 1
 
@@ -131,7 +131,7 @@ def test_a_summary_that_cannot_be_is_not_believed(
         with file.open("r+b") as opened:
             opened.seek(8)
             opened.write(struct.pack("<QQ", messages, position))
-    with quire.open(orders, read_only=True) as queue, pytest.raises(quire.CorruptError):
+    with quire.open(orders, read_only=True) as queue, pytest.raises(quire.errors.CorruptError):
         queue.end_of_cycle(queue.cycles[0])
 
 
@@ -351,7 +351,7 @@ def test_where_both_files_are_there_the_roll_file_counts(orders: Path) -> None:
     with read_only(orders) as queue:
         assert (len(queue.cycles), queue.entry_count) == (DAYS, DAYS * MESSAGES)
         assert payloads(queue)[0] == b"0.0"
-    with pytest.raises(quire.CorruptError, match=r"20240115F\.cq4\.zst"):
+    with pytest.raises(quire.errors.CorruptError, match=r"20240115F\.cq4\.zst"):
         compress(orders)
     shutil.copy(orders / "20240116F.cq4.zst", orders / "20240115F.cq4.zst")
     with pytest.raises(UnsafePathError, match=r"another file has the name: .*20240115F\.cq4\.zst"):
@@ -382,12 +382,12 @@ def test_a_damaged_file_is_an_error_that_names_it(orders: Path, how: str) -> Non
     error = r"not a compressed roll file file=.*20240116F\.cq4\.zst position=0x"
     with read_only(orders) as queue, queue.tailer() as tailer:
         assert len(tailer.read_many(MESSAGES)) == MESSAGES
-        with pytest.raises(quire.CorruptError, match=error):
+        with pytest.raises(quire.errors.CorruptError, match=error):
             tailer.read_bytes()
         assert tailer.move_to_index(index_of(2, 0))
         assert tailer.read_bytes() == b"2.0"
     assert [it.kind for it in quire.verify(orders).findings] == ["unreadable-file"]
-    with pytest.raises(quire.CorruptError, match=error):
+    with pytest.raises(quire.errors.CorruptError, match=error):
         quire.open(file, read_only=True)
 
 
@@ -396,7 +396,7 @@ def test_a_claim_of_much_content_is_refused_at_once(orders: Path) -> None:
     file = orders / "20240115F.cq4.zst"
     header = b"\x28\xb5\x2f\xfd\xe0" + (2**45).to_bytes(8, "little")  # 32 TiB in one segment
     file.write_bytes(header + bytes(1000))
-    with pytest.raises(quire.CorruptError, match="content of 35184372088832 bytes"):
+    with pytest.raises(quire.errors.CorruptError, match="content of 35184372088832 bytes"):
         quire.open(file, read_only=True)
 
 
@@ -413,10 +413,10 @@ def test_another_content_is_refused(orders: Path, content: bytes) -> None:
     compress(orders)
     file = orders / "20240115F.cq4.zst"
     file.write_bytes(zstd_frame(content))
-    with pytest.raises(quire.CorruptError, match=r"not a (compressed )?roll file"):
+    with pytest.raises(quire.errors.CorruptError, match=r"not a (compressed )?roll file"):
         quire.open(file, read_only=True)
     with read_only(orders) as queue, queue.tailer() as tailer:
-        with pytest.raises(quire.CorruptError, match=file.name):
+        with pytest.raises(quire.errors.CorruptError, match=file.name):
             tailer.read_bytes()
         assert queue.first_index == index_of(1, 0)  # as after any file that cannot be read
 
@@ -437,7 +437,7 @@ def test_a_summary_of_another_file_is_damage(orders: Path) -> None:
     assert data[:16] == b"\x51\x2a\x4d\x18\x10\0\0\0" + MESSAGES.to_bytes(8, "little")
     file.write_bytes(data[:8] + (7).to_bytes(8, "little") + data[16:])
     says = "found=300 messages, where its summary says 7"
-    refused = pytest.raises(quire.CorruptError, match=says)
+    refused = pytest.raises(quire.errors.CorruptError, match=says)
     with read_only(orders) as queue, queue.tailer() as tailer, refused:
         tailer.read_bytes()
     assert [it.kind for it in quire.verify(orders).findings] == ["unreadable-file"]
@@ -450,7 +450,7 @@ def test_links_are_not_followed(orders: Path, tmp_path: Path) -> None:
     compress(orders)
     file = orders / "20240115F.cq4.zst"
     file.symlink_to(file.rename(tmp_path / "elsewhere.zst"))
-    refused = pytest.raises(quire.NotAQueueError, match="a symbolic link")
+    refused = pytest.raises(quire.errors.NotAQueueError, match="a symbolic link")
     with read_only(orders) as queue, queue.tailer() as tailer, refused:
         tailer.read_bytes()
 

@@ -51,7 +51,7 @@ def three_days(path: Path) -> tuple[list[int], list[str]]:
     return indexes, [f"{day}.{number}" for day in range(DAYS) for number in range(MESSAGES)]
 
 
-def nobody(_files: object) -> tuple[dict[Identity, list[quire.FileUser]], int]:
+def nobody(_files: object) -> tuple[dict[Identity, list[quire.maintenance.FileUser]], int]:
     """Say that no process has a file open, as where /proc does not show it."""
     return {}, 1
 

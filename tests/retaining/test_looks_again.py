@@ -145,7 +145,7 @@ def test_a_named_tailer_that_comes_after_the_last_look_is_told(
         run.go_on()
         ((removed, kept, _),) = run.result()
     assert (removed, kept[0]) == (1, TAILER)
-    with quire.open(orders) as queue, pytest.raises(quire.DataLossError):
+    with quire.open(orders) as queue, pytest.raises(quire.errors.DataLossError):
         queue.tailer("audit", on_missing="raise")
     caplog.set_level(logging.WARNING, logger="quire")
     with quire.open(orders) as queue, queue.tailer("audit") as tailer:
@@ -183,7 +183,7 @@ path, action, dest = sys.argv[1:]
 given = {"dest": dest} if action == "move" else {}
 try:
     quire.prune(path, max_cycles=1, action=action, **given)
-except quire.TableLostError as error:
+except quire.errors.TableLostError as error:
     say(str(error).split(":")[0])
 """
     with Party(script, orders, action, tmp_path / "dest", point="audit:os.listdir:/proc") as run:
@@ -230,7 +230,7 @@ def test_the_thread_never_prunes_another_queue_that_took_the_path(path: Path) ->
         with pytest.MonkeyPatch.context() as patched:
             started = threading.Event()
 
-            def apply(run: Run, *, dry_run: bool = False) -> quire.PruneReport:
+            def apply(run: Run, *, dry_run: bool = False) -> quire.retaining.PruneReport:
                 runs.append(1)
                 started.set()
                 return real(run, dry_run=dry_run)

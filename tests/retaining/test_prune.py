@@ -53,7 +53,7 @@ def days_in(path: Path) -> list[int]:
         return [int(it[:1]) for it in payloads(queue)[::2]]
 
 
-def prune(path: Path, **options: Any) -> quire.PruneReport:  # noqa: ANN401 - as given
+def prune(path: Path, **options: Any) -> quire.retaining.PruneReport:  # noqa: ANN401 - as given
     options.setdefault("clock", NOW)
     return quire.prune(path, **options)
 
@@ -160,7 +160,9 @@ def test_a_stale_tailer_keeps_nothing_and_gets_the_first_index_once(
     assert report.overtaken == ["risk"]
     assert "a stale reader loses messages: name=risk" in caplog.text
     assert days_in(orders) == [4, 5]
-    lost = pytest.raises(quire.DataLossError, match=r"expected=0x4d1a00000001 first=0x4d1d0+ ")
+    lost = pytest.raises(
+        quire.errors.DataLossError, match=r"expected=0x4d1a00000001 first=0x4d1d0+ "
+    )
     with quire.open(orders) as queue, lost:
         queue.tailer("risk", on_missing="raise")
     caplog.clear()
@@ -238,7 +240,7 @@ def test_messages_are_appended_while_old_cycles_go(path: Path) -> None:
 def test_listeners_are_called_once_each_cycle_is_gone(orders: Path) -> None:
     seen: list[tuple[str, bool]] = []
 
-    def removed(cycle: quire.PrunedCycle) -> None:
+    def removed(cycle: quire.retaining.PrunedCycle) -> None:
         with SafeFolder.at(orders) as folder, folder.locked("quire.retention.lock"):
             seen.append((cycle.file.name, cycle.file.exists()))
 
@@ -294,7 +296,9 @@ def test_moving_to_another_file_system_copies_and_leaves_holes(
 
 def test_moving_replaces_nothing(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "20240116F.cq4").write_bytes(b"something else")
-    with pytest.raises(quire.UnsafePathError, match=r"another file has the name: .*20240116F"):
+    with pytest.raises(
+        quire.errors.UnsafePathError, match=r"another file has the name: .*20240116F"
+    ):
         prune(orders, max_cycles=1, action="move", dest=tmp_path)
     assert days_in(orders) == [1, 2, 3, 4, 5]
     assert (tmp_path / "20240116F.cq4").read_bytes() == b"something else"
@@ -313,7 +317,7 @@ def test_archiving_verifies_before_a_cycle_goes(orders: Path, tmp_path: Path) ->
     prune(tmp_path / "b", max_cycles=2, action="archive", dest=tmp_path / "second")
     (file,) = (tmp_path / "second").rglob("20240116F.parquet")
     file.write_bytes(file.read_bytes()[:-1] + b"x")
-    with pytest.raises(quire.ArchiveError):
+    with pytest.raises(quire.errors.ArchiveError):
         prune(tmp_path / "b", max_cycles=1, action="archive", dest=tmp_path / "second")
     assert days_in(tmp_path / "b") == [1, 2]
 
@@ -358,7 +362,7 @@ def test_files_are_not_moved_into_a_queue(orders: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_queue_is_refused(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(quire.NotAQueueError):
+        with pytest.raises(quire.errors.NotAQueueError):
             quire.prune(place, max_cycles=1)
     assert not [*tmp_path.iterdir()]
 
@@ -366,5 +370,5 @@ def test_what_is_no_queue_is_refused(tmp_path: Path) -> None:
 def test_a_quick_queue_is_refused_with_the_reason(tmp_path: Path) -> None:
     with quire.open(tmp_path / "q", format="quick-queue") as queue, queue.appender() as appender:
         appender.write_bytes(b"x")
-    with pytest.raises(quire.UnsupportedError, match="quick-queue"):
+    with pytest.raises(quire.errors.UnsupportedError, match="quick-queue"):
         quire.prune(tmp_path / "q", max_cycles=1)

@@ -24,7 +24,7 @@ class Removed:
         self.names: list[str] = []
         self._changed = threading.Condition()
 
-    def __call__(self, cycle: quire.PrunedCycle) -> None:
+    def __call__(self, cycle: quire.retaining.PrunedCycle) -> None:
         with self._changed:
             self.names.append(cycle.file.name)
             self._changed.notify_all()
@@ -139,9 +139,11 @@ def test_wrong_rules_are_refused(path: Path, tmp_path: Path) -> None:
     assert not path.exists()
     rule = quire.Retention(max_cycles=1)
     quire.open(path).close()
-    with pytest.raises(quire.ReadOnlyError, match="retention removes files"):
+    with pytest.raises(quire.errors.ReadOnlyError, match="retention removes files"):
         quire.open(path, read_only=True, retention=rule)
-    with pytest.raises(quire.UnsupportedError, match="not an option of a Quick-Queue: retention"):
+    with pytest.raises(
+        quire.errors.UnsupportedError, match="not an option of a Quick-Queue: retention"
+    ):
         quire.open(tmp_path / "q", format="quick-queue", retention=rule)  # type: ignore[call-overload]
 
 

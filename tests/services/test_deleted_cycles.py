@@ -247,7 +247,7 @@ def test_a_goal_whose_cycle_is_gone_is_an_error_that_says_so(
     days.unlink(days.place.first, *days.place.first.cycles[:2])
 
     for _ in range(2):
-        with pytest.raises(quire.DataLossError, match=r"first=0x\w+"):
+        with pytest.raises(quire.errors.DataLossError, match=r"first=0x\w+"):
             days.service(replay=replay, several=several)
     assert days.lines() == lines_of(1)
 
@@ -266,7 +266,7 @@ def test_an_output_that_lost_its_notes_is_an_error(days: Days, replay: str) -> N
     days.stranger()
     days.unlink(days.place.output, days.place.output.cycles[0])
 
-    with pytest.raises(quire.DataLossError, match="tailer=service-output"):
+    with pytest.raises(quire.errors.DataLossError, match="tailer=service-output"):
         days.service(replay=replay)
     assert days.lines() == lines_of(1, 2)
 

@@ -26,7 +26,9 @@ CASES: list[Case] = json.loads((GOLDEN / "running_minimum.json").read_text("utf-
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_samples_come_out_as_java_has_them(case: Case) -> None:
-    minimum = quire.RunningMinimum(case["actual_minimum"], max_drift_ppm=1_000_000 / case["drift"])
+    minimum = quire.metrics.RunningMinimum(
+        case["actual_minimum"], max_drift_ppm=1_000_000 / case["drift"]
+    )
     got = [minimum.sample(start, end) for start, end, _ in case["samples"]]
     assert got == [expected for _, _, expected in case["samples"]]
 
@@ -35,13 +37,13 @@ def test_the_default_drift_is_that_of_java() -> None:
     cases = [case for case in CASES if case["drift"] == 100_000]
     assert len(cases) >= 3
     for case in cases:
-        minimum = quire.RunningMinimum(case["actual_minimum"])
+        minimum = quire.metrics.RunningMinimum(case["actual_minimum"])
         got = [minimum.sample(start, end) for start, end, _ in case["samples"]]
         assert got == [expected for _, _, expected in case["samples"]]
 
 
 def test_a_difference_that_overflows_is_divided_as_java_does() -> None:
-    minimum = quire.RunningMinimum()
+    minimum = quire.metrics.RunningMinimum()
     far = 6 * 10**18
     assert minimum.sample(-far, -far + 5) == 0
     assert minimum.sample(far, far + 7) == 64_467_440_737_097  # Java's answer, rounded toward zero
@@ -75,7 +77,7 @@ def test_an_hour_of_offset_and_50_ppm_of_drift_leave_p99_within_a_microsecond(
     drift_ppm: float, offset_ns: int
 ) -> None:
     pairs, truth = synthetic(drift_ppm, offset_ns, seed=7)
-    minimum = quire.RunningMinimum(5_000, max_drift_ppm=60)
+    minimum = quire.metrics.RunningMinimum(5_000, max_drift_ppm=60)
 
     got = [minimum.sample(*pair) for pair in pairs]
 
@@ -86,7 +88,7 @@ def test_an_hour_of_offset_and_50_ppm_of_drift_leave_p99_within_a_microsecond(
 
 def test_a_clock_that_runs_away_faster_than_said_is_not_followed() -> None:
     pairs, truth = synthetic(50, HOUR_NS, seed=7)
-    minimum = quire.RunningMinimum(5_000)  # 10 ppm, as Java's
+    minimum = quire.metrics.RunningMinimum(5_000)  # 10 ppm, as Java's
 
     got = [minimum.sample(*pair) for pair in pairs]
 
@@ -94,7 +96,7 @@ def test_a_clock_that_runs_away_faster_than_said_is_not_followed() -> None:
 
 
 def test_the_minimum_can_be_seen() -> None:
-    minimum = quire.RunningMinimum()
+    minimum = quire.metrics.RunningMinimum()
     assert minimum.minimum == 2**63 - 1
     minimum.sample(1_000, 1_700)
     minimum.sample(2_000, 2_300)
@@ -104,4 +106,4 @@ def test_the_minimum_can_be_seen() -> None:
 @pytest.mark.parametrize("drift", [0, -1, 2_000_000, float("nan")])
 def test_a_drift_that_cannot_be_is_refused(drift: float) -> None:
     with pytest.raises(ValueError, match="max_drift_ppm="):
-        quire.RunningMinimum(max_drift_ppm=drift)
+        quire.metrics.RunningMinimum(max_drift_ppm=drift)

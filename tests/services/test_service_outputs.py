@@ -96,7 +96,7 @@ def test_a_call_that_failed_fails_again_in_the_next_life(place: Place) -> None:
     def tries(out: Results, value: int) -> None:
         for each in (value, 2**80, value + 1):
             for target in (out, out.to("x")):
-                with contextlib.suppress(quire.WireError):
+                with contextlib.suppress(quire.errors.WireError):
                     target.total(each)
 
     place.numbers(7)

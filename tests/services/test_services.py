@@ -212,7 +212,7 @@ def test_days_go_by(tmp_path: Path) -> None:
 def test_paths_are_of_queues_that_are_there(place: Place, tmp_path: Path) -> None:
     place.numbers(1, 2)
     for inputs, output in ((tmp_path / "none", place.output), ([place.first], tmp_path / "none")):
-        with pytest.raises(quire.NotAQueueError):
+        with pytest.raises(quire.errors.NotAQueueError):
             quire.service(
                 inputs=[inputs] if isinstance(inputs, Path) else inputs,
                 output=output,
@@ -232,7 +232,7 @@ def test_an_exception_closes_the_service_and_a_new_one_goes_on(place: Place) -> 
 
     with pytest.raises(BrokenError):
         drain(service)
-    with pytest.raises(quire.ClosedError):
+    with pytest.raises(quire.errors.ClosedError):
         service.run_once()
 
     drain(place.service()).close()

@@ -102,7 +102,7 @@ def test_times_are_exact_where_cycles_have_an_index_of_append_times(
 ) -> None:
     path = record(tmp_path / "queue")
     everything = [index for index, _ in messages_of(path)]
-    quire.build_time_index(path, time_field="time")
+    quire.maintenance.build_time_index(path, time_field="time")
     start, end = START_MS + DAY_MS + 6_500, START_MS + DAY_MS + 10_000
     found = load(spark, path, startingTimestamp=start, endingTimestamp=end)
     assert indexes(found) == everything[PER_DAY + 7 : PER_DAY + 10]

@@ -169,7 +169,7 @@ def test_messages_that_are_gone_are_an_error(tmp_path: Path) -> None:
     shares = reader.partitions()
     shutil.rmtree(min(file for file in path.iterdir() if file.is_dir()))
 
-    with pytest.raises(quire.IndexOutOfRangeError, match="planned=3 read=1"):
+    with pytest.raises(quire.errors.IndexOutOfRangeError, match="planned=3 read=1"):
         [batch for share in shares for batch in reader.read(share)]
 
 

@@ -393,7 +393,9 @@ def test_one_commit_goes_on_at_a_time(
     pid = fork(hold)
     os.read(held, 1)
     monkeypatch.setattr(commits, "_LOCK_TIMEOUT_S", 0.1)
-    with pytest.raises(quire.LockTimeoutError, match="another write to the queue goes on: path="):
+    with pytest.raises(
+        quire.errors.LockTimeoutError, match="another write to the queue goes on: path="
+    ):
         commit(target, "w", 1, staged(path, 1))
     os.write(release, b"x")
     assert exit_code(pid) == 0

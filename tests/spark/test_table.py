@@ -244,13 +244,15 @@ def test_a_table_that_would_lack_messages_is_refused(
     fill(path, [3])
     (path / "20240117T4.cq4").unlink()
 
-    with pytest.raises(quire.ArchiveError, match="cycle=19739 was deleted before it was archived"):
+    with pytest.raises(
+        quire.errors.ArchiveError, match="cycle=19739 was deleted before it was archived"
+    ):
         quire.spark.table(spark, dest)
     left = quire.spark.table(spark, dest, failOnDataLoss=False)
     assert left.count() == 3 * PER_DAY
 
     path.rename(path.with_name("moved"))
-    with pytest.raises(quire.ArchiveError, match="its queue is gone"):
+    with pytest.raises(quire.errors.ArchiveError, match="its queue is gone"):
         quire.spark.table(spark, dest)
     assert quire.spark.table(spark, dest, failOnDataLoss="false").count() == 2 * PER_DAY
 
@@ -262,7 +264,9 @@ def test_columns_that_some_files_lack_are_refused(
     fill(path, [3])
     archive(path, dest, schema=SCHEMA)
 
-    with pytest.raises(quire.ArchiveError, match=r"column=price.*cycles=2 first=19737 last=19738"):
+    with pytest.raises(
+        quire.errors.ArchiveError, match=r"column=price.*cycles=2 first=19737 last=19738"
+    ):
         quire.spark.table(spark, dest)
     table = quire.spark.table(spark, dest, columns="_index, n")
     assert table.agg(f.count("n")).head() == (4 * PER_DAY,)
@@ -286,7 +290,7 @@ def test_inferred_columns_are_null_in_older_files(
 def test_what_does_not_go_with_a_table_is_refused(
     spark: SparkSession, path: Path, dest: Path
 ) -> None:
-    with pytest.raises(quire.ArchiveError, match="no archive here"):
+    with pytest.raises(quire.errors.ArchiveError, match="no archive here"):
         quire.spark.table(spark, path)
     archive(path, dest)
     with pytest.raises(OptionsError, match="startingOffsets does not go with a table"):
@@ -295,10 +299,10 @@ def test_what_does_not_go_with_a_table_is_refused(
         quire.spark.table(spark, dest, failOnDataLoss="maybe")
     with pytest.raises(OptionsError, match="no such column: column=price"):
         quire.spark.table(spark, dest, columns=["price"])
-    with pytest.raises(quire.ArchiveError, match=r"column=n topic=orders.*archived=None"):
+    with pytest.raises(quire.errors.ArchiveError, match=r"column=n topic=orders.*archived=None"):
         quire.spark.table(spark, dest, schema=SCHEMA)
     fill(path.parent / "others", [0])
-    with pytest.raises(quire.ArchiveError, match="holds no cycle of this queue"):
+    with pytest.raises(quire.errors.ArchiveError, match="holds no cycle of this queue"):
         quire.spark.table(spark, path.parent / "others", dest)
 
 

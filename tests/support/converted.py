@@ -53,6 +53,6 @@ def payloads(found: Messages) -> list[bytes]:
 
 def check_map(dest: Path, source: Messages, found: Messages) -> None:
     """Check that the map gives each message of the source its index in the result."""
-    indexes = quire.IndexMap(dest)
+    indexes = quire.converting.IndexMap(dest)
     assert len(indexes) == len(source)
     assert [indexes[index] for index, _ in source] == [index for index, _ in found]

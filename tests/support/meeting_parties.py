@@ -39,10 +39,10 @@ VANILLA: dict[str, Any] = {"index_block_bytes": 64, "data_block_bytes": 256}
 QUICK_BYTES = 64  # of a page
 # The other party is at work, as documented: the caller tries again.
 WAITS = (
-    quire.LockTimeoutError,
-    quire.WaitTimeoutError,
-    quire.RingFullError,
-    quire.TailerInUseError,
+    quire.errors.LockTimeoutError,
+    quire.errors.WaitTimeoutError,
+    quire.errors.RingFullError,
+    quire.errors.TailerInUseError,
     LockHeldError,
 )
 

@@ -31,7 +31,9 @@ def fill(path: Path, kind: str, days: Iterable[list[bytes]], *, first_day: int =
     return path
 
 
-def _open(path: Path, kind: str, clock: quire.ManualClock) -> quire.VanillaQueue | quire.QuickQueue:
+def _open(
+    path: Path, kind: str, clock: quire.ManualClock
+) -> quire.vanilla.VanillaQueue | quire.quick_queue.QuickQueue:
     if kind == "quick-queue":
         return quire.open(path, format="quick-queue", page_bytes=PAGE_BYTES)
     return quire.open(

@@ -30,19 +30,19 @@ class ProbeSide(Enum):
 @dataclass(unsafe_hash=True)
 class ProbeLeaf:
     name: str | None = None
-    count: quire.int32 = 0
+    count: quire.types.int32 = 0
 
 
 @quire.message
 @dataclass
 class Flat:
     flag: bool = False
-    tiny: quire.int8 = 0
-    small: quire.int16 = 0
+    tiny: quire.types.int8 = 0
+    small: quire.types.int16 = 0
     letter: str = "\0"
-    number: quire.int32 = 0
+    number: quire.types.int32 = 0
     large: int = 0
-    single: quire.float32 = 0.0
+    single: quire.types.float32 = 0.0
     price: float = 0.0
     text: str | None = None
 
@@ -51,12 +51,12 @@ class Flat:
 @dataclass
 class Boxed:
     flag: bool | None = None
-    tiny: quire.int8 | None = None
-    small: quire.int16 | None = None
+    tiny: quire.types.int8 | None = None
+    small: quire.types.int16 | None = None
     letter: str | None = None
-    number: quire.int32 | None = None
+    number: quire.types.int32 | None = None
     large: int | None = None
-    single: quire.float32 | None = None
+    single: quire.types.float32 | None = None
     price: float | None = None
 
 
@@ -86,15 +86,15 @@ class Converted:
 @quire.message
 @dataclass
 class Base:
-    z: quire.int32 = 0
-    b: quire.int32 = 0
+    z: quire.types.int32 = 0
+    b: quire.types.int32 = 0
 
 
 @quire.message
 @dataclass
 class Child(Base):
-    c: quire.int32 = 0
-    a: quire.int32 = 0
+    c: quire.types.int32 = 0
+    a: quire.types.int32 = 0
 
 
 @quire.message
@@ -127,7 +127,7 @@ class Collections:
 @dataclass
 class Arrays:
     bytes: Blob | None = None
-    ints: list[quire.int32] | None = None
+    ints: list[quire.types.int32] | None = None
     longs: list[int] | None = None
     doubles: list[float] | None = None
     texts: list[str | None] | None = None
@@ -144,20 +144,20 @@ class OfAny(Generic[T]):
 @quire.message(alias="ByHand")
 @dataclass
 class ByHand:
-    n: quire.int32 = 0
+    n: quire.types.int32 = 0
     t: str = ""
 
 
 @quire.message(alias="quire.interop.ProbeTypes$Unnamed")
 @dataclass
 class Unnamed:
-    number: quire.int32 = 0
+    number: quire.types.int32 = 0
 
 
 @quire.message(bytes_layout=True)
 @dataclass
 class FixedLeaf:
-    count: quire.int32 = 0
+    count: quire.types.int32 = 0
     name: str | None = None
 
 
@@ -166,9 +166,9 @@ class FixedLeaf:
 class FixedNumbers:
     id: int = 0
     price: float = 0.0
-    quantity: quire.int32 = 0
-    venue: quire.int16 = 0
-    side: quire.int8 = 0
+    quantity: quire.types.int32 = 0
+    venue: quire.types.int16 = 0
+    side: quire.types.int8 = 0
     firm: bool = False
 
 

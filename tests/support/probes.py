@@ -39,14 +39,14 @@ def _numbers() -> dict[str, Field]:
     """Those of names like `int64 255`: what they hold is in the name."""
     types = {
         "int64": int,
-        "int32": quire.int32,
-        "int16": quire.int16,
-        "int8": quire.int8,
-        "uint8": quire.uint8,
-        "uint16": quire.uint16,
-        "uint32": quire.uint32,
+        "int32": quire.types.int32,
+        "int16": quire.types.int16,
+        "int8": quire.types.int8,
+        "uint8": quire.types.uint8,
+        "uint16": quire.types.uint16,
+        "uint32": quire.types.uint32,
         "float64": float,
-        "float32": quire.float32,
+        "float32": quire.types.float32,
     }
     fields: dict[str, Field] = {}
     for name in ROWS:
@@ -209,9 +209,9 @@ SHAPES = {
     "array double": Field([1.0, 0.5, 0.1], list[float]),
     "array double, two of three": Field([1.0, 0.5], list[float]),
     "array long": Field([1, 300, 1 << 40], list[int]),
-    "array int": Field([1, 300, -70_000], list[quire.int32]),
+    "array int": Field([1, 300, -70_000], list[quire.types.int32]),
     "array boolean": Field([True, False], list[bool]),
-    "array byte": Field([1, -1], list[quire.int8]),
+    "array byte": Field([1, -1], list[quire.types.int8]),
     "boolForBinding": Field(value=True),
 }
 

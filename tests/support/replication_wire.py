@@ -92,7 +92,7 @@ def run(coroutine: Coroutine[Any, Any, _T]) -> _T:
     return asyncio.run(limited())
 
 
-def contents(queue: quire.VanillaQueue) -> list[tuple[int, bytes]]:
+def contents(queue: quire.vanilla.VanillaQueue) -> list[tuple[int, bytes]]:
     with queue.tailer() as tailer:
         return [(excerpt.index, excerpt.data) for excerpt in tailer]
 

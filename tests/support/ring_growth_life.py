@@ -38,7 +38,7 @@ def live(path: Path, form: str, name: str) -> None:
         queue.appender() as appender,
     ):
         with plain.appender().writing_document() as document:
-            with suppress(quire.RingFullError):
+            with suppress(quire.errors.RingFullError):
                 for number in range(first, first + MESSAGES):
                     appender.write_bytes(text(name, number).encode())
                     say(number, text(name, number))

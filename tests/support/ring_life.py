@@ -56,7 +56,7 @@ def fill(appender: quire.Appender, name: str) -> None:
     for number in range(SMALL):
         try:
             put(appender, f"{name} full {number} ".ljust(LONG, "."))
-        except quire.RingFullError:
+        except quire.errors.RingFullError:
             say("full")
             return
     raise AssertionError("a ring without end")

@@ -133,7 +133,7 @@ def journal_writes(path: Path) -> Calls:
     yield document("raw.write_bytes", lambda it: it.raw.write_bytes(data))
 
 
-def raw_reads(queue: quire.QuickQueue | quire.VanillaQueue) -> Calls:
+def raw_reads(queue: quire.quick_queue.QuickQueue | quire.vanilla.VanillaQueue) -> Calls:
     appender = queue.appender()
     appender.write_text("small: its file is mapped")
     appender.write_text("x" * BYTES)
@@ -195,11 +195,11 @@ def vanilla_writes(path: Path) -> Calls:
 def texts(_: Path) -> Calls:
     text = "x" * BYTES
     json = f'{{"it": "{text}"}}'
-    message = quire.parse_json(json)
-    yield "to_yaml", lambda: quire.to_yaml(message)
-    yield "to_json", lambda: quire.to_json(message)
-    yield "parse_yaml", lambda: quire.parse_yaml(json)
-    yield "parse_json", lambda: quire.parse_json(json)
+    message = quire.types.parse_json(json)
+    yield "to_yaml", lambda: quire.types.to_yaml(message)
+    yield "to_json", lambda: quire.types.to_json(message)
+    yield "parse_yaml", lambda: quire.types.parse_yaml(json)
+    yield "parse_json", lambda: quire.types.parse_json(json)
 
 
 GROUPS = [

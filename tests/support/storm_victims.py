@@ -225,7 +225,7 @@ def read(life: Life, log: Log, queue: quire.Queue, go_on: Callable[[], bool]) ->
 
 def wait(tailer: quire.Tailer) -> None:
     """Wait a moment for the next message."""
-    with contextlib.suppress(quire.WaitTimeoutError):
+    with contextlib.suppress(quire.errors.WaitTimeoutError):
         tailer.wait(0.01)
 
 

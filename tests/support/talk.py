@@ -16,7 +16,7 @@ class Say(Protocol):
 
 
 class Talk(Say, Protocol):
-    def num(self, number: quire.int32) -> None: ...
+    def num(self, number: quire.types.int32) -> None: ...
     def none(self) -> None: ...
 
 
@@ -29,7 +29,7 @@ class Talker:
     def say(self, text: str) -> None:
         self.calls.append(("say", text))
 
-    def num(self, number: quire.int32) -> None:
+    def num(self, number: quire.types.int32) -> None:
         self.calls.append(("num", number))
 
     def none(self) -> None:

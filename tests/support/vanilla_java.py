@@ -30,9 +30,9 @@ def vanilla_java(*, tid_bits: int = TID_BITS, version: str = VANILLA_VERSION) ->
     return JavaPeer(version, mains=VANILLA, jvm=[f"-Dos.max.pid.bits={tid_bits}"])
 
 
-def vanilla_queue(path: Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401
+def vanilla_queue(path: Path, **options: Any) -> quire.vanilla.VanillaQueue:  # noqa: ANN401
     """The queue as Quire opens it, of files like Java's."""
-    return quire.VanillaQueue(path, **(QUIRE_BLOCKS | options))
+    return quire.vanilla.VanillaQueue(path, **(QUIRE_BLOCKS | options))
 
 
 def java_messages(

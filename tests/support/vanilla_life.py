@@ -58,7 +58,7 @@ def open_aged(path: Path) -> None:
             assert queue.last_index is None
 
 
-def append(queue: quire.VanillaQueue, prefix: str) -> None:
+def append(queue: quire.vanilla.VanillaQueue, prefix: str) -> None:
     with queue.appender() as one, queue.appender(thread_id=7) as other:
         for message in range(MESSAGES):
             for number, writer in enumerate((one, other)):
@@ -69,7 +69,7 @@ def append(queue: quire.VanillaQueue, prefix: str) -> None:
         refuse(one, folder, prefix)
 
 
-def refuse(writer: quire.VanillaAppender, folder: Path, prefix: str) -> None:
+def refuse(writer: quire.vanilla.VanillaAppender, folder: Path, prefix: str) -> None:
     """Append until there is no place for an entry: the last record is taken back."""
     obstacle = folder / f"index-{len([*folder.glob('index-*')])}"
     obstacle.mkdir()
@@ -77,7 +77,7 @@ def refuse(writer: quire.VanillaAppender, folder: Path, prefix: str) -> None:
         for message in range(10, 11 + ENTRIES):
             payload = f"{prefix} {message} ".encode()
             say(writer.write_bytes(payload), payload.decode())
-    except quire.NotAQueueError:
+    except quire.errors.NotAQueueError:
         obstacle.rmdir()
     else:
         raise AssertionError(obstacle)
@@ -90,7 +90,7 @@ def lose(folder: Path, text: str) -> None:
     (folder / f"data-{LOST_THREAD}-{number}").write_bytes(record.ljust(DATA_BYTES, b"\0"))
 
 
-def deliver(queue: quire.VanillaQueue, lost: str) -> None:
+def deliver(queue: quire.vanilla.VanillaQueue, lost: str) -> None:
     for found in queue.tailer():
         if found.data.decode() == lost:
             say(found.index, lost)

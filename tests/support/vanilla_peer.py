@@ -34,7 +34,10 @@ def start(verb: str, path: Path, *arguments: int, **options: Any) -> JavaProcess
 def produce(path: str, producer: str, count: str, pause_us: str, options: str) -> None:
     """Append checksummed payloads: `index producer counter` after each."""
     rng = random.Random(int(producer))  # noqa: S311 - padding
-    with quire.VanillaQueue(path, **json.loads(options)) as queue, queue.appender() as appender:
+    with (
+        quire.vanilla.VanillaQueue(path, **json.loads(options)) as queue,
+        queue.appender() as appender,
+    ):
         say("READY")
         for counter in range(int(count)):
             payload = encode(int(producer), counter, rng.randint(16, 200), rng)
@@ -46,7 +49,7 @@ def produce(path: str, producer: str, count: str, pause_us: str, options: str) -
 
 def claim_live(path: str, owner: str, options: str) -> None:
     """Claim what there is once a line came, and print the index of each message."""
-    with quire.VanillaQueue(path, consumption="queue", **json.loads(options)) as queue:
+    with quire.vanilla.VanillaQueue(path, consumption="queue", **json.loads(options)) as queue:
         tailer = queue.tailer()
         say("READY")
         sys.stdin.readline()
@@ -76,16 +79,16 @@ def count_locked(path: str, offset: str, owner: str, count: str, options: str) -
     say("DONE")
 
 
-def first_message(path: str, options: str) -> quire.VanillaExcerpt:
+def first_message(path: str, options: str) -> quire.vanilla.VanillaExcerpt:
     """Return the first message of the queue, once a line came."""
-    excerpt = quire.VanillaQueue(path, **json.loads(options)).tailer().read()
+    excerpt = quire.vanilla.VanillaQueue(path, **json.loads(options)).tailer().read()
     assert excerpt is not None
     say("READY")
     sys.stdin.readline()
     return excerpt
 
 
-def word(excerpt: quire.VanillaExcerpt, offset: int) -> int:
+def word(excerpt: quire.vanilla.VanillaExcerpt, offset: int) -> int:
     return int.from_bytes(excerpt.view[offset : offset + 4], "little", signed=True)
 
 

@@ -23,7 +23,7 @@ def append(queue: quire.Queue, count: int) -> tuple[int, int | None]:
 
 
 def fail() -> None:
-    raise quire.WireError("on purpose")
+    raise quire.errors.WireError("on purpose")
 
 
 def stay() -> None:
@@ -53,7 +53,7 @@ def test_a_peer_appends_to_the_same_queue(quire_queue: quire.Queue, quire_peer: 
 
 
 def test_what_a_peer_raises_is_raised(quire_peer: Start) -> None:
-    with pytest.raises(quire.WireError, match="on purpose"):
+    with pytest.raises(quire.errors.WireError, match="on purpose"):
         quire_peer(fail).result()
 
 

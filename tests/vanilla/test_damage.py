@@ -37,7 +37,7 @@ def expected() -> list[bytes]:
 
 def test_a_missing_data_file_is_named(queue_path: Path) -> None:
     (queue_path / FOLDER / "data-12928-1").unlink()
-    with pytest.raises(quire.CorruptError, match="data-12928-1"):
+    with pytest.raises(quire.errors.CorruptError, match="data-12928-1"):
         payloads(queue_path)
 
 
@@ -52,7 +52,7 @@ def test_a_length_that_was_overwritten_is_named_and_the_rest_can_be_read(queue_p
         for _ in range(4):
             try:
                 read += tailer.read_many(5000)
-            except quire.CorruptError as error:
+            except quire.errors.CorruptError as error:
                 broken.append(error.position)
                 tailer.move_to_index(tailer.index + 1)
     assert broken == [20]
@@ -143,7 +143,7 @@ def test_a_sound_index_is_left_alone(queue_path: Path) -> None:
 def test_an_index_is_not_rebuilt_under_a_writer(tmp_path: Path) -> None:
     with quire.open(tmp_path / "queue", format="vanilla") as queue, queue.appender() as appender:
         appender.write_bytes(b"one")
-        with pytest.raises(quire.WriterInUseError):
+        with pytest.raises(quire.errors.WriterInUseError):
             quire.vanilla.rebuild_index(tmp_path / "queue")
 
 
@@ -156,7 +156,7 @@ def test_links_are_not_followed(queue_path: Path, tmp_path: Path) -> None:
     data = queue_path / FOLDER / "data-12927-0"
     shutil.move(data, tmp_path / "data")
     data.symlink_to(tmp_path / "data")
-    with pytest.raises((quire.CorruptError, quire.NotAQueueError)):
+    with pytest.raises((quire.errors.CorruptError, quire.errors.NotAQueueError)):
         payloads(queue_path)
 
 
@@ -172,7 +172,7 @@ def test_short_files_are_read_as_far_as_they_go(queue_path: Path) -> None:
 
 def test_wrong_block_sizes_are_refused(queue_path: Path) -> None:
     with quire.open(queue_path, format="vanilla", data_block_bytes=512) as queue:
-        with pytest.raises(quire.CorruptError):
+        with pytest.raises(quire.errors.CorruptError):
             _ = [*queue.tailer()]
         clock = quire.ManualClock(17_000 * 86_400_000)
     options: dict[str, Any] = {"clock": clock, "data_block_bytes": 512, "tid_bits": 16}
@@ -194,7 +194,7 @@ def test_foreign_files_and_directories_are_passed_over(queue_path: Path) -> None
 
 def test_a_directory_with_two_formats_is_refused(queue_path: Path) -> None:
     (queue_path / "metadata.cq4t").write_bytes(b"")
-    with pytest.raises(quire.NotAQueueError, match="chronicle, vanilla"):
+    with pytest.raises(quire.errors.NotAQueueError, match="chronicle, vanilla"):
         quire.open(queue_path)
 
 
@@ -215,7 +215,7 @@ def test_no_bytes_make_a_reader_crash_or_loop(seed: int, queue_path: Path) -> No
             try:
                 if not tailer.read_many(5000):
                     break
-            except quire.CorruptError:
+            except quire.errors.CorruptError:
                 broken += 1
                 assert broken <= 1300
                 if not tailer.move_to_index(tailer.index + 1):
@@ -238,10 +238,10 @@ def test_a_cycle_whose_index_is_gone_says_so(tmp_path: Path) -> None:
         assert queue.last_index == last
         tailer, gone = queue.tailer(), r"the index of a cycle is gone.*index-0.*rebuild the index"
         for ask in (tailer.read_bytes, lambda: queue.first_index, lambda: queue.entry_count):
-            with pytest.raises(quire.CorruptError, match=gone):
+            with pytest.raises(quire.errors.CorruptError, match=gone):
                 ask()
         clock.advance(-86_400_000)
-        with pytest.raises(quire.CorruptError, match=gone):
+        with pytest.raises(quire.errors.CorruptError, match=gone):
             queue.appender().write_bytes(b"in their places")
         assert not (folder / "index-0").exists()
         quire.vanilla.rebuild_index(tmp_path)

@@ -25,7 +25,7 @@ def options_of(listed: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def opened(name: str, path: Path) -> quire.Queue | quire.VanillaQueue:
+def opened(name: str, path: Path) -> quire.Queue | quire.vanilla.VanillaQueue:
     if name in WEEKLY:
         return quire.open(path, format="vanilla", read_only=True, **options_of(listing(name)))
     return quire.open(path, read_only=True)
@@ -41,7 +41,7 @@ def test_every_set_is_read_as_its_listing_says(name: str, tmp_path: Path) -> Non
     path = unpack(name, tmp_path)
     before = files_of(path)
     with opened(name, path) as queue:
-        assert isinstance(queue, quire.VanillaQueue)
+        assert isinstance(queue, quire.vanilla.VanillaQueue)
         assert queue.cycle_format == listed["geometry"]["fmt"]
         assert queue.cycle_length_ms == listed["geometry"]["length"]
         found = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
@@ -76,7 +76,7 @@ def test_the_same_inputs_and_clock_make_the_same_bytes(name: str, tmp_path: Path
     capacity = 128 if listed["geometry"]["data_block"] <= 1 << 20 else 1 << 17
     path = tmp_path / "written"
     with quire.open(path, format="vanilla", clock=clock, **options_of(listed)) as queue:
-        appenders: dict[tuple[int, int], quire.VanillaAppender] = {}
+        appenders: dict[tuple[int, int], quire.vanilla.VanillaAppender] = {}
         for excerpt in listed["excerpts"]:
             clock.now_ms = excerpt["cycle"] * listed["geometry"]["length"]
             key = (excerpt["cycle"], excerpt["tid"])
@@ -128,7 +128,7 @@ def write_value(writer: quire.ExcerptWriter, value: dict[str, Any]) -> None:
             pytest.fail(f"no such kind: {kind}")
 
 
-def read_value(excerpt: quire.VanillaExcerpt) -> dict[str, Any]:  # noqa: PLR0911 - one a kind
+def read_value(excerpt: quire.vanilla.VanillaExcerpt) -> dict[str, Any]:  # noqa: PLR0911 - one a kind
     """Read a typed record field by field."""
     kind = excerpt.read_int8()
     match kind:

@@ -32,7 +32,7 @@ def read(path: Path) -> list[tuple[int, bytes]]:
 @pytest.mark.parametrize("suffix", ["", ".index", ".data"])
 def test_the_name_or_either_file_opens_it(base: Path, suffix: str) -> None:
     with quire.open(f"{base}{suffix}") as queue:
-        assert isinstance(queue, quire.IndexedQueue)
+        assert isinstance(queue, quire.indexed.IndexedQueue)
         assert isinstance(queue, quire.Queue)
         assert (queue.path, queue.read_only) == (str(base), True)
 
@@ -129,7 +129,7 @@ def test_fields_are_read_and_nothing_is_changed(tmp_path: Path) -> None:
         excerpt = tailer.read()
         assert excerpt is not None
         assert (excerpt.read_int32(), excerpt.read_utf(), excerpt.parse_int()) == (7, "é", 12)
-        with pytest.raises(quire.UnsupportedError, match="only read"):
+        with pytest.raises(quire.errors.UnsupportedError, match="only read"):
             excerpt.compare_and_swap_int32(0, 7, 8)
         assert pickle.loads(pickle.dumps(excerpt)) == excerpt
         assert tailer.read_text() == "abc"
@@ -147,11 +147,15 @@ def test_what_it_cannot_do_is_refused_with_the_reason(base: Path) -> None:
             lambda: tailer.claim(7),
         ]
         for call in refused:
-            with pytest.raises(quire.UnsupportedError, match=r"not supported in an Indexed .+\("):
+            with pytest.raises(
+                quire.errors.UnsupportedError, match=r"not supported in an Indexed .+\("
+            ):
                 call()
         with pytest.raises(AttributeError):
             getattr(queue, "no_such_" + "name")
-    with pytest.raises(quire.UnsupportedError, match="not an option of an Indexed Chronicle"):
+    with pytest.raises(
+        quire.errors.UnsupportedError, match="not an option of an Indexed Chronicle"
+    ):
         quire.open(base, roll_cycle="DAYS")
 
 
@@ -225,7 +229,7 @@ def test_a_damaged_entry_is_an_error_with_its_place(
     damaged(base, ".index", position, piece)
     with quire.open(base, format="indexed") as queue, queue.tailer() as tailer:
         tailer.move_to_index(message)
-        with pytest.raises(quire.CorruptError, match=r"trades\.(index|data)"):
+        with pytest.raises(quire.errors.CorruptError, match=r"trades\.(index|data)"):
             tailer.read()
         assert tailer.move_to_index(100)
         assert tailer.read_bytes() == known[100]
@@ -240,7 +244,7 @@ def test_short_files_end_the_queue_or_are_an_error(base: Path) -> None:
         file.truncate(100)
     with (
         quire.open(base, format="indexed") as queue,
-        pytest.raises(quire.CorruptError, match=r"found=a file of 100"),
+        pytest.raises(quire.errors.CorruptError, match=r"found=a file of 100"),
     ):
         _ = [*queue.tailer()]
     with Path(f"{base}.index").open("r+b") as file:
@@ -251,10 +255,10 @@ def test_short_files_end_the_queue_or_are_an_error(base: Path) -> None:
 
 
 def test_missing_files_and_links_are_refused(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(quire.NotAQueueError, match="is missing"):
+    with pytest.raises(quire.errors.NotAQueueError, match="is missing"):
         quire.open(tmp_path / "other", format="indexed")
     (tmp_path / "trades.data").rename(tmp_path / "kept")
-    with pytest.raises(quire.NotAQueueError, match="is missing"):
+    with pytest.raises(quire.errors.NotAQueueError, match="is missing"):
         quire.open(base, format="indexed")
     (tmp_path / "trades.data").symlink_to(tmp_path / "kept")
     with pytest.raises((OSError, quire.QuireError)):
@@ -265,22 +269,22 @@ def test_a_queue_of_the_same_name_is_still_one(base: Path) -> None:
     with quire.open(base, format="vanilla") as vanilla, vanilla.appender() as appender:
         appender.write_bytes(b"its own directory")
     with quire.open(base) as queue:
-        assert isinstance(queue, quire.VanillaQueue)
+        assert isinstance(queue, quire.vanilla.VanillaQueue)
     with quire.open(f"{base}.index") as queue:
-        assert isinstance(queue, quire.IndexedQueue)
+        assert isinstance(queue, quire.indexed.IndexedQueue)
 
 
 def test_it_pickles_merges_and_closes(base: Path) -> None:
     with quire.open(base, format="indexed") as queue:
         again = pickle.loads(pickle.dumps(queue))
-        assert isinstance(again, quire.IndexedQueue)
+        assert isinstance(again, quire.indexed.IndexedQueue)
         with again:
-            merged: list[quire.VanillaExcerpt] = [
-                *quire.merge([queue, again], key=lambda excerpt: excerpt.index)
+            merged: list[quire.vanilla.VanillaExcerpt] = [
+                *quire.read_merged([queue, again], key=lambda excerpt: excerpt.index)
             ]
             assert len(merged) == 2 * len(PAYLOADS)
         tailer = queue.tailer()
     assert tailer.closed
     for use in (tailer.read, lambda: queue.entry_count):
-        with pytest.raises(quire.ClosedError):
+        with pytest.raises(quire.errors.ClosedError):
             use()

@@ -21,8 +21,8 @@ SMALL: dict[str, Any] = {"tid_bits": 16, "index_block_bytes": 1024, "data_block_
 LEFT = ["a message", "an empty directory", "a data file", "nothing"]
 
 
-def opened(path: str | Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401 - any option
-    queue: quire.VanillaQueue = quire.open(path, format="vanilla", **options)
+def opened(path: str | Path, **options: Any) -> quire.vanilla.VanillaQueue:  # noqa: ANN401 - any option
+    queue: quire.vanilla.VanillaQueue = quire.open(path, format="vanilla", **options)
     return queue
 
 
@@ -165,7 +165,7 @@ def test_a_read_of_the_wrong_type_leaves_late_messages_where_they_are(writers: W
     assert tailer.read_many(9) == [b"new"]
     writers.slow.write_bytes(b"\xff\xfe")
     for _ in range(2):
-        with pytest.raises(quire.WireError):
+        with pytest.raises(quire.errors.WireError):
             tailer.read_text()
     assert tailer.read_many(9) == [b"\xff\xfe"]
 

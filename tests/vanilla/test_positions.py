@@ -15,7 +15,7 @@ PER_DAY = 10
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> Iterator[quire.VanillaQueue]:
+def queue(tmp_path: Path) -> Iterator[quire.vanilla.VanillaQueue]:
     """A queue of three days, a week apart."""
     clock = quire.ManualClock()
     with quire.open(tmp_path / "q", format="vanilla", clock=clock) as queue:
@@ -25,11 +25,11 @@ def queue(tmp_path: Path) -> Iterator[quire.VanillaQueue]:
         yield queue
 
 
-def everything(queue: quire.VanillaQueue) -> list[tuple[int, bytes]]:
+def everything(queue: quire.vanilla.VanillaQueue) -> list[tuple[int, bytes]]:
     return [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
 
 
-def test_backward_is_the_reverse_of_forward(queue: quire.VanillaQueue) -> None:
+def test_backward_is_the_reverse_of_forward(queue: quire.vanilla.VanillaQueue) -> None:
     known = everything(queue)
     with queue.tailer() as tailer:
         tailer.direction = "backward"
@@ -43,7 +43,7 @@ def test_backward_is_the_reverse_of_forward(queue: quire.VanillaQueue) -> None:
         assert tailer.read_many(100) == [data for _, data in known[::-1]]
 
 
-def test_turning_round_keeps_the_message_that_is_next(queue: quire.VanillaQueue) -> None:
+def test_turning_round_keeps_the_message_that_is_next(queue: quire.vanilla.VanillaQueue) -> None:
     known = [data for _, data in everything(queue)]
     with queue.tailer() as tailer:
         assert tailer.read_many(12) == known[:12]
@@ -58,7 +58,7 @@ def test_turning_round_keeps_the_message_that_is_next(queue: quire.VanillaQueue)
             tailer.direction = "up"  # type: ignore[assignment] # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_backward_starts_where_it_is_sent(queue: quire.VanillaQueue) -> None:
+def test_backward_starts_where_it_is_sent(queue: quire.vanilla.VanillaQueue) -> None:
     known = everything(queue)
     with queue.tailer() as tailer:
         tailer.direction = "backward"
@@ -71,7 +71,7 @@ def test_backward_starts_where_it_is_sent(queue: quire.VanillaQueue) -> None:
         assert tailer.read_many(3) == [known[0][1]]
 
 
-def test_backward_passes_over_lost_entries(queue: quire.VanillaQueue) -> None:
+def test_backward_passes_over_lost_entries(queue: quire.vanilla.VanillaQueue) -> None:
     known = everything(queue)
     index = Path(queue.directory_for_cycle(20_007), "index-0")
     with index.open("r+b") as file:
@@ -84,7 +84,7 @@ def test_backward_passes_over_lost_entries(queue: quire.VanillaQueue) -> None:
         assert [(it.index, it.data) for it in tailer] == left[::-1]
 
 
-def test_messages_between_indexes_are_counted(queue: quire.VanillaQueue) -> None:
+def test_messages_between_indexes_are_counted(queue: quire.vanilla.VanillaQueue) -> None:
     known = [index for index, _ in everything(queue)]
     for first, last in ((0, 0), (0, 5), (3, 17), (5, 29), (0, 29)):
         assert queue.count_excerpts(known[first], known[last]) == last - first
@@ -92,7 +92,7 @@ def test_messages_between_indexes_are_counted(queue: quire.VanillaQueue) -> None
     assert queue.count_excerpts(0, known[-1] + 1) == len(known)
 
 
-def test_spinning_ends_with_a_message_or_the_timeout(queue: quire.VanillaQueue) -> None:
+def test_spinning_ends_with_a_message_or_the_timeout(queue: quire.vanilla.VanillaQueue) -> None:
     with queue.tailer() as tailer:
         assert tailer.spin()
         tailer.to_end()
@@ -102,25 +102,25 @@ def test_spinning_ends_with_a_message_or_the_timeout(queue: quire.VanillaQueue) 
         assert tailer.read_bytes() == b"more"
 
 
-def test_a_name_is_shared_where_that_is_asked_for(queue: quire.VanillaQueue) -> None:
+def test_a_name_is_shared_where_that_is_asked_for(queue: quire.vanilla.VanillaQueue) -> None:
     with queue.tailer("risk") as tailer:
         tailer.read_many(3)
         tailer.commit()
-        with pytest.raises(quire.TailerInUseError):
+        with pytest.raises(quire.errors.TailerInUseError):
             queue.tailer("risk")
         with queue.tailer("risk", shared=True) as second:
             assert second.index == tailer.index
 
 
 def test_a_cycle_that_was_deleted_is_noticed(
-    queue: quire.VanillaQueue, caplog: pytest.LogCaptureFixture
+    queue: quire.vanilla.VanillaQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     known = everything(queue)
     for name in ("one", "two"):
         with queue.tailer(name) as tailer:
             tailer.read_many(13)
     shutil.rmtree(queue.directory_for_cycle(20_007))
-    with pytest.raises(quire.DataLossError, match="tailer=one"):
+    with pytest.raises(quire.errors.DataLossError, match="tailer=one"):
         queue.tailer("one", on_missing="raise")
     with queue.tailer("one", on_missing="skip") as tailer:
         assert [(it.index, it.data) for it in tailer] == known[20:]

@@ -104,7 +104,7 @@ def test_locks_end_with_their_handles_though_a_child_lives(tmp_path: Path) -> No
         appender.write_bytes(b"one")
         sink = Replica(tmp_path / "copy", SMALL)
         with forked():
-            with pytest.raises(quire.TailerInUseError):
+            with pytest.raises(quire.errors.TailerInUseError):
                 queue.tailer("risk")
             with pytest.raises(LockHeldError):
                 Replica(tmp_path / "copy", SMALL)

@@ -37,7 +37,7 @@ def clock() -> quire.ManualClock:
 
 
 @pytest.fixture
-def queue(tmp_path: Path, clock: quire.ManualClock) -> Iterator[quire.VanillaQueue]:
+def queue(tmp_path: Path, clock: quire.ManualClock) -> Iterator[quire.vanilla.VanillaQueue]:
     with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
         yield queue
 
@@ -55,7 +55,7 @@ async def exchanged(port: int, exchange: Exchange) -> bytes:
     return found
 
 
-def test_a_source_sends_what_javas_source_sent(queue: quire.VanillaQueue) -> None:
+def test_a_source_sends_what_javas_source_sent(queue: quire.vanilla.VanillaQueue) -> None:
     fresh, resumed, submitted, all_again = captured()
     # Java's source ends with half a frame.
     all_again.frames = all_again.frames[:-12]
@@ -117,7 +117,9 @@ def test_a_remote_appender_sends_what_javas_sent() -> None:
     assert bytes(received) == submitted.requests
 
 
-def test_messages_submitted_with_and_without_acknowledgement(queue: quire.VanillaQueue) -> None:
+def test_messages_submitted_with_and_without_acknowledgement(
+    queue: quire.vanilla.VanillaQueue,
+) -> None:
     async def appended() -> int:
         async with Source(queue, accept_submits=True) as source:
             async with remote(source.address[1]) as appender:
@@ -125,7 +127,7 @@ def test_messages_submitted_with_and_without_acknowledgement(queue: quire.Vanill
                 index = await appender.write_bytes(b"")
             async with remote(source.address[1]) as appender:
                 await asyncio.gather(*(appender.write_bytes(b"%d" % it) for it in range(20)))
-            with pytest.raises(quire.ClosedError):
+            with pytest.raises(quire.errors.ClosedError):
                 await appender.write_bytes(b"late")
         return index
 
@@ -136,7 +138,9 @@ def test_messages_submitted_with_and_without_acknowledgement(queue: quire.Vanill
     assert data.name.endswith("-0")
 
 
-def test_ten_sinks_at_once_while_messages_come(queue: quire.VanillaQueue, tmp_path: Path) -> None:
+def test_ten_sinks_at_once_while_messages_come(
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
+) -> None:
     async def replicated() -> None:
         async with Source(queue) as source, asyncio.TaskGroup() as tasks:
             port = source.address[1]
@@ -162,7 +166,7 @@ def test_ten_sinks_at_once_while_messages_come(queue: quire.VanillaQueue, tmp_pa
 
 @pytest.mark.slow
 def test_a_connection_cut_at_any_byte_leaves_no_gap_and_no_repeat(
-    queue: quire.VanillaQueue, tmp_path: Path
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
 ) -> None:
     payloads = [b"one", b"", b"three, which is longer", b"4"]
     queue.appender().write_many(payloads)
@@ -194,7 +198,7 @@ def test_a_connection_cut_at_any_byte_leaves_no_gap_and_no_repeat(
 
 
 def test_every_connection_is_cut_and_the_copy_gets_there(
-    queue: quire.VanillaQueue, tmp_path: Path
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
 ) -> None:
     queue.appender().write_many([bytes([it]) * (it % 40) for it in range(200)])
 
@@ -215,7 +219,7 @@ def test_every_connection_is_cut_and_the_copy_gets_there(
 
 
 def test_a_new_cycle_is_an_event_and_not_a_frame(
-    queue: quire.VanillaQueue, clock: quire.ManualClock, tmp_path: Path
+    queue: quire.vanilla.VanillaQueue, clock: quire.ManualClock, tmp_path: Path
 ) -> None:
     cycles: list[int] = []
 
@@ -241,7 +245,7 @@ def test_a_new_cycle_is_an_event_and_not_a_frame(
 
 
 def test_messages_of_a_slow_writer_are_not_missed_while_a_sink_is_away(
-    queue: quire.VanillaQueue, clock: quire.ManualClock, tmp_path: Path
+    queue: quire.vanilla.VanillaQueue, clock: quire.ManualClock, tmp_path: Path
 ) -> None:
     async def keep_up(source: Source) -> None:
         async with Sink(
@@ -270,7 +274,7 @@ def test_messages_of_a_slow_writer_are_not_missed_while_a_sink_is_away(
         assert len(contents(copy)) == 4
 
 
-def test_heartbeats_follow_short_messages_for_javas_sink(queue: quire.VanillaQueue) -> None:
+def test_heartbeats_follow_short_messages_for_javas_sink(queue: quire.vanilla.VanillaQueue) -> None:
     """It does not look at a frame before 20 bytes are there."""
     queue.appender().write_bytes(b"short")
 
@@ -297,7 +301,9 @@ def test_heartbeats_follow_short_messages_for_javas_sink(queue: quire.VanillaQue
         (b"\x02" + bytes(15) + subscribe(-2)[:8] + b"\xff" * 8, echo(-1)),
     ],
 )
-def test_answers_of_a_source(queue: quire.VanillaQueue, asked: bytes, answer: bytes) -> None:
+def test_answers_of_a_source(
+    queue: quire.vanilla.VanillaQueue, asked: bytes, answer: bytes
+) -> None:
     queue.appender().write_many([b"1" * 8, b"2" * 8])
 
     async def answered() -> bytes:

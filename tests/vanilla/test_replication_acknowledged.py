@@ -35,7 +35,7 @@ def clock() -> quire.ManualClock:
 
 
 @pytest.fixture
-def queue(tmp_path: Path, clock: quire.ManualClock) -> Iterator[quire.VanillaQueue]:
+def queue(tmp_path: Path, clock: quire.ManualClock) -> Iterator[quire.vanilla.VanillaQueue]:
     with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
         queue.appender().write_many([b"one", b"two", b"three"])
         yield queue
@@ -75,7 +75,7 @@ def started(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     return asyncio.create_task(coroutine)
 
 
-def test_nothing_is_seen_before_every_sink_has_it(queue: quire.VanillaQueue) -> None:
+def test_nothing_is_seen_before_every_sink_has_it(queue: quire.vanilla.VanillaQueue) -> None:
     async def read() -> None:
         async with Source(queue) as source:
             messages = source.acknowledged(queue.tailer())
@@ -105,7 +105,7 @@ def test_nothing_is_seen_before_every_sink_has_it(queue: quire.VanillaQueue) -> 
     run(read())
 
 
-def test_at_least_so_many_sinks_must_have_a_message(queue: quire.VanillaQueue) -> None:
+def test_at_least_so_many_sinks_must_have_a_message(queue: quire.vanilla.VanillaQueue) -> None:
     async def read() -> None:
         async with Source(queue) as source:
             one = await Acknowledger.connect(source, acknowledge(FIRST_CAPTURED + 2))
@@ -120,7 +120,7 @@ def test_at_least_so_many_sinks_must_have_a_message(queue: quire.VanillaQueue) -
 
 
 def test_a_sink_that_does_not_acknowledge_is_reported(
-    queue: quire.VanillaQueue, tmp_path: Path
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
 ) -> None:
     async def read() -> None:
         async with (
@@ -128,7 +128,7 @@ def test_a_sink_that_does_not_acknowledge_is_reported(
             Sink(tmp_path / "copy", port=source.address[1], **SMALL) as sink,
         ):
             await sink.stored(FIRST_CAPTURED + 2)
-            with pytest.raises(quire.UnsupportedError, match="a subscribed sink does not"):
+            with pytest.raises(quire.errors.UnsupportedError, match="a subscribed sink does not"):
                 await anext(source.acknowledged(queue.tailer()))
             [status] = source.sinks
             assert status.peer.startswith("127.0.0.1:")
@@ -138,7 +138,7 @@ def test_a_sink_that_does_not_acknowledge_is_reported(
 
 
 def test_a_named_tailer_resumes_among_acknowledged_messages(
-    queue: quire.VanillaQueue, tmp_path: Path
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
 ) -> None:
     async def read(count: int) -> list[bytes]:
         async with (
@@ -155,7 +155,7 @@ def test_a_named_tailer_resumes_among_acknowledged_messages(
 
 
 def test_a_late_message_is_not_taken_for_acknowledged(
-    queue: quire.VanillaQueue, clock: quire.ManualClock
+    queue: quire.vanilla.VanillaQueue, clock: quire.ManualClock
 ) -> None:
     """Its index is lower than that of what the sink has."""
     slow, quick = queue.appender(), queue.appender()
@@ -178,7 +178,7 @@ def test_a_late_message_is_not_taken_for_acknowledged(
     run(read())
 
 
-def test_acknowledgements_of_real_sinks(queue: quire.VanillaQueue, tmp_path: Path) -> None:
+def test_acknowledgements_of_real_sinks(queue: quire.vanilla.VanillaQueue, tmp_path: Path) -> None:
     async def read() -> list[bytes]:
         async with (
             Source(queue) as source,
@@ -222,7 +222,7 @@ def test_looking_for_a_message_while_others_are_stored_does_no_harm(tmp_path: Pa
     replica.close()
 
 
-def test_no_connection_outlives_a_source(queue: quire.VanillaQueue) -> None:
+def test_no_connection_outlives_a_source(queue: quire.vanilla.VanillaQueue) -> None:
     async def scenario() -> None:
         async with Source(queue) as source:
             connection = socket.create_connection(source.address)

@@ -34,7 +34,7 @@ HOURS_CYCLE = 497_000  # 2026, in hours
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> Iterator[quire.VanillaQueue]:
+def queue(tmp_path: Path) -> Iterator[quire.vanilla.VanillaQueue]:
     clock = quire.ManualClock(CAPTURED_MS)
     with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
         queue.appender().write_many([b"one", b"two"])
@@ -46,7 +46,7 @@ def sink_of(path: Path, port: int, **options: Any) -> Sink:  # noqa: ANN401 - an
     return Sink(path, port=port, **given)
 
 
-def failure_of_sink(path: Path, frames: bytes, **options: Any) -> quire.ReplicationError:  # noqa: ANN401
+def failure_of_sink(path: Path, frames: bytes, **options: Any) -> quire.errors.ReplicationError:  # noqa: ANN401
     """Serve these frames to a sink, whatever it asks; what ends it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -54,10 +54,10 @@ def failure_of_sink(path: Path, frames: bytes, **options: Any) -> quire.Replicat
         writer.write(frames)
         await is_closed(reader)
 
-    async def failed() -> quire.ReplicationError:
+    async def failed() -> quire.errors.ReplicationError:
         async with listening(serve) as port:
             sink = sink_of(path, port, **options)
-            with pytest.raises(quire.ReplicationError) as raised:
+            with pytest.raises(quire.errors.ReplicationError) as raised:
                 async with sink:
                     await sink.run_forever()
             return raised.value
@@ -107,7 +107,7 @@ def test_messages_before_nonsense_are_kept(tmp_path: Path, nonsense: bytes) -> N
 @pytest.mark.parametrize("heartbeats", [b"", HEARTBEAT])
 def test_a_source_that_sends_nothing_is_given_up(tmp_path: Path, heartbeats: bytes) -> None:
     error = failure_of_sink(tmp_path / "copy", heartbeats, attempts=2, silence_s=0.05)
-    assert isinstance(error, quire.PeerSilentError)
+    assert isinstance(error, quire.errors.PeerSilentError)
     assert "timeout_s=0.05" in str(error)
 
 
@@ -122,17 +122,19 @@ def test_a_source_that_is_not_there_or_hangs_up_is_given_up(tmp_path: Path) -> N
 
     async def fails(port: int, text: str) -> None:
         async with sink_of(tmp_path / "copy", port, attempts=3) as sink:
-            with pytest.raises(quire.PeerLostError, match=text):
+            with pytest.raises(quire.errors.PeerLostError, match=text):
                 await sink.in_sync()
-            with pytest.raises(quire.PeerLostError):
+            with pytest.raises(quire.errors.PeerLostError):
                 await sink.run_forever()
             await sink.close()
 
-    with pytest.raises(quire.PeerLostError):
+    with pytest.raises(quire.errors.PeerLostError):
         run(failed())
 
 
-def test_a_copy_of_something_else_is_left_alone(queue: quire.VanillaQueue, tmp_path: Path) -> None:
+def test_a_copy_of_something_else_is_left_alone(
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
+) -> None:
     clock = quire.ManualClock(CAPTURED_MS)
     for name, payloads in (("longer", [b"one", b"two", b"three"]), ("other", [b"one", b"twice"])):
         with quire.open(tmp_path / name, format="vanilla", clock=clock, **SMALL) as copy:
@@ -142,7 +144,7 @@ def test_a_copy_of_something_else_is_left_alone(queue: quire.VanillaQueue, tmp_p
         async with Source(queue, heartbeat_s=0.01) as source:
             before = copied(tmp_path / name)
             sink = sink_of(tmp_path / name, source.address[1])
-            with pytest.raises(quire.ReplicationError, match=text):
+            with pytest.raises(quire.errors.ReplicationError, match=text):
                 async with sink:
                     await sink.run_forever()
             assert copied(tmp_path / name) == before
@@ -151,13 +153,15 @@ def test_a_copy_of_something_else_is_left_alone(queue: quire.VanillaQueue, tmp_p
     run(fails("other", "the copy holds another message than the source"))
 
 
-def test_another_writer_of_a_copy_is_noticed(queue: quire.VanillaQueue, tmp_path: Path) -> None:
+def test_another_writer_of_a_copy_is_noticed(
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
+) -> None:
     clock = quire.ManualClock(CAPTURED_MS)
 
     async def fails() -> None:
         async with Source(queue, heartbeat_s=0.01) as source:
             sink = sink_of(tmp_path / "copy", source.address[1])
-            with pytest.raises(quire.ReplicationError, match="holds another message"):  # noqa: PT012
+            with pytest.raises(quire.errors.ReplicationError, match="holds another message"):  # noqa: PT012
                 async with sink:
                     await sink.stored(FIRST_CAPTURED + 1)
                     with quire.open(tmp_path / "copy", format="vanilla", clock=clock) as copy:
@@ -191,7 +195,7 @@ def test_waiting_for_a_sink_ends_when_it_is_closed(tmp_path: Path) -> None:
             ]
             await sink.close()
             ended = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [type(error) for error in ended] == [quire.ClosedError] * 3
+        assert [type(error) for error in ended] == [quire.errors.ClosedError] * 3
 
     run(closed())
 
@@ -212,9 +216,9 @@ def test_a_copy_with_other_cycles_is_refused(
 def test_cycle_settings_other_than_those_of_the_copy_are_refused(tmp_path: Path) -> None:
     with quire.open(tmp_path / "copy", format="vanilla", roll_cycle="HOURS", **SMALL) as copy:
         copy.appender().write_bytes(b"one")
-    with pytest.raises(quire.RollCycleMismatchError):
+    with pytest.raises(quire.errors.RollCycleMismatchError):
         sink_of(tmp_path / "copy", 1, roll_cycle="MINUTES")
-    with pytest.raises(quire.UnsupportedError, match="not an option of a copy: consumption"):
+    with pytest.raises(quire.errors.UnsupportedError, match="not an option of a copy: consumption"):
         sink_of(tmp_path / "copy", 1, consumption="queue")
 
 
@@ -230,7 +234,7 @@ def test_cycle_settings_other_than_those_of_the_copy_are_refused(tmp_path: Path)
     ],
 )
 def test_a_sink_that_sends_nonsense_is_disconnected_and_others_are_not(
-    queue: quire.VanillaQueue,
+    queue: quire.vanilla.VanillaQueue,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     sent: bytes,
@@ -258,7 +262,7 @@ def test_a_sink_that_sends_nonsense_is_disconnected_and_others_are_not(
     "sent", [b"", b"\x01", subscribe(-1)[:9], struct.pack("<qq", 20, 9) + b"x"]
 )
 def test_a_sink_that_stops_in_a_request_is_disconnected(
-    queue: quire.VanillaQueue, caplog: pytest.LogCaptureFixture, sent: bytes
+    queue: quire.vanilla.VanillaQueue, caplog: pytest.LogCaptureFixture, sent: bytes
 ) -> None:
     async def disconnected() -> None:
         async with Source(queue, timeout_s=0.05, accept_submits=True) as source:
@@ -278,7 +282,7 @@ def test_a_sink_that_takes_nothing_is_disconnected_and_others_are_not(
     clock, count = quire.ManualClock(CAPTURED_MS), 300
     large: dict[str, Any] = SMALL | {"data_block_bytes": 1 << 20}
 
-    async def disconnected(queue: quire.VanillaQueue) -> None:
+    async def disconnected(queue: quire.vanilla.VanillaQueue) -> None:
         last = queue.appender().write_many([bytes(60_000)] * count) or 0
         async with Source(queue, timeout_s=0.5) as source:
             reader, writer = await asyncio.open_connection(*source.address, limit=1000)
@@ -302,7 +306,7 @@ def test_a_sink_that_takes_nothing_is_disconnected_and_others_are_not(
 
 
 def test_more_sinks_than_allowed_are_refused(
-    queue: quire.VanillaQueue, caplog: pytest.LogCaptureFixture
+    queue: quire.vanilla.VanillaQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def refused() -> None:
         async with Source(queue, max_sinks=1) as source:
@@ -319,7 +323,7 @@ def test_more_sinks_than_allowed_are_refused(
 
 
 def test_submitted_messages_are_refused_unless_they_were_asked_for(
-    queue: quire.VanillaQueue,
+    queue: quire.vanilla.VanillaQueue,
 ) -> None:
     async def refused() -> None:
         async with (
@@ -327,7 +331,7 @@ def test_submitted_messages_are_refused_unless_they_were_asked_for(
             RemoteAppender(port=source.address[1], timeout_s=WAIT_S) as appender,
         ):
             for _ in range(2):
-                with pytest.raises(quire.UnsupportedError, match="takes no messages"):
+                with pytest.raises(quire.errors.UnsupportedError, match="takes no messages"):
                     await appender.write_bytes(bytes(100_000))
             reader, writer = await asyncio.open_connection(*source.address)
             writer.write(struct.pack("<qq", 20, 3) + b"one")
@@ -352,18 +356,18 @@ def test_an_appender_whose_source_answers_nonsense_is_closed(answer: bytes) -> N
             listening(serve) as port,
             RemoteAppender(port=port, timeout_s=WAIT_S) as appender,
         ):
-            with pytest.raises(quire.ReplicationError):
+            with pytest.raises(quire.errors.ReplicationError):
                 await appender.write_bytes(b"one")
-            with pytest.raises(quire.ClosedError):
+            with pytest.raises(quire.errors.ClosedError):
                 await appender.write_bytes(b"one")
 
     run(failed())
 
 
 def test_a_read_only_queue_is_replicated_and_takes_no_messages(
-    queue: quire.VanillaQueue, tmp_path: Path
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path
 ) -> None:
-    async def replicated(reader: quire.VanillaQueue) -> None:
+    async def replicated(reader: quire.vanilla.VanillaQueue) -> None:
         async with (
             Source(reader) as source,
             sink_of(tmp_path / "copy", source.address[1]) as sink,
@@ -372,7 +376,7 @@ def test_a_read_only_queue_is_replicated_and_takes_no_messages(
 
     with quire.open(queue.path, format="vanilla", read_only=True) as reader:
         run(replicated(reader))
-        with pytest.raises(quire.ReadOnlyError):
+        with pytest.raises(quire.errors.ReadOnlyError):
             Source(reader, accept_submits=True)
     with pytest.raises(TypeError, match="invalid queue: expected a VanillaQueue, found str"):
         Source("queue")  # type: ignore[arg-type]
@@ -382,11 +386,11 @@ def test_a_read_only_queue_is_replicated_and_takes_no_messages(
 def test_a_message_that_the_copy_has_no_room_for_ends_the_sink(tmp_path: Path) -> None:
     clock = quire.ManualClock(CAPTURED_MS)
 
-    async def replicated(queue: quire.VanillaQueue) -> None:
+    async def replicated(queue: quire.vanilla.VanillaQueue) -> None:
         queue.appender().write_many([b"one", bytes(9000)])
         async with Source(queue) as source:
             sink = sink_of(tmp_path / "copy", source.address[1])
-            with pytest.raises(quire.MessageTooLargeError, match="length=9000 limit=8188"):
+            with pytest.raises(quire.errors.MessageTooLargeError, match="length=9000 limit=8188"):
                 async with sink:
                     await sink.run_forever()
 
@@ -396,7 +400,7 @@ def test_a_message_that_the_copy_has_no_room_for_ends_the_sink(tmp_path: Path) -
 
 
 def test_damage_of_the_source_is_reported_and_the_copy_keeps_what_is_before(
-    queue: quire.VanillaQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    queue: quire.vanilla.VanillaQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     [data] = Path(queue.directory_for_cycle(CAPTURED_CYCLE)).glob("data-*")
     with data.open("r+b") as file:

@@ -24,8 +24,10 @@ SMALL: dict[str, Any] = {"tid_bits": 16, "index_block_bytes": 1024, "data_block_
 GEOMETRY = Geometry(tid_bits=16, index_block=1024, data_block=4096)
 
 
-def opened(path: Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401 - any option
-    queue: quire.VanillaQueue = quire.open(path / "queue", format="vanilla", **(SMALL | options))
+def opened(path: Path, **options: Any) -> quire.vanilla.VanillaQueue:  # noqa: ANN401 - any option
+    queue: quire.vanilla.VanillaQueue = quire.open(
+        path / "queue", format="vanilla", **(SMALL | options)
+    )
     return queue
 
 
@@ -60,17 +62,23 @@ def test_handles_count_as_those_of_any_queue(tmp_path: Path) -> None:
 
 def test_what_the_format_cannot_do_says_why(tmp_path: Path) -> None:
     with opened(tmp_path) as queue, queue.appender() as appender:
-        with pytest.raises(quire.UnsupportedError, match=r"write_map \(messages are raw bytes"):
+        with pytest.raises(
+            quire.errors.UnsupportedError, match=r"write_map \(messages are raw bytes"
+        ):
             appender.write_map({"a": 1})
-        with pytest.raises(quire.UnsupportedError, match=r"table_entries \(a Vanilla Chronicle"):
+        with pytest.raises(
+            quire.errors.UnsupportedError, match=r"table_entries \(a Vanilla Chronicle"
+        ):
             queue.table_entries()
         with pytest.raises(AttributeError):
             queue.nothing  # noqa: B018
-    with pytest.raises(quire.UnsupportedError, match="not an option of a Vanilla Chronicle"):
+    with pytest.raises(quire.errors.UnsupportedError, match="not an option of a Vanilla Chronicle"):
         opened(tmp_path, wire_type="BINARY_LIGHT")
-    with pytest.raises(quire.UnsupportedError, match="Vanilla Chronicle: buffer_mode='async'"):
+    with pytest.raises(
+        quire.errors.UnsupportedError, match="Vanilla Chronicle: buffer_mode='async'"
+    ):
         quire.open(tmp_path, format="vanilla", buffer_mode="async")  # type: ignore[call-overload]
-    with pytest.raises(quire.UnsupportedError, match="not an option of a Chronicle Queue"):
+    with pytest.raises(quire.errors.UnsupportedError, match="not an option of a Chronicle Queue"):
         quire.open(tmp_path / "journal", consumption="queue")  # type: ignore[call-overload]
 
 
@@ -80,7 +88,7 @@ def test_an_excerpt_is_rolled_back_on_an_exception(tmp_path: Path) -> None:
             excerpt.write_int64(1)
             raise KeyError
         assert excerpt.index is None
-        with pytest.raises(quire.ClosedError):
+        with pytest.raises(quire.errors.ClosedError):
             excerpt.finish()
         index = appender.write_bytes(b"next")
         assert [(it.index, it.data) for it in queue.tailer()] == [(index, b"next")]
@@ -104,7 +112,7 @@ def test_fields_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert excerpt.read_enum(Side) is Side.SELL
     assert excerpt.read_bytes(5) == b"text "
     assert (excerpt.parse_int(), excerpt.parse_float()) == (-12, 1.5)
-    with pytest.raises(quire.WireError, match="the message ends within the field"):
+    with pytest.raises(quire.errors.WireError, match="the message ends within the field"):
         excerpt.read_int8()
     excerpt.position = 0
     assert excerpt.read_int32() == 7
@@ -134,7 +142,7 @@ def test_objects_have_the_bytes_of_javas(tmp_path: Path) -> None:
     assert excerpt is not None
     assert excerpt.data == bytes.fromhex("".join(text for _, text in OBJECTS))
     assert [excerpt.read_object() for _ in OBJECTS] == [value for value, _ in OBJECTS]
-    with pytest.raises(quire.WireError, match="the message ends within the field"):
+    with pytest.raises(quire.errors.WireError, match="the message ends within the field"):
         excerpt.read_object()
 
 
@@ -153,7 +161,9 @@ def test_what_is_no_enum_is_refused(value: object, tmp_path: Path) -> None:
 def test_objects_that_java_would_serialise_are_refused(value: object, tmp_path: Path) -> None:
     with opened(tmp_path) as queue, queue.appender() as appender:
         writer = appender.writing_excerpt()
-        with pytest.raises(quire.UnsupportedError, match="an object that Java would serialise"):
+        with pytest.raises(
+            quire.errors.UnsupportedError, match="an object that Java would serialise"
+        ):
             writer.write_object(value)
         assert writer.position == 0
 
@@ -165,7 +175,7 @@ def test_objects_are_read_by_their_class(tmp_path: Path) -> None:
     with opened(tmp_path) as queue:
         queue.appender().write_many(messages)
         side, number, bad, serialised, none, far = queue.tailer()
-        with pytest.raises(quire.UnsupportedError, match=r"not known: class=.app\.Side"):
+        with pytest.raises(quire.errors.UnsupportedError, match=r"not known: class=.app\.Side"):
             side.read_object()
         with pytest.raises(KeyError):
             side.read_object(Other)
@@ -174,13 +184,13 @@ def test_objects_are_read_by_their_class(tmp_path: Path) -> None:
         side.position = 0
         assert (side.read_object(str), side.position) == ("SELL", len(named))
         assert math.isnan(number.read_object())
-        with pytest.raises(quire.WireError, match='no object: found="x" expected=int'):
+        with pytest.raises(quire.errors.WireError, match='no object: found="x" expected=int'):
             bad.read_object()
-        with pytest.raises(quire.WireError, match="no datetime is that far away"):
+        with pytest.raises(quire.errors.WireError, match="no datetime is that far away"):
             far.read_object()
-        with pytest.raises(quire.UnsupportedError, match="an object that Java serialised"):
+        with pytest.raises(quire.errors.UnsupportedError, match="an object that Java serialised"):
             serialised.read_object()
-        with pytest.raises(quire.WireError, match="no object: position=0"):
+        with pytest.raises(quire.errors.WireError, match="no object: position=0"):
             none.read_object()
 
 
@@ -190,9 +200,12 @@ def test_an_excerpt_grows_up_to_a_data_file(tmp_path: Path) -> None:
         with appender.writing_excerpt(capacity=8) as excerpt:
             for _ in range(1023):
                 excerpt.write_int32(1)
-        with pytest.raises(quire.MessageTooLargeError), appender.writing_excerpt() as excerpt:
+        with (
+            pytest.raises(quire.errors.MessageTooLargeError),
+            appender.writing_excerpt() as excerpt,
+        ):
             excerpt.write_bytes(bytes(4093))
-        with pytest.raises(quire.MessageTooLargeError):
+        with pytest.raises(quire.errors.MessageTooLargeError):
             appender.write_bytes(bytes(4093))
         assert [len(payload) for payload in queue.tailer().payloads()] == [5, 4092]
 
@@ -242,8 +255,8 @@ def test_messages_are_changed_in_place(tmp_path: Path) -> None:
         assert bytes(excerpt.view[4:8]) == b"\xfb\xff\xff\xff"
         with quire.open(queue.path, read_only=True) as reader:
             read = reader.tailer().read()
-            assert isinstance(read, quire.VanillaExcerpt)
-            with pytest.raises(quire.ReadOnlyError):
+            assert isinstance(read, quire.vanilla.VanillaExcerpt)
+            with pytest.raises(quire.errors.ReadOnlyError):
                 read.compare_and_swap_int32(4, -5, 0)
 
 
@@ -253,7 +266,7 @@ def test_a_topic_is_never_changed_by_a_claim(tmp_path: Path) -> None:
         with appender.writing_excerpt(claimable=True) as excerpt:
             excerpt.write_utf("job")
         before = files_of(tmp_path)
-        with pytest.raises(quire.UnsupportedError, match="consumption='queue'"):
+        with pytest.raises(quire.errors.UnsupportedError, match="consumption='queue'"):
             queue.tailer().claim(1)
         assert files_of(tmp_path) == before
 
@@ -277,7 +290,7 @@ def test_a_named_tailer_goes_on_where_it_stopped(tmp_path: Path) -> None:
         appender.write_many([b"1", b"2", b"3", b"4"])
         with queue.tailer("Risk/ä") as tailer:
             assert tailer.read_many(2) == [b"1", b"2"]
-            with pytest.raises(quire.TailerInUseError):
+            with pytest.raises(quire.errors.TailerInUseError):
                 queue.tailer("Risk/ä")
         with pytest.raises(KeyError), queue.tailer("Risk/ä") as tailer:  # noqa: PT012
             assert tailer.read_bytes() == b"3"
@@ -344,19 +357,19 @@ def test_threads_share_an_appender_and_a_tailer_follows(tmp_path: Path) -> None:
 
 
 def test_reading_creates_nothing(tmp_path: Path) -> None:
-    with pytest.raises(quire.NotAQueueError):
+    with pytest.raises(quire.errors.NotAQueueError):
         opened(tmp_path, read_only=True)
     assert [*tmp_path.iterdir()] == []
-    with pytest.raises(quire.NotAQueueError):
+    with pytest.raises(quire.errors.NotAQueueError):
         opened(tmp_path, create=False)
     with opened(tmp_path) as queue:
         queue.appender().write_bytes(b"one")
     before = files_of(tmp_path)
     with quire.open(tmp_path / "queue", read_only=True) as queue:
         assert [*queue.tailer().payloads()] == [b"one"]
-        with pytest.raises(quire.ReadOnlyError):
+        with pytest.raises(quire.errors.ReadOnlyError):
             queue.appender()
-        with pytest.raises(quire.ReadOnlyError):
+        with pytest.raises(quire.errors.ReadOnlyError):
             queue.tailer("name")
     assert files_of(tmp_path) == before
 

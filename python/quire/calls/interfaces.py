@@ -38,7 +38,7 @@ def method_id(number: int | str, /) -> Callable[[_F], _F]:
 
     Examples:
         >>> class Market:
-        ...     @quire.method_id(7)
+        ...     @quire.calls.method_id(7)
         ...     def halt(self, symbol: str) -> None: ...
         >>> appender.method_writer(Market).halt("EURUSD")
         >>> tailer.read().to_json()

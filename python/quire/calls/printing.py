@@ -33,7 +33,7 @@ def print_all(interface: Callable[..., _T], /, file: TextIO | None = None) -> _T
     Examples:
         >>> class Market:
         ...     def halt(self, symbol: str) -> None: ...
-        >>> quire.print_all(Market).halt("EURUSD")
+        >>> quire.calls.print_all(Market).halt("EURUSD")
         halt: EURUSD
         ...
 

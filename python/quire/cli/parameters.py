@@ -241,7 +241,7 @@ def value_errors_as_usage() -> Generator[None]:
     """Turn errors about points, paces, conditions and formats into usage errors."""
     try:
         yield
-    except (quire.UnsupportedError, WhereError) as error:
+    except (quire.errors.UnsupportedError, WhereError) as error:
         raise click.UsageError(str(error)) from error
     except ValueError as error:
         if isinstance(error, quire.QuireError):

@@ -112,7 +112,7 @@ def convert(  # noqa: PLR0913 - by keywords
         >>> result.messages, result.written, result.skipped
         (1, 1, 0)
         >>> with quire.open("moved") as moved, moved.tailer() as tailer:
-        ...     tailer.move_to_index(quire.IndexMap("moved")[index])
+        ...     tailer.move_to_index(quire.converting.IndexMap("moved")[index])
         True
 
     """

@@ -163,7 +163,7 @@ class IndexMap:
     Examples:
         >>> index = appender.write_text("hello")
         >>> _ = quire.convert(queue, "moved", into="quick-queue")
-        >>> indexes = quire.IndexMap("moved")
+        >>> indexes = quire.converting.IndexMap("moved")
         >>> indexes[index], len(indexes)
         (0, 1)
 

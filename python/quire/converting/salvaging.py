@@ -25,9 +25,9 @@ def salvage(
     Write the messages of a damaged Chronicle Queue that can be read to a new queue.
 
     Each goes into the cycle that it was in, and keeps its index unless messages before it in that
-    cycle are lost; :class:`quire.IndexMap` has the indexes of all. The damaged queue is only read.
-    Messages behind a damage are reached by the index of their file: those between the damage and
-    the next index entry are lost as well.
+    cycle are lost; :class:`quire.converting.IndexMap` has the indexes of all. The damaged queue is
+    only read. Messages behind a damage are reached by the index of their file: those between the
+    damage and the next index entry are lost as well.
 
     Args:
         damaged: The directory of the queue.
@@ -46,7 +46,7 @@ def salvage(
         >>> found = quire.salvage("orders", "saved")
         >>> found.messages, found.lost
         (1, ())
-        >>> quire.IndexMap("saved")[index] == index
+        >>> quire.converting.IndexMap("saved")[index] == index
         True
 
     """

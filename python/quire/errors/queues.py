@@ -89,7 +89,7 @@ class RingLostError(NotAQueueError):
     appended by the processes that still have the ring open, and lost with them. Close the queue,
     which appends it, and open it again.
 
-        except quire.RingLostError as error:
+        except quire.errors.RingLostError as error:
             queue.close()
 
     Attributes:
@@ -155,7 +155,7 @@ class CorruptError(QuireError):
         >>> _ = Path("20240115F.cq4").write_bytes(b"not a roll file")
         >>> try:
         ...     quire.open("20240115F.cq4", read_only=True)
-        ... except quire.CorruptError as error:
+        ... except quire.errors.CorruptError as error:
         ...     print("damaged:", error.file, error.position, error.found, error.expected)
         damaged: ...20240115F.cq4 ...
 
@@ -223,7 +223,7 @@ class CycleFullError(QuireError):
     """
     The roll cycle cannot number another message; nothing was written.
 
-        except quire.CycleFullError as error:
+        except quire.errors.CycleFullError as error:
             print("write again in the next cycle:", error)
     """
 
@@ -232,7 +232,7 @@ class WriteAfterEofError(QuireError):
     """
     The cycle to append to was closed by an end-of-file marker.
 
-        except quire.WriteAfterEofError as error:
+        except quire.errors.WriteAfterEofError as error:
             print("write again in the next cycle:", error)
     """
 
@@ -241,7 +241,7 @@ class LockLostError(QuireError):
     """
     The write lock was taken away while this process was stopped; nothing was published.
 
-        except quire.LockLostError as error:
+        except quire.errors.LockLostError as error:
             print("nothing was published, write again:", error)
     """
 
@@ -257,7 +257,7 @@ class UnsafePathError(QuireError):
         >>> import quire.archive
         >>> try:
         ...     report = quire.archive.archive("orders", "archive")
-        ... except quire.UnsafePathError as error:
+        ... except quire.errors.UnsafePathError as error:
         ...     print("remove the link:", error)
 
     """
@@ -284,7 +284,7 @@ class DataLossError(QuireError):
         >>> with queue.tailer("risk", on_missing="raise") as tailer:
         ...     try:
         ...         message = tailer.read()
-        ...     except quire.DataLossError as error:
+        ...     except quire.errors.DataLossError as error:
         ...         print("messages were deleted unread:", error)
 
     """
@@ -302,7 +302,7 @@ class TailerInUseError(QuireError):
         >>> tailer = queue.tailer("risk")
         >>> try:
         ...     queue.tailer("risk")
-        ... except quire.TailerInUseError as error:
+        ... except quire.errors.TailerInUseError as error:
         ...     print("in use by process", error.pid, "since", error.since)
         in use by process ... since ...
 
@@ -341,7 +341,7 @@ class ProducerDiedError(QuireError):
         >>> with quire.open("book", format="quick-queue") as book:
         ...     try:
         ...         message = book.tailer(on_dead="raise").read()
-        ...     except quire.ProducerDiedError as error:
+        ...     except quire.errors.ProducerDiedError as error:
         ...         print(error.producer, error.index)
 
     """
@@ -404,7 +404,7 @@ class LockTimeoutError(QuireError, TimeoutError):
     """
     The write lock, or a lock on a file, stayed taken by a living process.
 
-        except quire.LockTimeoutError as error:
+        except quire.errors.LockTimeoutError as error:
             print("another writer is stuck:", error)
     """
 
@@ -413,7 +413,7 @@ class AppendLockedError(QuireError):
     """
     The append lock is held, as by a replication sink: only its holder may write.
 
-        except quire.AppendLockedError as error:
+        except quire.errors.AppendLockedError as error:
             print("this queue is a replica:", error)
     """
 
@@ -490,7 +490,7 @@ class RingFullError(QuireError):
         accepted: How many messages of a ``write_many`` or ``write_batch`` were put in before: they
             will be appended. Repeat the others, from this number on.
 
-        except quire.RingFullError as error:
+        except quire.errors.RingFullError as error:
             print("the disk is slow, write again later:", error)
 
     """

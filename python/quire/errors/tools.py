@@ -22,7 +22,7 @@ class ConvertError(QuireError):
     """
     A conversion cannot begin, go on or be verified: the text says which message or file.
 
-        quire.IndexMap("nowhere")
+        quire.converting.IndexMap("nowhere")
     """
 
 
@@ -47,7 +47,7 @@ class ReplicationError(QuireError):
 
         try:
             await sink.run_forever()
-        except quire.ReplicationError as error:
+        except quire.errors.ReplicationError as error:
             print(error)
     """
 
@@ -56,7 +56,7 @@ class PeerLostError(ReplicationError, ConnectionError):
     """
     The connection to the peer of a replication failed, or the peer closed it.
 
-        except quire.PeerLostError:
+        except quire.errors.PeerLostError:
             print("whether the message was appended is not known")
     """
 
@@ -65,7 +65,7 @@ class PeerSilentError(ReplicationError, TimeoutError):
     """
     The peer of a replication sent nothing, or took nothing, for too long.
 
-        except quire.PeerSilentError as error:
+        except quire.errors.PeerSilentError as error:
             print("not a source?", error)
     """
 

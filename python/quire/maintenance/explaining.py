@@ -33,7 +33,8 @@ class ExplainedPart(NamedTuple):
         file: The file they are in.
 
     Examples:
-        >>> quire.ExplainedPart("payload", 0x10114, 1, 0, b" ", "small integer", "integer 32").code
+        >>> from quire.maintenance import ExplainedPart
+        >>> ExplainedPart("payload", 0x10114, 1, 0, b" ", "small integer", "integer 32").code
         'small integer'
 
     """
@@ -50,7 +51,7 @@ class ExplainedPart(NamedTuple):
 
 class Explanation(NamedTuple):
     """
-    The bytes of one message, from :func:`quire.explain`.
+    The bytes of one message, from :func:`quire.maintenance.explain`.
 
     Attributes:
         file: The file it is in, or begins in.
@@ -58,7 +59,7 @@ class Explanation(NamedTuple):
             Quick-Queue that is not complete has only the latter.
 
     Examples:
-        >>> quire.Explanation("20240115F.cq4", ()).parts
+        >>> quire.maintenance.Explanation("20240115F.cq4", ()).parts
         ()
 
     """
@@ -84,7 +85,7 @@ def explain(path: str | PathLike[str], index: int) -> Explanation:
 
     Examples:
         >>> index = appender.write_map({"n": 5})
-        >>> for part in quire.explain(queue.path, index).parts[:4]:
+        >>> for part in quire.maintenance.explain(queue.path, index).parts[:4]:
         ...     print(f"{part.data.hex(' '):<12} {part.meaning}")
         08 00 00 00  a message, ready: 8 bytes
         b9 01 6e     event "n"

@@ -31,7 +31,7 @@ class FileUser(NamedTuple):
         command: How it was started; empty if that cannot be seen.
 
     Examples:
-        >>> quire.FileUser(4711, "java -jar orders.jar").pid
+        >>> quire.maintenance.FileUser(4711, "java -jar orders.jar").pid
         4711
 
     """

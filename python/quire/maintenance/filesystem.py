@@ -40,7 +40,7 @@ class FilesystemCheck(NamedTuple):
         meaning: What queues need it for.
 
     Examples:
-        >>> quire.FilesystemCheck("sync", True, "", "messages survive a power cut").ok
+        >>> quire.maintenance.FilesystemCheck("sync", True, "", "messages survive a power cut").ok
         True
 
     """
@@ -53,7 +53,7 @@ class FilesystemCheck(NamedTuple):
 
 class FilesystemReport(NamedTuple):
     """
-    Whether a file system keeps what queues rely on, from :func:`quire.verify_filesystem`.
+    Whether a file system keeps what queues rely on, from :func:`verify_filesystem`.
 
     Attributes:
         path: The directory.
@@ -61,7 +61,7 @@ class FilesystemReport(NamedTuple):
         checks: What was tried.
 
     Examples:
-        >>> report = quire.FilesystemReport("/mnt/queues", "nfs", ())
+        >>> report = quire.maintenance.FilesystemReport("/mnt/queues", "nfs", ())
         >>> report.network, report.ok
         ('nfs', True)
 
@@ -97,7 +97,7 @@ def verify_filesystem(path: str | PathLike[str]) -> FilesystemReport:
         PermissionError: The directory cannot be written to.
 
     Examples:
-        >>> report = quire.verify_filesystem(".")
+        >>> report = quire.maintenance.verify_filesystem(".")
         >>> report.ok, report.network
         (True, None)
 

@@ -12,7 +12,7 @@ from quire._common import arguments
 from quire._native import RollCycle
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.maintenance.splitting import Progress
-from quire.merging import merge
+from quire.merging import read_merged
 from quire.opening.opener import open as open_queue
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
@@ -50,9 +50,9 @@ def merge_queues(
     """
     Write the messages of several queues into a new one, in the order of a key.
 
-    Each source must be in that order itself; :func:`quire.merge` says more. Messages keep their
-    bytes and go into the cycle in which the cycle of their source starts, or into the newest one
-    if that is later; metadata is left out. *dest* appears when it is complete.
+    Each source must be in that order itself; :func:`quire.read_merged` says more. Messages keep
+    their bytes and go into the cycle in which the cycle of their source starts, or into the newest
+    one if that is later; metadata is left out. *dest* appears when it is complete.
 
     Args:
         sources: Queues, of any format. Nothing of them is changed.
@@ -72,7 +72,7 @@ def merge_queues(
         >>> with quire.open("bids") as bids, bids.appender() as bid:
         ...     _ = bid.write_map({"time": 0})
         >>> paths = [queue.path, "bids"]
-        >>> quire.merge_queues(paths, "both", lambda it: it.to_dict()["time"])
+        >>> quire.maintenance.merge_queues(paths, "both", lambda it: it.to_dict()["time"])
         2
         >>> with quire.open("both") as both, both.tailer() as tailer:
         ...     [it.to_dict()["time"] for it in tailer]
@@ -93,7 +93,7 @@ def merge_queues(
         found = [_Source(it, opened.enter_context(closing(tailer_of(it)))) for it in queues]
         with working_folder(path, [Path(it.path) for it in queues], "merging") as folder:
             empty(folder)
-            messages = merge(found, key=lambda it: key(it.excerpt))
+            messages = read_merged(found, key=lambda it: key(it.excerpt))
             with Result(folder.path, queues[0], cycle_name) as result:
                 for excerpt, time_ms in messages:
                     if progress is not None and result.messages % _BETWEEN_REPORTS == 0:

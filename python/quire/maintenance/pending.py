@@ -32,7 +32,7 @@ def ring_pending(path: str | PathLike[str]) -> tuple[int, int]:
     Examples:
         >>> with quire.open("buffered", buffer_mode="async") as queue:
         ...     _ = queue.appender().write_text("hello")
-        >>> quire.ring_pending("buffered")  # closing drained it
+        >>> quire.maintenance.ring_pending("buffered")  # closing drained it
         (0, 0)
 
     """

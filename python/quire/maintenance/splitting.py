@@ -60,7 +60,7 @@ def split_queue(
     Examples:
         >>> _ = appender.write_map({"symbol": "EURUSD"})
         >>> _ = appender.write_map({"symbol": "USDJPY"})
-        >>> quire.split_queue(queue.path, "split", lambda it: it.to_dict()["symbol"])
+        >>> quire.maintenance.split_queue(queue.path, "split", lambda it: it.to_dict()["symbol"])
         {'EURUSD': 1, 'USDJPY': 1}
         >>> with quire.open("split/USDJPY") as part, part.tailer() as tailer:
         ...     tailer.read_map()

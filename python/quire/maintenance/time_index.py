@@ -53,7 +53,7 @@ def build_time_index(
         >>> with quire.open("trades") as trades, trades.appender() as appender:
         ...     for second in (0, 60, 120):
         ...         _ = appender.write_map({"at": 1_705_314_600 + second, "value": second})
-        >>> len(quire.build_time_index("trades", time_field="at"))
+        >>> len(quire.maintenance.build_time_index("trades", time_field="at"))
         1
 
     """

@@ -9,6 +9,15 @@ What a queue does, in numbers: counters, latencies, lag and disk space, and thei
 """
 
 from quire.metrics.disk_monitor import DiskMonitor, DiskSpace
+from quire.metrics.running_minimum import RunningMinimum
 from quire.metrics.snapshot import Disk, Histogram, Metrics, RingState
 
-__all__ = ["Disk", "DiskMonitor", "DiskSpace", "Histogram", "Metrics", "RingState"]
+__all__ = [
+    "Disk",
+    "DiskMonitor",
+    "DiskSpace",
+    "Histogram",
+    "Metrics",
+    "RingState",
+    "RunningMinimum",
+]

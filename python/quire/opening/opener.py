@@ -218,7 +218,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         time_index: Keep the times of appends in a side file of each cycle, so that
             :meth:`Tailer.move_to_time` finds a time within a cycle. Have all writers do so.
         max_clock_ahead_s: Refuse an append that would begin a cycle more than this after the newest
-            one ended, with a :class:`quire.ClockAheadError`: the clock is wrong. None: no limit.
+            one ended, with a :class:`quire.errors.ClockAheadError`: the clock is wrong. None: no
+            limit.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
             index; a thread appends them to the queue. See ``docs/asynchronous.md``.
         read_buffer_mode: ``async``: tailers read through the ring: at the end of the queue, they
@@ -228,7 +229,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         buffer_capacity_bytes: How much a new ring holds, and its longest message; rounded up to a
             power of two from 64 KiB to 1 GiB. Default 8 MiB.
         on_full: What an append does when the ring is full: ``block`` waits, then raises a
-            :class:`quire.RingFullError`; ``raise`` does so at once; ``grow`` doubles the ring.
+            :class:`quire.errors.RingFullError`; ``raise`` does so at once; ``grow`` doubles the
+            ring.
         page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
             1 GiB, the default.
         cycle_format: Vanilla Chronicle: the pattern of the cycles' directories, such as

@@ -92,7 +92,7 @@ def replay(  # noqa: PLR0913 - by keywords
         sleep: Waits for a number of seconds.
         progress: Called from time to time with the number of messages handled.
         skipped: Called with each range of messages that cannot be read, which is passed over; see
-            :func:`quire.split_queue`. None: the first is an error.
+            :func:`quire.maintenance.split_queue`. None: the first is an error.
 
     Raises:
         CorruptError: Messages cannot be read, and *skipped* is None.

@@ -7,10 +7,6 @@ and saves what goes with `actions`. `maintenance` knows who still needs a cycle 
 one: `archive --delete` uses it, too.
 """
 
-from __future__ import annotations
-
 from quire.retaining.prune_report import PrunedCycle, PruneReport
-from quire.retaining.pruning import prune
-from quire.retaining.retention import Retention
 
-__all__ = ["PruneReport", "PrunedCycle", "Retention", "prune"]
+__all__ = ["PruneReport", "PrunedCycle"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 class PrunedCycle(NamedTuple):
     """
-    A cycle, in a :class:`quire.PruneReport`.
+    A cycle, in a :class:`quire.retaining.PruneReport`.
 
     Attributes:
         cycle: Its number.

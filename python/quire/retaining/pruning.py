@@ -67,7 +67,8 @@ def prune(  # noqa: PLR0913 - by keywords
         dest: The directory to move or archive to, made if it is not there.
         stale_after: A named tailer or consumer group whose next message is in a cycle that ended
             this long ago keeps nothing. None: each keeps what it has not read.
-        on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
+        on_removed: Called with each :class:`quire.retaining.PrunedCycle` once it is gone, with no
+            lock held.
         clock: Gives the time, as in :func:`quire.open`; None: the machine's.
         progress: Called with what is being done, how many cycles are done, and how many go.
 

@@ -46,7 +46,8 @@ class Retention(Rule, Watcher):
         dest: The directory to move or archive to, made if it is not there.
         stale_after: A named tailer or consumer group whose next message is in a cycle that ended
             this long ago keeps nothing. None: each keeps what it has not read.
-        on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
+        on_removed: Called with each :class:`quire.retaining.PrunedCycle` once it is gone, with no
+            lock held.
 
     Raises:
         ValueError: No limit was given, a limit is not a duration, size or number, the action is

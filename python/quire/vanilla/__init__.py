@@ -8,12 +8,14 @@ index. Messages are raw bytes or fields, may be changed in place and claimed by 
 imported on its own, sends queues over TCP.
 """
 
+from quire._native import VanillaExcerpt
 from quire.vanilla.queue import VanillaAppender, VanillaQueue, VanillaTailer
 from quire.vanilla.rebuild import RebuiltCycle, rebuild_index
 
 __all__ = [
     "RebuiltCycle",
     "VanillaAppender",
+    "VanillaExcerpt",
     "VanillaQueue",
     "VanillaTailer",
     "rebuild_index",

@@ -47,7 +47,7 @@ _REASONS = _formats.reasons(
 
 class VanillaAppender(RawAppender, _native.VanillaAppender):
     """
-    Writes messages at the end of a Vanilla Chronicle, from :meth:`quire.VanillaQueue.appender`.
+    Writes messages at the end of a Vanilla Chronicle, from :meth:`VanillaQueue.appender`.
 
     It owns its data files; others write at the same time without waiting.
 
@@ -62,7 +62,7 @@ class VanillaAppender(RawAppender, _native.VanillaAppender):
 
 class VanillaTailer(RawTailer[VanillaExcerpt], _native.VanillaTailer):
     """
-    Reads messages of a Vanilla Chronicle, from :meth:`quire.VanillaQueue.tailer`.
+    Reads messages of a Vanilla Chronicle, from :meth:`quire.vanilla.VanillaQueue.tailer`.
 
     A message of a slow writer that lands in a cycle that was left is delivered when it comes, for
     the queue's ``linger_s``: then indexes go back. A named tailer resumes where it stopped and

@@ -46,7 +46,8 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
 
     Args:
         path: The queue's directory.
-        options: Those of :class:`quire.VanillaQueue`, as block sizes that files do not show.
+        options: Those of :class:`quire.vanilla.VanillaQueue`, as block sizes that files do not
+            show.
 
     Raises:
         WriterInUseError: An appender writes to a cycle.

@@ -27,7 +27,7 @@ pub enum Form {
     Int(Width, u32),
     /// `float`.
     Float64,
-    /// `quire.float32`.
+    /// `quire.types.float32`.
     Float32,
     /// `str`.
     Text,

@@ -158,7 +158,7 @@ class JournalProbe:
         return _Newest(sizes / count, tuple(latencies), "history" if latencies else None)
 
     def _latency(self) -> Iterator[float]:
-        with suppress(quire.WireError):
+        with suppress(quire.errors.WireError):
             history = self._tailer.history
             if history is not None and len(history.timings) > 1:
                 yield (history.timings[-1] - history.timings[0]) / 1000

@@ -143,7 +143,7 @@ def _json(found: Found) -> Iterator[str]:
 
 def _yaml(found: Found) -> Iterator[str]:
     for text in _objects(found):
-        yield escape_controls("---\n" + quire.to_yaml(_parse_shown(text)))
+        yield escape_controls("---\n" + quire.types.to_yaml(_parse_shown(text)))
 
 
 def _row(found: Found, difference: Difference) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def _name_of(queue: VanillaQueue | QuickQueue, cycle: int) -> str:
 
 
 def _cycle(
-    queue: quire.VanillaQueue | quire.QuickQueue,
+    queue: quire.vanilla.VanillaQueue | quire.quick_queue.QuickQueue,
     cycle: int,
     count: int,
     bounds: tuple[int, int],
@@ -97,7 +97,7 @@ def _cycle(
             index = excerpt.index + numbering.step
 
 
-def _text(excerpt: quire.VanillaExcerpt | quire.QuickExcerpt) -> str:
+def _text(excerpt: quire.vanilla.VanillaExcerpt | quire.quick_queue.QuickExcerpt) -> str:
     producer = getattr(excerpt, "producer", None)
     by = "" if producer is None else f", producer: {producer}"
     data = excerpt.data

@@ -137,8 +137,8 @@ class ColumnPrinter:
             return "\t".join(escape_line(_cell(it)) for it in values.values()) + "\n"
         text = escape_json(json.dumps(values, ensure_ascii=False))
         if self._style == "yaml":
-            from quire import to_yaml
             from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
+            from quire.types import to_yaml
 
             return escape_controls("---\n" + to_yaml(_parse_shown(text)))
         if self._style == "jsonl":

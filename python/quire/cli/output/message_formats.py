@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quire import WireError, to_json, to_yaml
 from quire._common.terminal import escape_controls, escape_json
+from quire.errors import WireError
+from quire.types import to_json, to_yaml
 
 _WIDTH: Final = 16
 

@@ -137,8 +137,8 @@ def _text(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _yaml(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    from quire import to_yaml
     from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
+    from quire.types import to_yaml
 
     for row in rows:
         yield escape_controls("---\n" + to_yaml(_parse_shown(_object(columns, row))))

@@ -88,10 +88,10 @@ def put_yaml(appender: Target, method: str | None, data: bytes) -> None:
     if text.startswith("!!") and _OF_DUMP.match(text):
         raise ValueError("a dump is not for writing: use what read --no-index shows")
     if method is None:
-        payload = _parsed(quire.parse_yaml, text)
+        payload = _parsed(quire.types.parse_yaml, text)
     else:
         as_value = f"{_quoted(method)}:\n" + indent(text, _INDENT)
-        payload = _parsed(quire.parse_yaml, as_value, lines=1, columns=len(_INDENT))
+        payload = _parsed(quire.types.parse_yaml, as_value, lines=1, columns=len(_INDENT))
         payload = as_field(payload, method)
     appender.write_bytes(payload)
 
@@ -99,20 +99,20 @@ def put_yaml(appender: Target, method: str | None, data: bytes) -> None:
 def put_json(appender: Target, method: str | None, data: bytes) -> None:
     """Append what a line of JSON stands for, or a call with it."""
     text = _utf8(data)
-    payload = _parsed(quire.parse_json, text)
+    payload = _parsed(quire.types.parse_json, text)
     if method is not None:
-        payload = as_field(quire.parse_json(f"{{{_quoted(method)}: {text}}}"), method)
+        payload = as_field(quire.types.parse_json(f"{{{_quoted(method)}: {text}}}"), method)
     appender.write_bytes(payload)
 
 
 def _parsed(parse: Callable[[str], bytes], text: str, *, lines: int = 0, columns: int = 0) -> bytes:
     try:
         return parse(text)
-    except quire.WireError as error:
+    except quire.errors.WireError as error:
         raise _malformed(error, lines=lines, columns=columns) from error
 
 
-def _malformed(error: quire.WireError, *, lines: int, columns: int) -> MalformedInputError:
+def _malformed(error: quire.errors.WireError, *, lines: int, columns: int) -> MalformedInputError:
     """Move the position out of the text; *lines* and *columns* before it were added here."""
     text = str(error)
     place = _PLACE.search(text)

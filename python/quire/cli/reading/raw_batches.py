@@ -181,7 +181,7 @@ def backward_past_damage(
     for cycle in reversed(cycles_of(queue)):
         low = max(start, numbering.to_index(cycle, 0))
         high = min(end, numbering.to_index(cycle + 1, 0))
-        with suppress(quire.CorruptError):
+        with suppress(quire.errors.CorruptError):
             high = min(high, numbering.to_index(cycle, count_of(queue, cycle)))
         stretches = [*_readable(tailer, low, high, skipper)] if low < high else []
         for first, past in reversed(stretches):
@@ -208,7 +208,7 @@ def _readable(
             if not batch.count:
                 skipper.check_end(tailer.index)
                 return
-        except quire.CorruptError as error:
+        except quire.errors.CorruptError as error:
             if skipper.skip(tailer, error):
                 continue
             return

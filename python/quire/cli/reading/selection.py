@@ -137,7 +137,7 @@ class Selection:
         while True:
             try:
                 return self._batch()
-            except quire.CorruptError as error:
+            except quire.errors.CorruptError as error:
                 if self._skipper is None:
                     raise
                 if not self._skipper.skip(self._tailer, error) and not self._bounds.follow:
@@ -221,5 +221,5 @@ def end_of(queue: AnyQueue) -> int:
     """Return the index after the last message, or one that none reaches if damage hides it."""
     try:
         return end_index_of(queue)
-    except quire.CorruptError:
+    except quire.errors.CorruptError:
         return _ANY

@@ -99,7 +99,7 @@ def _vanilla_cycle(path: Path) -> Source | None:
         with suppress(quire.QuireError, OSError):
             if format_of(str(root)) != "vanilla":
                 continue
-            with quire.VanillaQueue(root, read_only=True, create=False) as queue:
+            with quire.vanilla.VanillaQueue(root, read_only=True, create=False) as queue:
                 for cycle in queue.cycles:
                     if Path(queue.directory_for_cycle(cycle)).absolute() == folder.absolute():
                         return Source("", root, cycle)

@@ -68,11 +68,11 @@ class TypedCalls:
         self._appender.write_bytes(payload)
         try:
             called = self._reader.read_one()
-        except (TypeError, ValueError, quire.WireError) as error:
+        except (TypeError, ValueError, quire.errors.WireError) as error:
             # What follows is where the message is in the temporary queue.
-            raise quire.WireError(str(error).partition(" offset=")[0]) from error
+            raise quire.errors.WireError(str(error).partition(" offset=")[0]) from error
         if not called:
-            raise quire.WireError("the message is no call of the interface")
+            raise quire.errors.WireError("the message is no call of the interface")
 
     def write_text(self, text: str) -> None:
         """
@@ -82,7 +82,7 @@ class TypedCalls:
             WireError: Always: text is not a call.
 
         """
-        raise quire.WireError(f"the message is no call of the interface: text={text!r:.80}")
+        raise quire.errors.WireError(f"the message is no call of the interface: text={text!r:.80}")
 
 
 def _by_name(writer: object, interface: Callable[..., Any]) -> object:

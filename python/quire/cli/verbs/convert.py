@@ -84,7 +84,7 @@ def convert(  # noqa: PLR0913 - its options
     return print_lost(done.lost)
 
 
-def _summary(done: quire.Converted) -> str:
+def _summary(done: quire.converting.Converted) -> str:
     there = done.messages - done.written
     parts = {
         "written": done.written,

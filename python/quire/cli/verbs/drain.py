@@ -33,7 +33,7 @@ def drain(path: Path, *, once: bool) -> None:
     with value_errors_as_usage():
         found = format_of(str(path))
         if found not in {None, CHRONICLE}:
-            raise quire.UnsupportedError(
+            raise quire.errors.UnsupportedError(
                 f"only a Chronicle Queue has a ring: format={found} path={path}"
             )
         if once and found is not None and not (path / _RING).exists():

@@ -44,7 +44,7 @@ def explain(path: Path, index: int, *, style: str) -> None:
       quire explain orders 0x4d1900000000 --format jsonl | jq -r .code
     """  # noqa: D301 - click reads the backspace
     with value_errors_as_usage():
-        found = quire.explain(path, index)
+        found = quire.maintenance.explain(path, index)
     if style != "text":
         print_rows(style, _COLUMNS, map(_row, found.parts))
         return
@@ -53,13 +53,13 @@ def explain(path: Path, index: int, *, style: str) -> None:
         click.echo(line)
 
 
-def _row(part: quire.ExplainedPart) -> dict[str, Any]:
+def _row(part: quire.maintenance.ExplainedPart) -> dict[str, Any]:
     row = part._asdict()
     row["bytes"] = row.pop("data").hex()
     return row
 
 
-def _lines(found: quire.Explanation) -> Iterator[str]:
+def _lines(found: quire.maintenance.Explanation) -> Iterator[str]:
     section, file = "", found.file
     for part in found.parts:
         if (part.section, part.file) != (section, file):
@@ -69,7 +69,7 @@ def _lines(found: quire.Explanation) -> Iterator[str]:
         yield from _part(part)
 
 
-def _part(part: quire.ExplainedPart) -> Iterator[str]:
+def _part(part: quire.maintenance.ExplainedPart) -> Iterator[str]:
     lines = [part.data[at : at + _ON_A_LINE] for at in range(0, len(part.data), _ON_A_LINE)]
     for number, data in enumerate(lines[:_LINES]):
         place = f"{part.position + number * _ON_A_LINE:{_PLACE_WIDTH}x}: "
@@ -85,7 +85,7 @@ def _part(part: quire.ExplainedPart) -> Iterator[str]:
         yield f"{' ' * _PLACE_WIDTH}  and {more:,} bytes more"
 
 
-def _style(part: quire.ExplainedPart) -> dict[str, Any]:
+def _style(part: quire.maintenance.ExplainedPart) -> dict[str, Any]:
     if part.section != "payload":
         return {"fg": "cyan"}
     for codes, style in (

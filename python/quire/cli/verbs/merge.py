@@ -45,7 +45,7 @@ def merge(
         raise click.UsageError("give one of --by and --time-field")
     field = Field(by) if by is not None else TimeField(time_field or "")
     with Progress() as progress, value_errors_as_usage():
-        count = quire.merge_queues(
+        count = quire.maintenance.merge_queues(
             sources, dest, by_order(field), roll_cycle=roll_cycle, progress=progress.show
         )
     click.echo(f"messages={count}")

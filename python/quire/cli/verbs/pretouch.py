@@ -51,7 +51,7 @@ def pretouch(  # noqa: PLR0913 - by keywords
     with value_errors_as_usage():
         found = format_of(str(path))
         if found not in {None, CHRONICLE}:
-            raise quire.UnsupportedError(
+            raise quire.errors.UnsupportedError(
                 f"only a Chronicle Queue has a pretoucher: format={found} path={path}"
             )
         with (

@@ -16,7 +16,7 @@ from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 
 if TYPE_CHECKING:
-    from quire import PrunedCycle, PruneReport
+    from quire.retaining import PrunedCycle, PruneReport
     from quire.retaining.rule import Action
 
 _COLUMNS: Final = ("cycle", "file", "on_disk", "done", "reason")

@@ -167,7 +167,7 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
     if options["roll_cycle"] is not None and kind not in {None, CHRONICLE}:
         raise click.UsageError(f"--roll-cycle does not go with --queue-format {kind}")
     if format_of(str(path)) == INDEXED:
-        raise quire.UnsupportedError(f"an Indexed Chronicle is only read: path={path}")
+        raise quire.errors.UnsupportedError(f"an Indexed Chronicle is only read: path={path}")
     with (
         value_errors_as_usage(),
         open_target(path, options["roll_cycle"], kind, create=options["create"]) as queue,

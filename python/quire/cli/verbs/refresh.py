@@ -27,7 +27,7 @@ def refresh(path: Path) -> None:
     with value_errors_as_usage():
         found = format_of(str(path))
         if found not in {None, CHRONICLE}:
-            raise quire.UnsupportedError(
+            raise quire.errors.UnsupportedError(
                 f"only a Chronicle Queue has a listing of its files: format={found} path={path}"
             )
         with quire.open(path, create=False, force_unlock="never", buffer_mode="none") as queue:

@@ -17,7 +17,7 @@ from quire.cli.shared_options import row_format_option
 from quire.cli.verbs.verify import place_of
 
 if TYPE_CHECKING:
-    from quire import Action, RepairReport
+    from quire.maintenance import Action, RepairReport
 
 _COLUMNS: Final = ("kind", "file", "position", "done")
 
@@ -68,7 +68,9 @@ def _steps(report: RepairReport) -> Iterator[Action]:
         yield from report.actions
         return
     for finding in report.planned:
-        yield quire.Action(finding.kind, finding.file, finding.position, f"would {finding.remedy}")
+        yield quire.maintenance.Action(
+            finding.kind, finding.file, finding.position, f"would {finding.remedy}"
+        )
 
 
 def _lines(report: RepairReport) -> Iterator[str]:

@@ -100,7 +100,7 @@ def _roll_cycle(
         raise click.UsageError("--queue does not go with NAME or --epoch: it has its own")
     found = format_of(str(path))
     if found not in {None, CHRONICLE}:
-        raise quire.UnsupportedError(
+        raise quire.errors.UnsupportedError(
             f"only a Chronicle Queue has one of these roll cycles: format={found} path={path}"
         )
     with open_read_only(path) as queue:

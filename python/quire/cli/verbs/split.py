@@ -82,7 +82,9 @@ def split(  # noqa: PLR0913 - its options
     ):
         key = _key(queue, by, every, time_field, expression)
         skipped = lost.append if on_damage == "skip" else None
-        found = quire.split_queue(source, dest, key, progress=progress.show, skipped=skipped)
+        found = quire.maintenance.split_queue(
+            source, dest, key, progress=progress.show, skipped=skipped
+        )
     print_rows(style, _COLUMNS, ({"name": name, "messages": n} for name, n in found.items()))
     return print_lost(lost)
 

@@ -236,7 +236,7 @@ def _processes(queue: quire.Queue) -> list[dict[str, Any]] | None:
     files = [Path(queue.file_for_cycle(cycle)) for cycle in queue.cycles]
     try:
         users, _ = users_of(identities_of([*files, Path(queue.path) / TABLE]))
-    except quire.UnsupportedError:
+    except quire.errors.UnsupportedError:
         return None
     counts = Counter(user for found in users.values() for user in found)
     return [
@@ -258,7 +258,7 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
                 state = "compressed"  # its times would take decompressing it
             else:
                 rate = _rate(queue, tailer, cycle, messages)
-    except quire.CorruptError as error:
+    except quire.errors.CorruptError as error:
         state, wrong = "damaged", str(error)
     try:
         sizes = sizes_of(path)
@@ -293,7 +293,7 @@ def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -
 
 def written_ns(tailer: quire.Tailer, index: int) -> int | None:
     """Return when a message was written, by its history."""
-    with suppress(quire.WireError):
+    with suppress(quire.errors.WireError):
         if tailer.move_to_index(index) and tailer.read_bytes() is not None:
             history = tailer.history
             return history.timings[-1] if history is not None and history.timings else None

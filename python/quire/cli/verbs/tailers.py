@@ -97,7 +97,7 @@ def tailers(  # noqa: PLR0913 - its options
 def _check_format(path: Path) -> str | None:
     found = format_of(str(path))
     if found not in {None, CHRONICLE, VANILLA}:
-        raise quire.UnsupportedError(
+        raise quire.errors.UnsupportedError(
             f"queues of this format store nothing about their readers: format={found} path={path}"
         )
     return found

@@ -48,7 +48,7 @@ def time_index(path: Path, time_field: str | None, style: str) -> None:
     with value_errors_as_usage(), Progress() as progress:
         found = format_of(str(path))
         if found not in {None, CHRONICLE}:
-            raise quire.UnsupportedError(
+            raise quire.errors.UnsupportedError(
                 f"only a Chronicle Queue has an index of append times: format={found} path={path}"
                 " (name a field of the messages by --time-field when reading)"
             )
@@ -66,7 +66,9 @@ def time_index(path: Path, time_field: str | None, style: str) -> None:
 def _build(path: Path, time_field: str | None, progress: Progress) -> set[int]:
     if time_field is None:
         return set()
-    return {*quire.build_time_index(path, time_field=time_field, progress=progress.show)}
+    return {
+        *quire.maintenance.build_time_index(path, time_field=time_field, progress=progress.show)
+    }
 
 
 def _rows(queue: quire.Queue, built: set[int]) -> Iterator[dict[str, Any]]:

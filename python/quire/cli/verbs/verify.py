@@ -21,7 +21,7 @@ from quire.maintenance.filesystem import FilesystemCheck, FilesystemReport
 from quire.maintenance.kinds import Severity
 
 if TYPE_CHECKING:
-    from quire import Finding, VerifyReport
+    from quire.maintenance import Finding, VerifyReport
 
 _COLUMNS: Final = (
     "kind",
@@ -73,7 +73,7 @@ def verify(path: Path, *, tries_it: bool, style: str) -> int:
 
 
 def _try_filesystem(path: Path, style: str) -> int:
-    report = quire.verify_filesystem(path)
+    report = quire.maintenance.verify_filesystem(path)
     rows = [check._asdict() for check in report.checks]
     print_rows(style, FilesystemCheck._fields, rows)
     if style == "text":

@@ -55,7 +55,7 @@ class Counted(Target, Protocol):
 class _QuickTarget:
     """The appender of a Quick-Queue: a write returns the index, and nothing else does."""
 
-    def __init__(self, appender: quire.QuickAppender) -> None:
+    def __init__(self, appender: quire.quick_queue.QuickAppender) -> None:
         self._appender = appender
         self.last_index_appended: int | None = None
 
@@ -104,7 +104,7 @@ class Writer:
             for item in source.items(stream):
                 try:
                     source.put(self._target, self._method, item.data)
-                except (ValueError, quire.WireError) as error:
+                except (ValueError, quire.errors.WireError) as error:
                     self._refuse(path, item, error)
                 except (quire.QuireError, OSError) as error:
                     place = self._place(path, item, error)
@@ -216,7 +216,7 @@ def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: 
         queue.appender() as appender,
         _target(appender, more["interface"], method) as target,
     ):
-        quick = appender if isinstance(appender, quire.QuickAppender) else None
+        quick = appender if isinstance(appender, quire.quick_queue.QuickAppender) else None
         counted: Counted = appender if quick is None else _QuickTarget(quick)
         called = counted if target is appender else target
         writer = Writer(counted, method, called, skip=more["on_error"] == "skip")
@@ -320,7 +320,7 @@ def open_target(
     try:
         with value_errors_as_usage():
             queue = cast("quire.Queue", quire.open(path, create=may_create, **options))
-    except quire.NotAQueueError as error:
+    except quire.errors.NotAQueueError as error:
         if may_create:
             raise
         raise click.ClickException(f"{error} (--create makes a queue)") from error

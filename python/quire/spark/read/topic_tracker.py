@@ -128,7 +128,7 @@ class TopicTracker:
         """Return the offset after the newest message."""
         queue = self.queue()
         refresh(queue)
-        if isinstance(cast("object", queue), quire.VanillaQueue):
+        if isinstance(cast("object", queue), quire.vanilla.VanillaQueue):
             return self.ahead(0).end
         try:
             return end_index_of(queue)
@@ -238,7 +238,7 @@ class TopicTracker:
         begun. An offset could not come back for that, so the new cycle waits.
         """
         cycles = cycles_of(queue)
-        if not isinstance(cast("object", queue), quire.VanillaQueue) or len(cycles) <= 1:
+        if not isinstance(cast("object", queue), quire.vanilla.VanillaQueue) or len(cycles) <= 1:
             return cycles
         age_ms = now_ms() - Periods.of(queue).start_ms(cycles[-1])
         return cycles[:-1] if 0 <= age_ms < LINGER_MS else cycles

@@ -23,7 +23,7 @@ class RunningMinimum:
             the latencies too small by what it adds up to between two samples near the best.
 
     Examples:
-        >>> latency = quire.RunningMinimum()
+        >>> latency = quire.metrics.RunningMinimum()
         >>> latency.sample(start_time=1_000, end_time=6_000)  # the best one so far
         0
         >>> latency.sample(start_time=2_000, end_time=7_250)
