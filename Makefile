@@ -23,14 +23,14 @@ unexport CONDA_PREFIX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check torture miri fuzz lint docs bench instructions interop fix build wheel clean
+.PHONY: help demo test check torture miri fuzz lint docs bench figures instructions interop fix build wheel clean
 
 # Optimised, without the minutes that linking for the last percent takes.
 QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo '  ARGS="..." is handed on by demo, test, check, torture, fuzz, interop and bench: make test ARGS="-k roll"'
+	@echo '  ARGS="..." is handed on by demo, test, check, torture, fuzz, interop, bench and figures: make test ARGS="-k roll"'
 
 demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
 	@$(BIN)/python -m demo $(ARGS)
@@ -109,6 +109,9 @@ docs: $(STAMPS)/docs ## Build the documentation as a site in site/; a broken lin
 
 bench: $(STAMPS)/bench $(STAMPS)/native ## Measure, and compare with what this machine can run
 	@$(BIN)/python -m bench $(ARGS)
+
+figures: $(STAMPS)/test $(STAMPS)/native ## Count lines, imports, names and parameters: ARGS="--since COMMIT"
+	@PYTHONPATH=tests/support $(BIN)/python tests/support/figures.py $(ARGS)
 
 instructions: need-valgrind $(STAMPS)/native ## Count the instructions of a message, and renew the baseline
 	@$(BIN)/python -m bench.instructions
