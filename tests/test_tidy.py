@@ -34,7 +34,6 @@ RUST_LAYERS = [
     "quire_kernel::chronicle quire_kernel::quick_queue quire_kernel::vanilla",
     "quire_kernel::groups",
     "quire_kernel::ring",
-    "quire_kernel::fork",
     "quire_kernel",
     "quire_binding::arguments quire_binding::buffer quire_binding::repr",
     "quire_binding::error quire_binding::fault_points",

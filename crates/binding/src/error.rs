@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use quire_kernel::chronicle::protocol::lock::interrupt;
+use quire_kernel::os::interrupt;
 use quire_kernel::{Error, warnings};
 
 use crate::repr;

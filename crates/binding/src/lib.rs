@@ -149,7 +149,7 @@ mod _native {
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::error::watch_for_signals();
-        quire_kernel::fork::watch();
+        quire_kernel::os::fork::watch();
         #[cfg(feature = "fault-points")]
         crate::fault_points::add_to(m)?;
         m.add("FINDING_KINDS", crate::maintenance::kinds())?;

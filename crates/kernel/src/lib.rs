@@ -12,8 +12,7 @@
 //!   only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
 //! - [`probe`] is the seam for tests;
-//! - [`Error`], [`finding`], [`snapshot`], [`explained`], [`warnings`] and [`fork`] are shared by all of
-//!   them.
+//! - [`Error`], [`finding`], [`snapshot`], [`explained`] and [`warnings`] are shared by all of them.
 //!
 //! This crate does not depend on Python.
 
@@ -21,8 +20,6 @@ pub mod chronicle;
 mod error;
 pub mod explained;
 pub mod finding;
-#[cfg(not(loom))]
-pub mod fork;
 pub mod groups;
 pub mod memory;
 #[cfg(not(loom))]

@@ -90,8 +90,7 @@ impl Group {
                 );
             };
             // Our byte is locked in the mapped file, and that file is not being replaced.
-            let is_same =
-                file::is_at(lock.file(), &self.path)? && file::is_at(&side.file, &self.path)?;
+            let is_same = file::is_at(&lock, &self.path)? && file::is_at(&side.file, &self.path)?;
             if is_same && !file::is_marked(&side.cells) {
                 Claims::new(&side.cells, Layout::FILE).end_of_member(number, true);
                 store_name(&side, number, name);

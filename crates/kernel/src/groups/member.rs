@@ -13,7 +13,7 @@ use super::protocol::claims::{Claim, ClaimKey, Claims, Frontier, NotClaimed, Ran
 use super::protocol::file::{self, SideFile};
 use super::protocol::liveness;
 use super::protocol::tails::{self, Tail};
-use crate::os::liveness_lock::Lock;
+use crate::os::locked_file::LockedFile;
 use crate::os::{clock, process};
 use crate::probe::fault::step;
 use crate::{Error, Result};
@@ -29,7 +29,7 @@ pub struct Member {
     side: Arc<SideFile>,
     number: u16,
     /// None once it has left.
-    lock: Mutex<Option<Lock>>,
+    lock: Mutex<Option<LockedFile>>,
     is_closed: AtomicBool,
     /// That of the process that joined.
     generation: u32,
@@ -45,7 +45,7 @@ pub struct Member {
 /// The claims, while no other thread uses the member.
 struct Working<'a> {
     claims: Claims<'a>,
-    _lock: MutexGuard<'a, Option<Lock>>,
+    _lock: MutexGuard<'a, Option<LockedFile>>,
 }
 
 impl<'a> Deref for Working<'a> {
@@ -61,7 +61,7 @@ impl Member {
         group: Arc<Group>,
         side: Arc<SideFile>,
         number: u16,
-        lock: Lock,
+        lock: LockedFile,
         ack_timeout_ms: u64,
     ) -> Self {
         let generation = process::generation();

@@ -5,11 +5,12 @@
 pub mod clock;
 pub mod directory;
 pub mod files;
-#[cfg(not(loom))]
-pub mod fork_hooks;
+pub mod fork;
+pub mod interrupt;
 pub mod lease;
-pub mod liveness_lock;
+pub mod locked_file;
 pub mod names;
+pub mod new_file;
 pub mod own_directory;
 pub mod paths;
 pub mod process;

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::files::{self, Access};
-use super::process;
+use super::new_file::NewFile;
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -78,9 +78,8 @@ impl OwnDirectory {
         self.named(name, files::create_new(&self.place_of(name), mode))
     }
 
-    /// Creates a file with `make_whole` and then gives it its name with `publish`, so that nobody
-    /// sees a partial file; false if another file has the name. Until then it has a temporary name
-    /// that no other thread, process or container uses.
+    /// Creates a file with `make_whole` and then gives it its name with `publish`, as [`NewFile`]
+    /// does; false if another file has the name.
     pub fn create_filled(
         &self,
         name: &str,
@@ -88,19 +87,10 @@ impl OwnDirectory {
         make_whole: impl FnOnce(&Path, File) -> Result<()>,
         publish: impl FnOnce(&Path, &Path) -> io::Result<()>,
     ) -> Result<bool> {
-        let own = format!("{name}{}", private_suffix());
-        let Some(file) = self.create_new(&own, mode)? else { return Ok(false) };
-        let published = make_whole(&self.shown(&own), file).and_then(|()| {
-            match publish(&self.place_of(&own), &self.place_of(name)) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-                Err(error) => Err(Error::io("cannot make", &self.shown(name), error)),
-                Ok(()) => Ok(true),
-            }
-        });
-        if !matches!(published, Ok(true)) {
-            let _ = fault::call!("file.name.remove", std::fs::remove_file(self.place_of(&own)));
-        }
-        published
+        let place = self.place_of(name);
+        let (new, file) = self.named(name, NewFile::create(&place, mode))?;
+        make_whole(&self.shown(name), file)?;
+        new.name(&place, publish).map_err(|e| Error::io("cannot make", &self.shown(name), e))
     }
 
     /// Device and inode number of the file of this name; None if there is none.
@@ -117,13 +107,6 @@ impl OwnDirectory {
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         std::fs::read_dir(&self.place)?.map(|entry| entry.map(|it| it.file_name())).collect()
     }
-}
-
-/// The end of a temporary name for an incomplete file. A pid and a thread are not enough: another
-/// container may have the same ones.
-#[must_use]
-pub fn private_suffix() -> String {
-    format!(".{}.{}.{:016x}", process::pid(), process::thread_id(), process::random())
 }
 
 #[cfg(test)]

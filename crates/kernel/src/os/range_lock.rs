@@ -6,7 +6,9 @@
 //!
 //! Holders of the same description do not exclude each other, and the first of them to unlock ends
 //! the exclusion of other processes for all. So threads that share a description also take its
-//! [`Turn`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will do.
+//! [`Turn`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will do. What is
+//! locked is a [`LockedFile`](super::locked_file::LockedFile), but for the moment in which a mapped
+//! file grows.
 
 use std::fs::File;
 use std::io;
@@ -125,7 +127,7 @@ impl<'a> RecordLock<'a> {
     }
 
     /// Like [`RecordLock::wait`], on a description that no other thread locks.
-    pub fn wait_on_own(
+    pub(super) fn wait_on_own(
         file: &'a File,
         range: Range,
         kind: Kind,
@@ -150,7 +152,7 @@ impl<'a> RecordLock<'a> {
     }
 
     /// Keeps the lock until the file's description closes.
-    pub fn keep(self) {
+    pub(super) fn keep(self) {
         std::mem::forget(self.held);
     }
 }
@@ -162,7 +164,7 @@ impl Drop for Held<'_> {
 }
 
 /// Takes a lock until the description closes; false if another holder has it.
-pub fn try_hold(file: &File, range: Range, kind: Kind) -> io::Result<bool> {
+pub(super) fn try_hold(file: &File, range: Range, kind: Kind) -> io::Result<bool> {
     let kind = match kind {
         Kind::Shared => libc::F_RDLCK,
         Kind::Exclusive => libc::F_WRLCK,
@@ -177,7 +179,7 @@ pub fn try_hold(file: &File, range: Range, kind: Kind) -> io::Result<bool> {
 }
 
 /// Releases a range, held or not.
-pub fn release(file: &File, range: Range) {
+pub(super) fn release(file: &File, range: Range) {
     // Unlocking has no failure that could be handled.
     let _ = fault::call!("record-lock.release", control(file, SET, range, libc::F_UNLCK));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use super::queue::{QuickQueue, lock};
-use crate::os::liveness_lock::Lock;
+use crate::os::locked_file::LockedFile;
 use crate::quick_queue::format::entry::MESSAGE_MAX;
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::Layout;
@@ -39,7 +39,11 @@ impl Writer {
 }
 
 impl Appender {
-    pub(super) fn single(queue: &Arc<QuickQueue>, held: Lock, layout: Layout) -> Result<Self> {
+    pub(super) fn single(
+        queue: &Arc<QuickQueue>,
+        held: LockedFile,
+        layout: Layout,
+    ) -> Result<Self> {
         let mode = queue.options().file_mode;
         let writer = Single::open(held, queue.path(), layout.size, mode)?;
         Ok(Self::new(queue, None, Writer::Single(writer)))
@@ -47,7 +51,7 @@ impl Appender {
 
     pub(super) fn producer(
         queue: &Arc<QuickQueue>,
-        held: (Lock, Lock),
+        held: (LockedFile, LockedFile),
         name: Producer,
         layout: Layout,
     ) -> Result<Self> {

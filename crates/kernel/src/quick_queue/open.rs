@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::os::files::{self, Access, OwnName};
-use crate::os::liveness_lock::Lock;
+use crate::os::locked_file::LockedFile;
 use crate::os::paths;
 use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
 use crate::probe::fault;
@@ -62,8 +62,9 @@ pub fn page_size(options: &Options) -> Result<PageSize> {
 }
 
 /// The lock of the one writer, and what the queue is, or will be.
-pub fn claim_single(dir: &Path, options: &Options) -> Result<(Lock, Layout)> {
-    let lock = Lock::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Exclusive)?;
+pub fn claim_single(dir: &Path, options: &Options) -> Result<(LockedFile, Layout)> {
+    let lock =
+        LockedFile::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Exclusive)?;
     let lock = lock.ok_or_else(|| Error::WriterInUse {
         what: "the queue has another writer".to_owned(),
         path: dir.to_path_buf(),
@@ -78,14 +79,14 @@ pub fn claim_producer(
     dir: &Path,
     producer: Producer,
     options: &Options,
-) -> Result<((Lock, Lock), Layout)> {
+) -> Result<((LockedFile, LockedFile), Layout)> {
     let in_use = |what: String| Error::WriterInUse { what, path: dir.to_path_buf() };
-    let queue = Lock::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Shared)?;
+    let queue = LockedFile::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Shared)?;
     let queue = queue.ok_or_else(|| in_use("the queue has a single writer".to_owned()))?;
     let layout = layout_for(dir, Form::Shared, options)?;
     repair(dir, layout, options.file_mode)?;
     let profile = profile_path(dir, producer);
-    let lock = Lock::take(&profile, options.file_mode, WHOLE_FILE, Kind::Exclusive)?;
+    let lock = LockedFile::take(&profile, options.file_mode, WHOLE_FILE, Kind::Exclusive)?;
     let name_used = || in_use(format!("the producer is in use: producer={producer}"));
     Ok(((queue, lock.ok_or_else(name_used)?), layout))
 }

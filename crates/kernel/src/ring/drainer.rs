@@ -15,10 +15,10 @@ use super::file::RingFile;
 use super::format::SUM_LEN;
 use super::handle::{OnFull, Ring, Turn, directory_of};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
-use crate::chronicle::protocol::lock::interrupt;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
+use crate::os::interrupt;
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 

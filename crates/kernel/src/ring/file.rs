@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::format::{
@@ -14,10 +14,11 @@ use super::format::{
 use super::protocol::Ring;
 use crate::memory::window::{Region, Window};
 use crate::os::files::{self, Access};
+use crate::os::locked_file::LockedFile;
 use crate::os::names;
 use crate::os::own_directory::OwnDirectory;
 use crate::os::process;
-use crate::os::range_lock::{self, Kind, Range, RecordLock};
+use crate::os::range_lock::{self, Kind, Range};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -37,23 +38,6 @@ const OPENING: Duration = Duration::from_secs(10);
 /// The lock of the process that opens the ring, and examines it if nobody else has it open.
 const OPENER: Range = Range { start: 1 + LAST_PRODUCER.cast_signed(), length: 1 };
 
-/// Descriptors that may hold a drainer's lock: a forked child must release them.
-pub type Drainers = Vec<Weak<File>>;
-
-static DRAINERS: Mutex<Drainers> = Mutex::new(Vec::new());
-
-/// Called right before a fork: keeps the list locked until the fork is over.
-pub fn hold() -> MutexGuard<'static, Drainers> {
-    DRAINERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Called in a forked child: lets the parent's locks end with the parent.
-pub fn detach(drainers: &mut Drainers) {
-    drainers.drain(..).filter_map(|file| file.upgrade()).for_each(|file| {
-        files::detach_descriptor(&file);
-    });
-}
-
 /// An open ring, mapped and populated.
 pub struct RingFile {
     dir: Arc<OwnDirectory>,
@@ -64,7 +48,7 @@ pub struct RingFile {
     pub number: u64,
     /// A separate description that is not mapped: the drainer's and the producer's locks end with
     /// it.
-    lock: Arc<File>,
+    lock: LockedFile,
     /// This process's number as a producer: it has locked that byte.
     pub producer: u32,
     /// How many threads of this process are putting messages in.
@@ -91,19 +75,17 @@ impl RingFile {
     fn open_at(dir: &Arc<OwnDirectory>, name: &str) -> Result<Option<Self>> {
         let (path, access) = (dir.shown(name), Access { write: true, create_mode: None });
         let Some(file) = dir.open_file(name, access)? else { return Ok(None) };
-        let lock = Arc::new(dir.open_again(&file, name, access)?);
+        let again = LockedFile::open(|| dir.open_again(&file, name, access).map(Some))?;
+        let lock = again.ok_or_else(|| Error::gone("removed", &path))?;
         let window = Window::new(&path, file, true)?;
         let header = Header::read(&window)?;
-        wait_for_turn(&lock, &path)?;
+        // No other process opens the ring meanwhile.
+        lock.keep(&path, OPENER, Kind::Exclusive, OPENING)?;
         let failed = |e| Error::io("cannot lock", &path, e);
         let is_alone = !range_lock::is_held_elsewhere(&lock, PRODUCERS).map_err(failed)?;
         let producer = take_number(&lock).map_err(failed)?;
         let mut region = window.region();
         window.reserve(&mut region, 0, header.layout.file_len())?;
-        let mut drainers = hold();
-        drainers.retain(|file| file.strong_count() > 0);
-        drainers.push(Arc::downgrade(&lock));
-        drop(drainers);
         let (layout, number) = (header.layout, header.number);
         let (dir, busy) = (Arc::clone(dir), AtomicU64::new(0));
         Ok(Some(Self { dir, path, region, layout, number, lock, producer, busy, is_alone }))
@@ -112,7 +94,7 @@ impl RingFile {
     /// Lets other processes open it.
     #[must_use]
     pub fn is_opened(self) -> Self {
-        range_lock::release(&self.lock, OPENER);
+        self.lock.release(OPENER);
         self
     }
 
@@ -232,7 +214,8 @@ impl RingFile {
 
     /// Takes the drainer's lock until [`RingFile::release`]; false if somebody else has it.
     pub fn try_hold(&self) -> Result<bool> {
-        range_lock::try_hold(&self.lock, DRAINER, Kind::Exclusive)
+        self.lock
+            .try_keep(DRAINER, Kind::Exclusive)
             .map_err(|e| Error::io("cannot lock", &self.path, e))
     }
 
@@ -249,7 +232,7 @@ impl RingFile {
 
     /// Releases the drainer's lock.
     pub fn release(&self) {
-        range_lock::release(&self.lock, DRAINER);
+        self.lock.release(DRAINER);
     }
 }
 
@@ -257,20 +240,11 @@ const fn byte_of(producer: u32) -> Range {
     Range { start: producer as i64, length: 1 }
 }
 
-/// Waits until no other process opens the ring.
-fn wait_for_turn(lock: &File, path: &Path) -> Result<()> {
-    let taken = RecordLock::wait_on_own(lock, OPENER, Kind::Exclusive, OPENING);
-    let taken = taken.map_err(|e| Error::io("cannot lock", path, e))?;
-    taken
-        .map(RecordLock::keep)
-        .map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })
-}
-
 /// Chooses a number that no other producer has and locks its byte.
-fn take_number(lock: &File) -> std::io::Result<u32> {
+fn take_number(lock: &LockedFile) -> std::io::Result<u32> {
     loop {
         let number = u32::try_from(process::random() & LAST_PRODUCER).unwrap_or_default();
-        if number != 0 && range_lock::try_hold(lock, byte_of(number), Kind::Exclusive)? {
+        if number != 0 && lock.try_keep(byte_of(number), Kind::Exclusive)? {
             return Ok(number);
         }
     }
@@ -337,9 +311,10 @@ fn remove_older(dir: &OwnDirectory) -> Result<bool> {
     let Some(file) = dir.open_file(FILE_NAME, access)? else { return Ok(true) };
     let failed = |e| Error::io("cannot lock", &dir.shown(FILE_NAME), e);
     let path = dir.shown(FILE_NAME);
-    let lock = dir.open_again(&file, FILE_NAME, access)?;
+    let again = LockedFile::open(|| dir.open_again(&file, FILE_NAME, access).map(Some))?;
+    let Some(lock) = again else { return Ok(true) };
     // Each program that uses it has a thread that holds this lock or waits for it.
-    if !range_lock::try_hold(&lock, DRAINER, Kind::Exclusive).map_err(failed)? {
+    if !lock.try_keep(DRAINER, Kind::Exclusive).map_err(failed)? {
         return Ok(false);
     }
     let window = Window::new(&path, file, false)?;

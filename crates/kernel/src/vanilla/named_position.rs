@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::protocol::block::Block;
 use crate::os::clock::Clock;
-use crate::os::liveness_lock::Lock;
+use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::os::range_lock::{Kind, WHOLE_FILE};
 use crate::probe::fault::{self, step};
@@ -38,7 +38,7 @@ const LONGEST_NAME: usize = 100;
 pub struct NamedPosition {
     block: Block,
     /// None where it is shared.
-    _held: Option<Lock>,
+    _held: Option<LockedFile>,
 }
 
 impl NamedPosition {
@@ -47,11 +47,11 @@ impl NamedPosition {
         let path = path_of(base, name)?;
         // By a description of its own, which forked children give up: mappings would keep it.
         let held =
-            if shared { None } else { Lock::take(&path, mode, WHOLE_FILE, Kind::Exclusive)? };
+            if shared { None } else { LockedFile::take(&path, mode, WHOLE_FILE, Kind::Exclusive)? };
         let mut block = Block::open_or_create(&path, LENGTH, mode)?;
         match &held {
             None if !shared => return Err(in_use(&mut block, name)?),
-            Some(held) if !is_same(held.file(), block.file(), &path)? => {
+            Some(held) if !is_same(held, block.file(), &path)? => {
                 return Err(Error::gone("replaced", &path));
             }
             _ => {}

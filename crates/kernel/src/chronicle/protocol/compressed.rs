@@ -13,7 +13,6 @@ use std::sync::Arc;
 use zstd::stream::{raw, read, zio};
 use zstd::zstd_safe;
 
-use super::lock::interrupt;
 use super::roll_file::{self, RollFile, Slot, View};
 use super::{create, locate};
 use crate::chronicle::format::document::{self, Header};
@@ -21,6 +20,7 @@ use crate::chronicle::format::roll_cycle::COMPRESSED;
 use crate::chronicle::format::store;
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
+use crate::os::interrupt;
 use crate::{Error, Result};
 
 /// The level of compression: zstd's default.

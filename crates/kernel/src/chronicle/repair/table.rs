@@ -15,7 +15,8 @@ use crate::chronicle::format::table::{self, FILE_LEN, FILE_NAME, Metadata};
 use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::table::file;
 use crate::finding::Kind;
-use crate::os::files::{self, Access};
+use crate::os::files;
+use crate::os::locked_file::LockedFile;
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -27,9 +28,8 @@ const _: () = assert!(ROOM as u64 == FILE_LEN);
 pub fn build_again(dir: &Path, timeout: Duration) -> Result<Action> {
     let path = dir.join(FILE_NAME);
     let gone = || Error::gone("cannot open", &path);
-    let access = Access { write: true, create_mode: None };
-    let old = files::open(&path, access)?.ok_or_else(gone)?;
-    let _lock = file::key_lock_on_own(&old, &path, timeout)?;
+    let old = LockedFile::open_existing(&path)?.ok_or_else(gone)?;
+    let _lock = file::key_lock(&old, &path, timeout)?;
     check_nobody_writes(&old, &path)?;
     let mut bytes = vec![0; ROOM];
     let failed = |e| Error::io("cannot read", &path, e);

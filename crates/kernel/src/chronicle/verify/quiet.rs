@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::chronicle::protocol::lock::interrupt;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::table::store::TableStore;
+use crate::os::interrupt;
 
 /// A document may be open for long: then what its writer may change is not judged.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -6,9 +6,9 @@ use crate::chronicle::format::document::{self, Header, NOT_COMPLETE};
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::protocol::hints::{self, Pair};
 use crate::chronicle::protocol::locate::{self, Place};
-use crate::chronicle::protocol::lock::interrupt;
 use crate::chronicle::protocol::roll_file::{Document, Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
+use crate::os::interrupt;
 use crate::{Error, Result};
 
 /// Signals are checked after this many documents.

@@ -16,9 +16,10 @@ use super::liveness;
 use crate::groups::format::layout::{self, FILE_LEN, Layout, MAGIC, VERSION};
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
+use crate::os::locked_file::{LockedFile, patiently};
 use crate::os::names;
-use crate::os::own_directory;
-use crate::os::range_lock::{Kind, Range, RecordLock};
+use crate::os::new_file::NewFile;
+use crate::os::range_lock::{Range, RecordLock};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -136,11 +137,16 @@ fn check_claims(claims: &Claims<'_>, step: u64) -> std::result::Result<(), Strin
 
 /// Makes a side file unless there is one.
 pub fn create(path: &Path, shape: Shape, file_mode: u32) -> Result<()> {
-    let made = Made::new(path, shape, file_mode)?;
-    match fault::call!("group.file.publish", names::publish(&made.path, path)) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked.map_err(|e| Error::io("cannot make", path, e)),
-    }
+    let publish =
+        |from: &Path, to: &Path| fault::call!("group.file.publish", names::publish(from, to));
+    // If another process was faster, its file is opened.
+    let named = make_whole(path, shape, file_mode)?.name(path, publish);
+    named.map(drop).map_err(|e| Error::io("cannot make", path, e))
+}
+
+/// The lock around every change of what a side file's name stands for.
+fn change_lock<'a>(path: &Path, file: &'a LockedFile) -> Result<RecordLock<'a>> {
+    patiently(TIMEOUT, || true, |step| file.lock(path, CHANGE, step))
 }
 
 /// When to replace a side file.
@@ -164,13 +170,11 @@ pub enum Replaced {
 
 /// Puts a new side file in the place of the one at `path`.
 pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Result<Replaced> {
-    let Some(old) = files::open(path, Access { write: true, create_mode: None })? else {
+    let Some(old) = LockedFile::open_existing(path)? else {
         create(path, shape, file_mode)?;
         return Ok(Replaced::Done);
     };
-    let lock = RecordLock::wait_on_own(&old, CHANGE, Kind::Exclusive, TIMEOUT)
-        .map_err(|e| Error::io("cannot lock", path, e))?;
-    let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
+    let _lock = change_lock(path, &old)?;
     if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
         return Ok(Replaced::NotNeeded);
     }
@@ -179,18 +183,21 @@ pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Resul
     } else if !mark_unused(path, &old)? {
         return Ok(Replaced::InUse);
     }
-    Made::new(path, shape, file_mode)?.rename_to(path)?;
+    // Step 2.
+    let rename =
+        |from: &Path, to: &Path| fault::call!("group.file.rename", files::rename(from, to));
+    make_whole(path, shape, file_mode)?
+        .name(path, rename)
+        .map_err(|e| Error::io("cannot replace", path, e))?;
     Ok(Replaced::Done)
 }
 
 /// Removes a side file that nobody uses; whether there was one.
 pub fn remove(path: &Path) -> Result<Option<Replaced>> {
-    let Some(old) = files::open(path, Access { write: true, create_mode: None })? else {
+    let Some(old) = LockedFile::open_existing(path)? else {
         return Ok(None);
     };
-    let lock = RecordLock::wait_on_own(&old, CHANGE, Kind::Exclusive, TIMEOUT)
-        .map_err(|e| Error::io("cannot lock", path, e))?;
-    let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
+    let _lock = change_lock(path, &old)?;
     if !is_at(&old, path)? {
         return Ok(Some(Replaced::NotNeeded));
     }
@@ -246,12 +253,10 @@ fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
 
 /// Removes the mark of a process that died before it replaced the file.
 pub fn unmark(path: &Path) -> Result<()> {
-    let Some(file) = files::open(path, Access { write: true, create_mode: None })? else {
+    let Some(file) = LockedFile::open_existing(path)? else {
         return Ok(());
     };
-    let lock = RecordLock::wait_on_own(&file, CHANGE, Kind::Exclusive, TIMEOUT)
-        .map_err(|e| Error::io("cannot lock", path, e))?;
-    let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
+    let _lock = change_lock(path, &file)?;
     if is_at(&file, path)? { mark(path, &file, 0) } else { Ok(()) }
 }
 
@@ -261,42 +266,18 @@ pub fn is_marked(cells: &Cells) -> bool {
     cells.load_acquire(layout::RETIRED_AT) != 0
 }
 
-/// A complete side file under a temporary name, which is removed on drop.
-struct Made {
-    path: PathBuf,
-}
-
-impl Made {
-    fn new(path: &Path, shape: Shape, file_mode: u32) -> Result<Self> {
-        let mut own = path.as_os_str().to_owned();
-        own.push(own_directory::private_suffix());
-        let own = PathBuf::from(own);
-        let failed = |e| Error::io("cannot make", path, e);
-        let taken = || failed(io::ErrorKind::AlreadyExists.into());
-        let file = files::create_new(&own, file_mode)?.ok_or_else(taken)?;
-        let made = Self { path: own };
-        let write = || {
-            files::extend(&file, FILE_LEN)?;
-            files::reserve(&file, 0, FILE_LEN)?;
-            file.write_all_at(&header(shape), 0)
-        };
-        fault::call!("group.file.write", write()).map_err(failed)?;
-        fault::call!("group.file.sync", files::sync(&file)).map_err(failed)?;
-        Ok(made)
-    }
-
-    /// Step 2.
-    fn rename_to(self, path: &Path) -> Result<()> {
-        fault::call!("group.file.rename", files::rename(&self.path, path))
-            .map_err(|e| Error::io("cannot replace", path, e))
-    }
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        // After a rename, nothing has this name.
-        let _ = fault::call!("group.file.remove", std::fs::remove_file(&self.path));
-    }
+/// A complete side file, without its name.
+fn make_whole(path: &Path, shape: Shape, file_mode: u32) -> Result<NewFile> {
+    let failed = |e| Error::io("cannot make", path, e);
+    let (new, file) = NewFile::create(path, file_mode)?;
+    let write = || {
+        files::extend(&file, FILE_LEN)?;
+        files::reserve(&file, 0, FILE_LEN)?;
+        file.write_all_at(&header(shape), 0)
+    };
+    fault::call!("group.file.write", write()).map_err(failed)?;
+    fault::call!("group.file.sync", files::sync(&file)).map_err(failed)?;
+    Ok(new)
 }
 
 fn header(shape: Shape) -> Vec<u8> {

@@ -14,7 +14,7 @@ use std::path::Path;
 use super::entries::{Entries, Entry};
 use super::pages::Pages;
 use crate::os::files::{self, Access};
-use crate::os::liveness_lock;
+use crate::os::locked_file;
 use crate::os::range_lock::WHOLE_FILE;
 use crate::probe::fault;
 use crate::quick_queue::format::entry::{ENTRY, State};
@@ -59,13 +59,13 @@ pub fn read_profile(dir: &Path, producer: Producer) -> Result<Profile> {
 /// entry's stamp again afterwards: it may have been completed meanwhile.
 pub fn judge(dir: &Path, index: &Pages, producer: Producer, entry: Entry) -> Result<Verdict> {
     let path = profile_path(dir, producer);
-    let is_alive = liveness_lock::is_held(&path, WHOLE_FILE)?;
+    let is_alive = locked_file::is_held(&path, WHOLE_FILE)?;
     let profile = read_profile(dir, producer)?;
     if profile.last > entry.index || (is_alive && profile.attempt > entry.index) {
         return Ok(Verdict::Abandoned);
     }
     // The second look is for a producer that was restarted between the first one and the profile.
-    if is_alive || liveness_lock::is_held(&path, WHOLE_FILE)? {
+    if is_alive || locked_file::is_held(&path, WHOLE_FILE)? {
         return Ok(Verdict::Wait);
     }
     let begin = proven_begin(index, producer, entry, profile)?;

@@ -18,7 +18,7 @@ use super::profile_file::ProfileFile;
 use super::survey::survey;
 use crate::os::clock;
 use crate::os::files::{self, Access};
-use crate::os::liveness_lock::{self, Lock};
+use crate::os::locked_file::{self, LockedFile};
 use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
 use crate::probe::fault;
 use crate::quick_queue::format::address::PageSize;
@@ -42,14 +42,15 @@ pub fn repair(dir: &Path, layout: Layout, file_mode: u32) -> Result<()> {
         return Ok(());
     }
     let path = dir.join(names::LOCK);
-    let Some(_lock) = Lock::wait(&path, file_mode, REPAIR, Kind::Exclusive, TIMEOUT)? else {
+    let Some(_lock) = LockedFile::wait_to_take(&path, file_mode, REPAIR, Kind::Exclusive, TIMEOUT)?
+    else {
         let what = "another writer is looking for what a power cut took".to_owned();
         return Err(Error::WriterInUse { what, path: dir.to_path_buf() });
     };
     let Some(due) = due(dir, layout)? else { return Ok(()) };
     for producer in due.listing.producers() {
         // A producer of Java's, which has appended nothing yet.
-        if liveness_lock::is_held(&profile_path(dir, *producer), WHOLE_FILE)? {
+        if locked_file::is_held(&profile_path(dir, *producer), WHOLE_FILE)? {
             return Ok(());
         }
     }

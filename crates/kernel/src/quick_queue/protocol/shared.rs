@@ -24,7 +24,7 @@ use super::single::check_room;
 use super::space::Space;
 use super::survey::survey;
 use crate::os::files;
-use crate::os::liveness_lock::Lock;
+use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::probe::fault::{self, step};
 use crate::quick_queue::format::address::PageSize;
@@ -35,8 +35,8 @@ use crate::{Error, Result, warnings};
 
 /// A producer: alive as long as it holds the lock of its profile.
 pub struct Shared {
-    _queue_lock: Lock,
-    _lock: Lock,
+    _queue_lock: LockedFile,
+    _lock: LockedFile,
     /// Of the process that opened it: a forked child does not close it.
     generation: u32,
     producer: Producer,
@@ -54,7 +54,7 @@ pub struct Shared {
 impl Shared {
     /// Goes on after the producer's last message, having completed it if need be.
     pub fn open(
-        locks: (Lock, Lock),
+        locks: (LockedFile, LockedFile),
         producer: Producer,
         dir: &Path,
         size: PageSize,

@@ -15,7 +15,7 @@ use super::entries::{Entries, Entry};
 use super::pages::Pages;
 use super::space::Space;
 use super::survey::survey;
-use crate::os::liveness_lock::Lock;
+use crate::os::locked_file::LockedFile;
 use crate::probe::fault::step;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
@@ -23,7 +23,7 @@ use crate::{Error, Result};
 
 /// The one writer of a queue.
 pub struct Single {
-    _lock: Lock,
+    _lock: LockedFile,
     data: Space,
     index: Space,
     /// Where the next message begins.
@@ -34,7 +34,7 @@ pub struct Single {
 
 impl Single {
     /// Goes on after the last message of the queue at `dir`.
-    pub fn open(lock: Lock, dir: &Path, size: PageSize, file_mode: u32) -> Result<Self> {
+    pub fn open(lock: LockedFile, dir: &Path, size: PageSize, file_mode: u32) -> Result<Self> {
         let index = Pages::index(dir, Form::Single, size);
         let span = survey(dir)?.index(Form::Single);
         let next = end_of_index(&index, span, |stamp| stamp.state() == State::Complete)?;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::block::Block;
 use super::detect::Layout;
 use super::{directory, entries};
-use crate::os::liveness_lock::Lock;
+use crate::os::locked_file::LockedFile;
 use crate::os::range_lock::{Kind, WHOLE_FILE};
 use crate::os::{clock, files};
 use crate::probe::fault::step;
@@ -64,7 +64,7 @@ struct DataFile {
     /// Where the next record's length word belongs.
     position: u64,
     /// Of a description of its own, which forked children give up.
-    _held: Option<Lock>,
+    _held: Option<LockedFile>,
 }
 
 impl CycleWriter {
@@ -268,7 +268,7 @@ impl CycleWriter {
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
             if let Some(opened) = Block::create_new(&path, block, self.file_mode)? {
                 // Shows a rebuild of the index that the writer is alive. Nobody else knows the file.
-                let held = Lock::take(&path, self.file_mode, WHOLE_FILE, Kind::Exclusive)?;
+                let held = LockedFile::take(&path, self.file_mode, WHOLE_FILE, Kind::Exclusive)?;
                 let opened = DataFile { number, entry, block: opened, position: 0, _held: held };
                 let full = self.data.replace(opened);
                 if let Some(full) = full {

@@ -12,10 +12,10 @@
 use std::time::{Duration, Instant};
 
 use super::guard::{LockGuard, LockOf, ProcessLock, Turn};
-use super::interrupt;
 use super::word::LockWord;
 use crate::chronicle::format::table::{self, UNLOCKED};
 use crate::chronicle::protocol::table::store::TableStore;
+use crate::os::interrupt;
 use crate::os::process::{self, Liveness};
 use crate::os::range_lock::{self, Range};
 use crate::{Error, Result, warnings};

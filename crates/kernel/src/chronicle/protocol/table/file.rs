@@ -9,7 +9,6 @@
 //! about its queue: it is made again.
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,21 +16,18 @@ use super::keys;
 use crate::chronicle::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::chronicle::format::store::MAX_HEADER_LEN;
 use crate::chronicle::format::table::{self, FILE_LEN, Metadata};
-use crate::chronicle::protocol::lock::interrupt;
-use crate::error::Locked;
 use crate::memory::pages::Pages;
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
 use crate::os::lease;
-use crate::os::range_lock::{Kind, Range, RecordLock, Turn};
+use crate::os::locked_file::LockedFile;
+use crate::os::range_lock::{Range, RecordLock};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
 /// Tables hold a few hundred keys at most: of a longer file the rest is not looked at.
 pub const MOST_MAPPED: u64 = 16 << 20;
-/// A wait looks at signals this often.
-const STEP: Duration = Duration::from_millis(100);
 const READY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a table's file begins with.
@@ -45,70 +41,23 @@ pub enum First {
     Cut,
 }
 
-/// The lock around every change of a table's documents, on a description whose threads take `turn`.
+/// The lock around every change of a table's documents.
 pub fn key_lock<'a>(
-    file: &'a File,
-    turn: &'a Turn,
+    file: &'a LockedFile,
     path: &Path,
     timeout: Duration,
 ) -> Result<RecordLock<'a>> {
-    taken(path, RecordLock::wait(file, turn, KEY_LOCK, Kind::Exclusive, timeout))
-}
-
-/// As [`key_lock`], on a description that no other thread has.
-pub fn key_lock_on_own<'a>(
-    file: &'a File,
-    path: &Path,
-    timeout: Duration,
-) -> Result<RecordLock<'a>> {
-    taken(path, RecordLock::wait_on_own(file, KEY_LOCK, Kind::Exclusive, timeout))
-}
-
-/// Waits for what `attempt` takes, in steps between which signals are looked at if nothing is held that
-/// a handler could wait for. What an attempt had taken was dropped again by then.
-pub fn patiently<T>(
-    timeout: Duration,
-    holds_nothing: impl Fn() -> bool,
-    mut attempt: impl FnMut(Duration) -> Result<T>,
-) -> Result<T> {
-    let start = Instant::now();
-    loop {
-        match attempt(timeout.min(STEP)) {
-            Err(Error::FileLocked { file, locked }) => {
-                let waited = start.elapsed();
-                if waited >= timeout {
-                    return Err(Error::FileLocked { file, locked: Locked { waited, ..locked } });
-                }
-                if holds_nothing() {
-                    interrupt::check()?;
-                }
-            }
-            done => return done,
-        }
-    }
-}
-
-/// Takes a lock, shared with others, for as long as the table's file is open.
-pub fn keep_shared(file: &File, path: &Path, range: Range, timeout: Duration) -> Result<()> {
-    taken(path, RecordLock::wait_on_own(file, range, Kind::Shared, timeout)).map(RecordLock::keep)
-}
-
-fn taken<'a>(
-    path: &Path,
-    lock: io::Result<std::result::Result<RecordLock<'a>, Locked>>,
-) -> Result<RecordLock<'a>> {
-    lock.map_err(|e| Error::io("cannot lock", path, e))?
-        .map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })
+    file.lock(path, KEY_LOCK, timeout)
 }
 
 /// Maps the table. One without a complete first document is made as `wanted`; None without that.
 pub fn initialise(
     path: &Path,
-    file: &File,
+    file: &LockedFile,
     wanted: Option<&Metadata>,
     timeout: Duration,
 ) -> Result<Option<Cells>> {
-    let _lock = key_lock_on_own(file, path, timeout)?;
+    let _lock = key_lock(file, path, timeout)?;
     let failed = |e| Error::io("cannot reserve space", path, e);
     let first = first(path, file)?;
     if first != First::Ready && wanted.is_none() {

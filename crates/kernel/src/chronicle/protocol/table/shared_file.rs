@@ -1,10 +1,10 @@
 //! The file of a table: all queues that a process has open on it share it, and its locks.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::os::locked_file::LockedFile;
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -18,7 +18,7 @@ pub struct SharedFile {
 
 /// The file, and how many queues are open on it: the last one closes it.
 struct Used {
-    file: Option<Arc<File>>,
+    file: Option<Arc<LockedFile>>,
     users: usize,
 }
 
@@ -32,7 +32,7 @@ enum Named {
 impl SharedFile {
     /// A file that one queue uses.
     #[must_use]
-    pub fn new(path: PathBuf, file: Arc<File>, identity: (u64, u64)) -> Self {
+    pub fn new(path: PathBuf, file: Arc<LockedFile>, identity: (u64, u64)) -> Self {
         Self { path, identity, used: Mutex::new(Used { file: Some(file), users: 1 }) }
     }
 
@@ -73,7 +73,7 @@ impl SharedFile {
     }
 
     /// The file, until the last queue on it is closed.
-    pub fn get(&self) -> Result<Arc<File>> {
+    pub fn get(&self) -> Result<Arc<LockedFile>> {
         let queue = || Error::closed("queue", self.path.parent().unwrap_or(&self.path));
         self.lock_used().file.clone().ok_or_else(queue)
     }

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +22,9 @@ use crate::chronicle::protocol::lock::open_document::OpenDocument;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::memory::Cells;
 use crate::os::files::{self, Access};
+use crate::os::locked_file::{self, LockedFile};
 use crate::os::process;
-use crate::os::range_lock::{Range, RecordLock, Turn};
+use crate::os::range_lock::{Kind, Range, RecordLock};
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -36,7 +36,6 @@ pub struct TableStore {
     writable: bool,
     metadata: Metadata,
     words: Words,
-    keys: Turn,
     /// Whether a thread of this process holds the write lock or tries to.
     write_turn: AtomicBool,
     /// The same for the locks of `replicated:` tailers, by their positions.
@@ -83,7 +82,7 @@ impl TableStore {
     /// made as `wanted`; without that the result is None.
     pub(super) fn create(
         path: PathBuf,
-        file: Arc<File>,
+        file: Arc<LockedFile>,
         identity: (u64, u64),
         wanted: Option<&Metadata>,
         timeout: Duration,
@@ -110,12 +109,12 @@ impl TableStore {
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
         // Others lock the whole file for a moment, to look at it or to make it longer.
         let file = self.file()?;
-        self.patiently(|step| file::keep_shared(&file, self.path(), presence, step))
+        self.patiently(|step| file.keep(self.path(), presence, Kind::Shared, step))
     }
 
     fn with(
         path: PathBuf,
-        file: Arc<File>,
+        file: Arc<LockedFile>,
         identity: (u64, u64),
         cells: Cells,
         writable: bool,
@@ -127,7 +126,6 @@ impl TableStore {
             writable,
             metadata,
             words: Words::default(),
-            keys: Turn::default(),
             write_turn: AtomicBool::new(false),
             tailer_turns: Mutex::default(),
             tailers_in_use: TailersInUse::default(),
@@ -153,9 +151,8 @@ impl TableStore {
     }
 
     fn map_read_only(path: &Path) -> Result<Option<Self>> {
-        let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
-            return Ok(None);
-        };
+        let open = || files::open(path, Access { write: false, create_mode: None });
+        let Some(file) = LockedFile::open(open)? else { return Ok(None) };
         let failed = |e| Error::io("cannot open", path, e);
         let Some(len) = file::wait_until_ready(path, &file)? else { return Ok(None) };
         let identity = files::identity(&file).map_err(failed)?;
@@ -189,7 +186,7 @@ impl TableStore {
     }
 
     /// The file, until the last queue on it is closed.
-    pub fn file(&self) -> Result<Arc<File>> {
+    pub fn file(&self) -> Result<Arc<LockedFile>> {
         self.shared.get()
     }
 
@@ -354,15 +351,15 @@ impl TableStore {
     }
 
     /// The lock around every change of keys, among threads and processes.
-    fn lock_keys<'a>(&'a self, file: &'a File) -> Result<RecordLock<'a>> {
-        self.patiently(|step| file::key_lock(file, &self.keys, self.path(), step))
+    fn lock_keys<'a>(&'a self, file: &'a LockedFile) -> Result<RecordLock<'a>> {
+        self.patiently(|step| file::key_lock(file, self.path(), step))
     }
 
-    /// As [`file::patiently`]; while a thread has the turn at the write lock, which may be this one,
+    /// As [`locked_file::patiently`]; while a thread has the turn at the write lock, which may be this one,
     /// no handler of a signal runs, as it could wait for that.
     fn patiently<T>(&self, attempt: impl FnMut(Duration) -> Result<T>) -> Result<T> {
         let has_turn = || self.write_turn.load(Ordering::Acquire);
-        file::patiently(self.timeout, || !has_turn(), attempt)
+        locked_file::patiently(self.timeout, || !has_turn(), attempt)
     }
 
     /// How much of the table is taken by entries, or cannot be used again.

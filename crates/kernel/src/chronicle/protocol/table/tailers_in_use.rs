@@ -6,7 +6,6 @@
 //! process, whose queues share one description, a list does the same.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::chronicle::format::table::{
     IN_USE_PID_START, IN_USE_PIDS, IN_USE_SECONDS, IN_USE_SINCE_START, IN_USE_START,
 };
+use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, Range};
 
@@ -38,7 +38,7 @@ pub struct TailersInUse {
 
 impl TailersInUse {
     /// Takes the name whose value lies at `value`; the holder where somebody else has it.
-    pub fn take(&self, file: &File, value: u64) -> io::Result<Option<Holder>> {
+    pub fn take(&self, file: &LockedFile, value: u64) -> io::Result<Option<Holder>> {
         let since_s = now_s();
         if let Some(since_s) = self.reserve(value, since_s) {
             return Ok(Some(Holder { pid: process::pid(), since_s }));
@@ -51,12 +51,12 @@ impl TailersInUse {
     }
 
     /// Lets go of a name.
-    pub fn release(&self, file: &File, value: u64) {
+    pub fn release(&self, file: &LockedFile, value: u64) {
         let mut held = self.lock();
         if let Some(since_s) = held.get(&value).copied() {
             for range in [pid_byte(value, process::pid()), since_byte(value, since_s), byte(value)]
             {
-                range_lock::release(file, range);
+                file.release(range);
             }
             held.remove(&value);
         }
@@ -77,9 +77,9 @@ impl TailersInUse {
     }
 }
 
-fn hold(file: &File, value: u64, since_s: i64) -> io::Result<Option<Holder>> {
+fn hold(file: &LockedFile, value: u64, since_s: i64) -> io::Result<Option<Holder>> {
     let deadline = Instant::now() + PATIENCE;
-    while !range_lock::try_hold(file, byte(value), Kind::Exclusive)? {
+    while !file.try_keep(byte(value), Kind::Exclusive)? {
         let holder = holder_of(file, value)?;
         let is_over = Instant::now() >= deadline;
         if is_over || (holder.pid != 0 && holder.since_s != 0) {
@@ -89,12 +89,12 @@ fn hold(file: &File, value: u64, since_s: i64) -> io::Result<Option<Holder>> {
     }
     // What these say is for people: without them the name is held all the same.
     for range in [pid_byte(value, process::pid()), since_byte(value, since_s)] {
-        let _ = range_lock::try_hold(file, range, Kind::Shared);
+        let _ = file.try_keep(range, Kind::Shared);
     }
     Ok(None)
 }
 
-fn holder_of(file: &File, value: u64) -> io::Result<Holder> {
+fn holder_of(file: &LockedFile, value: u64) -> io::Result<Holder> {
     let (pids, seconds) = (pids(value), seconds(value));
     let pid = range_lock::held_within(file, pids)?.map_or(0, |at| at - pids.start);
     let since_s = range_lock::held_within(file, seconds)?.map_or(0, |at| at - seconds.start);
