@@ -278,10 +278,10 @@ impl Member {
         if lock.is_none() {
             return Err(Error::closed("consumer", self.group.path()));
         }
-        self.look_for_file()?;
         if file::is_marked(&self.side.cells) {
             return Err(self.group.error("the group was reset, or its side file made again"));
         }
+        self.look_for_file()?;
         Ok(Working { claims: Claims::new(&self.side.cells, Layout::FILE), _lock: lock })
     }
 
