@@ -25,7 +25,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench import machine, task
+from bench import machine, quire_queues, task
 from bench.machine import Surroundings
 from bench.scenarios import Operation, Volume
 from bench.task import Missing, Task
@@ -183,14 +183,13 @@ class Scenario:
     @contextmanager
     def appending(self) -> Generator[Measure]:
         """Each run has a fresh queue. Every byte of Quire's and Java's is compared afterwards."""
-        from bench.adapters import quire
 
         def measure(one: Operation) -> Result:
             with fresh_directory(self.place, self.size, self.total) as directory:
                 asked = self.task(one, directory)
                 found = measure_rate(asked)
                 if one.system in ("quire", "chronicle"):
-                    quire.verify(asked.queue, self.size, self.total)
+                    quire_queues.verify(asked.queue, self.size, self.total)
                 return found
 
         yield measure
@@ -208,10 +207,8 @@ class Scenario:
     @contextmanager
     def tailing(self) -> Generator[Measure]:
         """Have the runs of a round read the same fresh queue, just written and compared."""
-        from bench.adapters import quire
-
         with fresh_directory(self.place, self.size, self.total) as directory:
             fill = Operation("quire", "write_many")
             run_to_end(self.task(fill, directory))
-            quire.verify(directory / "queue", self.size, self.total)
+            quire_queues.verify(directory / "queue", self.size, self.total)
             yield lambda one: measure_rate(self.task(one, directory))

@@ -13,6 +13,7 @@ from pathlib import Path
 from bench import machine
 from bench.harness import Failed, Measure, Result, Scenario, fresh_directory, result, run_to_end
 from bench.latency import of_windows, percentiles
+from bench.quire_queues import open_queue
 from bench.scenarios import LIFE_RATE, Operation
 from bench.task import DISTINCT, Task
 
@@ -53,10 +54,8 @@ def _evaluate(out: Path, asked: Task) -> Result:
 
 def verify(asked: Task) -> None:
     """Check that every message is there, in order."""
-    from bench.adapters import quire
-
     numbers: list[int] = []
-    with quire.open_queue(asked.queue, read_only=True) as queue, queue.tailer() as tailer:
+    with open_queue(asked.queue, read_only=True) as queue, queue.tailer() as tailer:
         while found := tailer.read_many(DISTINCT):
             # A drainer puts a short message before the others.
             of_size = [message for message in found if len(message) == asked.size]

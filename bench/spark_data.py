@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import quire
-from bench.adapters.quire import open_queue
+from bench.quire_queues import open_queue
 from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, START_MS
 
 SIZE = 100

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import struct
 import time
 from array import array
 from collections.abc import Callable, Generator
@@ -13,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import quire
+from bench.quire_queues import STAMPS, append_paced, freeze_the_collector, open_queue
 from bench.stream import measure
 from bench.task import (
-    BLOCK_BYTES,
     DISTINCT,
-    ROLL_CYCLE,
-    START_MS,
     Missing,
     Outcome,
     Stopwatch,
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME = "Quire"
-_STAMPS = struct.Struct("<qq")
 
 
 def version() -> str:
@@ -74,31 +69,6 @@ def run(task: Task) -> Outcome | None:
     if task.operation == "stream":
         return measure(task, Channel(task.queue))
     return {"produce": _produce, "tail": _tail, "spin": _spin}[task.operation](task)
-
-
-def open_queue(
-    path: Path, *, read_only: bool = False, double_buffer: bool = False, pretouch: bool = True
-) -> quire.Queue:
-    """Open a queue as all measured queues are opened."""
-    return quire.open(
-        path,
-        roll_cycle=ROLL_CYCLE,
-        clock=quire.ManualClock(START_MS),
-        block_bytes=BLOCK_BYTES,
-        read_only=read_only,
-        double_buffer=double_buffer,
-        pretouch=pretouch,
-    )
-
-
-def verify(path: Path, size: int, count: int) -> None:
-    """Compare every byte of a queue, whoever wrote it, with the messages it must hold."""
-    expected = messages(size)
-    with open_queue(path, read_only=True) as queue:
-        tailer = queue.tailer()
-        for _ in range(count // DISTINCT):
-            assert tailer.read_many(DISTINCT) == expected, f"other messages: index={tailer.index}"
-        assert tailer.read() is None, f"too many messages: index={tailer.index}"
 
 
 # Appending. Each loop appends all distinct messages so many times.
@@ -255,25 +225,6 @@ def _produce(task: Task) -> None:
     Path(task.out).write_bytes(appends.tobytes())
 
 
-def append_paced(appender: quire.Appender, task: Task, numbers: range, appends: array[int]) -> None:
-    """
-    Append messages at the rate, without sleeping; each starts with its number and due time.
-
-    When each append began, and what it took, goes to *appends*, which has room for both.
-    """
-    clock, pack, write = time.monotonic_ns, _STAMPS.pack, appender.write_bytes
-    rest = bytes(task.size - _STAMPS.size)
-    first = clock()
-    for place, number in enumerate(numbers):
-        due = first + place * 1_000_000_000 // task.rate
-        message = pack(number, due) + rest
-        while (begin := clock()) < due:
-            pass
-        write(message)
-        took = clock() - begin
-        appends[2 * place], appends[2 * place + 1] = begin, took
-
-
 def _tail(task: Task) -> None:
     """Poll without a pause."""
     _record(task, _polling)
@@ -308,7 +259,7 @@ def _spinning(tailer: quire.Tailer) -> Callable[[], bytes]:
 
 def _record(task: Task, receiver: Callable[[quire.Tailer], Callable[[], bytes]]) -> None:
     """Write each message's number, due and arrival to a file; allocate nothing until the end."""
-    clock, unpack, total = time.monotonic_ns, _STAMPS.unpack_from, task.total
+    clock, unpack, total = time.monotonic_ns, STAMPS.unpack_from, task.total
     records = array("q", bytes(3 * 8 * total))
     with open_queue(task.queue) as queue:
         receive = receiver(queue.tailer())
@@ -320,10 +271,3 @@ def _record(task: Task, receiver: Callable[[quire.Tailer], Callable[[], bytes]])
             records[place], records[place + 1] = unpack(message)
             records[place + 2] = had
     Path(task.out).write_bytes(records.tobytes())
-
-
-def freeze_the_collector() -> None:
-    """Have no collection run in what is measured."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()

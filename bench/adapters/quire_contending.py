@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 import quire
-from bench.adapters.quire import open_queue
+from bench.quire_queues import open_queue
 from bench.task import DISTINCT, Outcome, Task, messages
 
 _BETWEEN_LOOKS = 10

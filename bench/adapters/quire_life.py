@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import quire
-from bench.adapters.quire import open_queue
 from bench.latency import percentiles
+from bench.quire_queues import open_queue
 from bench.task import DISTINCT, START_MS, Outcome, Stopwatch, Task, messages
 
 _SUPPORT = Path(__file__).resolve().parents[2] / "tests" / "support"

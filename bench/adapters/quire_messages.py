@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import quire
-from bench.adapters.quire import open_queue
+from bench.quire_queues import open_queue
 from bench.task import DISTINCT, Outcome, Stopwatch, Task, checksum
 from bench.trades import Market, Noted, Trade, trades
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import quire
-from bench.adapters.quire import append_paced, freeze_the_collector, open_queue
+from bench.quire_queues import append_paced, freeze_the_collector, open_queue
 from bench.task import BLOCK_BYTES, ROLL_CYCLE, START_MS, Task
 
 _RING_BYTES = 32 << 20

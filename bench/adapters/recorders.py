@@ -9,8 +9,9 @@ from collections.abc import Callable
 from functools import partial
 
 import quire
-from bench.adapters.quire import binary, open_queue, version
+from bench.adapters.quire import binary, version
 from bench.adapters.quire_life import Detailed
+from bench.quire_queues import open_queue
 from bench.task import Outcome, Stopwatch, Task
 from quire.recording import TcpRecorder, UdpRecorder
 from quire.recording.recorder import PortRecorder

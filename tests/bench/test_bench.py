@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import harness, parts, summary, targets, tools
+from bench import harness, parts, quire_queues, summary, targets, tools
 from bench import messages as objects
-from bench.adapters import quire as adapter
 from bench.adapters import quire_contending, quire_messages
 from bench.harness import Failed
 from bench.scenarios import MESSAGES, QUICK, TOOLS, Amount, Operation
@@ -49,18 +48,18 @@ def test_a_run_that_read_something_else_is_refused(
 def test_a_queue_with_another_byte_is_refused(tmp_path: Path) -> None:
     task = Task("quire", "write_bytes", str(tmp_path), 40, 2000, 1000)
     harness.run_to_end(task)
-    adapter.verify(task.queue, 40, task.total)
+    quire_queues.verify(task.queue, 40, task.total)
     (file,) = task.queue.glob("*.cq4")
     content = bytearray(file.read_bytes())
     content[content.rindex(bytes(range(8, 40)))] ^= 1
     file.write_bytes(content)
     with pytest.raises(AssertionError, match="other messages"):
-        adapter.verify(task.queue, 40, task.total)
+        quire_queues.verify(task.queue, 40, task.total)
 
 
 def test_a_message_of_a_contending_writer_that_is_missing_is_noticed(tmp_path: Path) -> None:
     ours, theirs = (messages(96, writer) for writer in (0, 1))
-    with adapter.open_queue(tmp_path) as queue, queue.appender() as appender:
+    with quire_queues.open_queue(tmp_path) as queue, queue.appender() as appender:
         appender.write_many([ours[0], theirs[0], theirs[1], ours[1]])
         quire_contending.verify(tmp_path, 96, [2, 2])
         with pytest.raises(AssertionError, match="expected="):

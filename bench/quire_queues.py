@@ -1,0 +1,66 @@
+"""What measurements of Quire share: how queues are opened, checked and appended to at a rate."""
+
+from __future__ import annotations
+
+import gc
+import struct
+import time
+from array import array
+from pathlib import Path
+
+import quire
+from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, START_MS, Task, messages
+
+STAMPS = struct.Struct("<qq")
+"""What a message at a rate starts with: its number, and when it was due."""
+
+
+def open_queue(
+    path: Path, *, read_only: bool = False, double_buffer: bool = False, pretouch: bool = True
+) -> quire.Queue:
+    """Open a queue as all measured queues are opened."""
+    return quire.open(
+        path,
+        roll_cycle=ROLL_CYCLE,
+        clock=quire.ManualClock(START_MS),
+        block_bytes=BLOCK_BYTES,
+        read_only=read_only,
+        double_buffer=double_buffer,
+        pretouch=pretouch,
+    )
+
+
+def verify(path: Path, size: int, count: int) -> None:
+    """Compare every byte of a queue, whoever wrote it, with the messages it must hold."""
+    expected = messages(size)
+    with open_queue(path, read_only=True) as queue:
+        tailer = queue.tailer()
+        for _ in range(count // DISTINCT):
+            assert tailer.read_many(DISTINCT) == expected, f"other messages: index={tailer.index}"
+        assert tailer.read() is None, f"too many messages: index={tailer.index}"
+
+
+def append_paced(appender: quire.Appender, task: Task, numbers: range, appends: array[int]) -> None:
+    """
+    Append messages at the rate, without sleeping; each starts with its number and due time.
+
+    When each append began, and what it took, goes to *appends*, which has room for both.
+    """
+    clock, pack, write = time.monotonic_ns, STAMPS.pack, appender.write_bytes
+    rest = bytes(task.size - STAMPS.size)
+    first = clock()
+    for place, number in enumerate(numbers):
+        due = first + place * 1_000_000_000 // task.rate
+        message = pack(number, due) + rest
+        while (begin := clock()) < due:
+            pass
+        write(message)
+        took = clock() - begin
+        appends[2 * place], appends[2 * place + 1] = begin, took
+
+
+def freeze_the_collector() -> None:
+    """Have no collection run in what is measured."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
