@@ -195,3 +195,44 @@ def test_sparks_name_is_an_alias() -> None:
     spark = pytest.importorskip("quire.spark")
     assert spark.DataLossError is quire.errors.DataLossError
     assert issubclass(quire.errors.DataLossError, quire.QuireError)
+
+
+MOVES: dict[str, Callable[[quire.Tailer, int], object]] = {
+    "by index": lambda tailer, index: tailer.move_to_index(index),
+    "by index, twice": lambda tailer, index: [tailer.move_to_index(index) for _ in range(2)],
+    "back": lambda tailer, index: [len(tailer.read_many(9)), tailer.move_to_index(index)],
+}
+
+
+@pytest.mark.parametrize("way", MOVES)
+def test_a_cycle_that_goes_after_a_tailer_moved_is_said(
+    queue: quire.Queue, cycles: list[int], way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    to_index = queue.roll_cycle.to_index
+    with queue.tailer() as tailer:
+        MOVES[way](tailer, to_index(cycles[1], 1))
+        assert tailer.read_bytes() == message(1, 1)
+        delete(queue, cycles[2])
+        assert list(tailer.payloads()) == [message(1, 2), *of_days(3, 4, 5)]
+    (record,) = caplog.records
+    said = f"expected={to_index(cycles[2], 0):#x} first={to_index(cycles[3], 0):#x}"
+    assert said in record.message
+
+
+def test_of_cycles_further_ahead_only_the_next_one_is_missed(
+    queue: quire.Queue,
+    cycles: list[int],
+    clock: quire.ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A limit, as docs/retention.md says: nothing shows that there was a cycle."""
+    with queue.tailer() as tailer, queue.appender() as appender:
+        assert len(tailer.read_many(2)) == 2
+        delete(queue, cycles[3])  # not the next one
+        assert tailer.read_many(100) == [message(0, 2), *of_days(1, 2, 4, 5)]
+        for day in (DAYS, DAYS + 1):  # made while the tailer is at the end
+            appender.write_bytes(message(day, 0))
+            clock.advance(DAY_MS)
+        delete(queue, queue.cycles[-2])
+        assert list(tailer.payloads()) == [message(DAYS + 1, 0)]
+    assert "messages were deleted" not in caplog.text

@@ -372,6 +372,23 @@ def test_an_input_that_lost_messages_is_not_handled_as_if_new(place: Place, tmp_
                 drain(place.service(inputs=[other], replay=replay))
 
 
+def test_an_input_whose_lost_end_was_filled_again_is_not_told_from_the_old_one(
+    place: Place, tmp_path: Path
+) -> None:
+    """A limit, as docs/services.md says."""
+    place.numbers(1, 2, 3)
+    drain(place.service()).close()
+    with quire.open(tmp_path / "restored", source_id=FIRST) as restored:
+        filled = Place(restored, place.second, place.output)
+        filled.numbers(1, 6, 3, 2)
+        before = place.results()
+        drain(filled.service()).close()
+        assert place.results()[: len(before)] == before
+        filled.numbers(1)
+        drain(filled.service()).close()
+    assert len(place.results()) == len(before) + 3  # of the last two alone
+
+
 def test_an_output_outside_of_a_message_is_refused(place: Place) -> None:
     class Early:
         def __init__(self, out: Results) -> None:

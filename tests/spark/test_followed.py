@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import quire
 from queues import START_MS, snapshot
 from quire.errors import CorruptError, DataLossError
 from quire.spark import lag_of
@@ -401,3 +402,23 @@ def test_lags_are_told_beside_other_sources() -> None:
 
     assert lag_of(None) == {}
     assert lag_of({"sources": [{"latestOffset": each} for each in newest]}) == {"a": 4, "b": 0}
+
+
+def test_a_stream_says_that_repair_cut_messages_which_it_had_read(tmp_path: Path) -> None:
+    source = Source(tmp_path / "queues")
+    source.record("orders", 10)
+    driver = Driver(source)
+    assert driver.batch() == 10
+    [file] = (source.path / "orders").glob("*.cq4")
+    content = bytearray(file.read_bytes())
+    with quire.open(source.path / "orders", read_only=True) as queue, queue.tailer() as tailer:
+        *_, last = tailer
+    start, length = content.rindex(last.data) - 4, len(last.data) + 4
+    content[start : start + length] = bytes(length)  # as a power cut leaves the last message
+    file.write_bytes(content)
+    quire.repair(source.path / "orders", dry_run=False)
+    with pytest.raises(DataLossError, match="topic=orders"):
+        driver.plan()
+    source.record("orders", 3)
+    with pytest.raises(DataLossError, match="topic=orders"):
+        driver.plan()

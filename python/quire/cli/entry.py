@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from quire.cli.exit_codes import FAILED, INTERRUPTED, USED_WRONGLY, error_text, print_error
+from quire.cli.exit_codes import FAILED, INTERRUPTED, OK, USED_WRONGLY, error_text, print_error
 from quire.cli.streams import open_missing_streams
 from quire.errors import QuireError, SettingError
 
@@ -15,8 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run the command line and return its exit code.
 
-    That is 0, 1 (it failed), 2 (used wrongly) or 130 (interrupted). Where nobody reads stdout any
-    more, as after ``| head``, click ends the process: without a word, and with 1.
+    That is 0, 1 (it failed, or messages were deleted before it read them), 2 (used wrongly) or 130
+    (interrupted). Where nobody reads stdout any more, as after ``| head``, click ends the process:
+    without a word, and with 1.
 
     Args:
         arguments: What follows the command's name; None means those of this process.
@@ -25,10 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_missing_streams()
     if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
+    from quire.cli.losses import noted
     from quire.cli.verb_group import run
 
     try:
-        return run(sys.argv[1:] if arguments is None else list(arguments))
+        with noted() as losses:
+            code = run(sys.argv[1:] if arguments is None else list(arguments))
+            return FAILED if code == OK and losses.found else code
     except KeyboardInterrupt:
         return INTERRUPTED
     except SettingError as error:

@@ -63,7 +63,8 @@ class Removal:
         Remove the file of a cycle, which is not the newest; or move it into another directory.
 
         Of a run that was killed while it compressed the cycle both files are there. The compressed
-        one, which nobody reads then, goes first; and the append times before their cycle.
+        one, which nobody reads then, goes first; and the append times before their cycle. A writer
+        may add those of its last append meanwhile, so that they are looked for again after it.
         """
         name = uncompressed(self.queue.file_for_cycle(cycle).rpartition("/")[2])
         if not keep_compressed:
@@ -72,6 +73,8 @@ class Removal:
         if self.folder.has(name):
             self._announce(cycle)
             self._take(name, moves)
+            if not keep_compressed:
+                self._take(times_file(name), None)
 
     def _take(self, name: str, moves: Moves | None) -> None:
         if not self.folder.has(name):

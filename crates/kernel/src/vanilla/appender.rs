@@ -107,8 +107,11 @@ impl VanillaAppender {
         }
         let appended = writer.append(record.parts, record.capacity, synced);
         state.has_sync_failed |= writer.has_sync_failed;
-        let sequence = appended?;
-        let index = self.queue.index_of(writer.cycle, sequence)?;
+        let (cycle, is_gone) = (writer.cycle, appended.is_err() && !writer.is_present()?);
+        if is_gone {
+            state.writer = None; // the next append makes the cycle again
+        }
+        let index = self.queue.index_of(cycle, appended?)?;
         state.last = Some(index);
         Ok(index)
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quire.errors import MessageTooLargeError, ReplicationError
@@ -108,6 +109,7 @@ class Session:
         self._is_stuck = False  # the last frame is too short for Java's sink to look at
         self._sent_s = 0.0
         self._sent: int | None = None
+        self._newest = -1  # the newest cycle of what was sent
         self._asked: list[int] = []  # what the sink wanted to know the next message of
         self.is_subscribed = False
         self.acknowledged: Acknowledged | None = None
@@ -169,9 +171,11 @@ class Session:
         if last == wire_frames.FROM_START:
             self._tailer.to_start()
             self._is_at_message = True
+            self._newest = -1
         else:
             # As with Java, a sink that asks for a message that is not there gets only heartbeats.
             self._is_at_message = last >= 0 and self._tailer.move_to_index(last)
+            self._newest = last // self._queue.entries_per_cycle
             if self._is_at_message:
                 # It asks for the ends of its cycles first: what came since is sent, too.
                 asked = [index for index in self._asked if index < last]
@@ -242,10 +246,29 @@ class Session:
         if not count:
             return b""
         numbers, ends = _integers("q", count, indexes), _integers("i", count + 1, offsets)
+        self._check_cycles({number // self._queue.entries_per_cycle for number in numbers})
         self._sent = numbers[-1]
         last_frame = wire_frames.FRAME_BYTES + ends[-1] - ends[-2]
         self._is_stuck = last_frame < wire_frames.JAVA_READS_FROM
         return wire_frames.messages(numbers, ends, memoryview(data))
+
+    def _check_cycles(self, cycles: Iterable[int]) -> None:
+        """
+        Check that retention took no cycle between what was sent and what comes next.
+
+        It removes the oldest first: where some are passed over, the one before them must be there.
+
+        Raises:
+            ReplicationError: It is not.
+
+        """
+        for cycle in sorted(cycles):
+            if 0 <= self._newest < cycle - 1:
+                before = Path(self._queue.directory_for_cycle(self._newest))
+                if not before.is_dir():
+                    text = "cycles that a sink had not been sent may have been removed"
+                    raise ReplicationError(f"{text}: after={before} peer={self._link.peer}")
+            self._newest = max(self._newest, cycle)
 
     async def _send(self, chunk: bytes) -> None:
         self._sent_s = asyncio.get_running_loop().time()

@@ -3,7 +3,7 @@
 use crate::chronicle::format::times;
 use crate::chronicle::protocol::times::Points;
 use crate::chronicle::queue::handle::Queue;
-use crate::{Result, warnings};
+use crate::{Error, Result, warnings};
 
 /// The append times of the cycle that an appender writes to.
 #[derive(Default)]
@@ -34,6 +34,11 @@ impl AppendTimes {
         }
         let path = times::path_for(&queue.file_for_cycle(cycle)?);
         let mut points = Points::open(&path, cycle, queue.options().file_mode)?;
+        if !queue.has_file(cycle) {
+            // They would mislead searches in a roll file that Java, or a backup, puts there later.
+            points.remove()?;
+            return Err(Error::gone("the cycle was removed", &path));
+        }
         queue.check_times(cycle, sequence + 1)?;
         points.add(now_ms, sequence + 1)?;
         self.points = Some(points);

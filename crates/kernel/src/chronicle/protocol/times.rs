@@ -172,6 +172,12 @@ impl Points {
         Ok(())
     }
 
+    /// Removes the file.
+    pub fn remove(self) -> Result<()> {
+        let removed = fault::call!("create.file.remove", std::fs::remove_file(&self.path));
+        removed.map_err(|e| Error::io("cannot remove", &self.path, e))
+    }
+
     fn load(&self, position: u64) -> u64 {
         self.words.load(position - self.chunk)
     }

@@ -57,6 +57,8 @@ pub struct Cursor {
     is_resumed: bool,
     /// A later cycle that had a file when this one was entered, or -1.
     known_next: i32,
+    /// Which one that is has to be found out, as the cursor was moved into another cycle.
+    asks_next: bool,
     /// When the file was last seen to have its name.
     looked_ms: i64,
 }
@@ -85,7 +87,17 @@ impl Cursor {
     /// Whether a filter looks at every message.
     pub fn set_looked_through(&mut self, looked_through: bool) {
         self.looked_through = looked_through;
-        self.takes_more = looked_through || self.direction == Direction::Backward;
+        self.takes_more = looked_through || self.asks_next || self.direction == Direction::Backward;
+    }
+
+    /// Finds out which cycle is known to come next, before the first message is read.
+    #[cold]
+    fn note_next(&mut self, queue: &Queue) {
+        self.asks_next = false;
+        self.set_looked_through(self.looked_through);
+        if self.view.is_some() {
+            self.known_next = lost::ready_after(queue, self.cycle);
+        }
     }
 
     /// Says what becomes of messages that were deleted unread.
@@ -166,6 +178,9 @@ impl Cursor {
         }
         if self.direction == Direction::Backward {
             return self.find_backward(queue);
+        }
+        if self.asks_next {
+            self.note_next(queue);
         }
         loop {
             if self.state != State::FoundInCycle && !self.resume(queue)? {
@@ -282,12 +297,15 @@ impl Cursor {
     }
 
     fn place(&mut self, view: View, sequence: u64, position: u64, state: State) {
+        if self.cycle != view.file().cycle {
+            self.known_next = -1;
+        }
         self.cycle = view.file().cycle;
         (self.sequence, self.position, self.state) = (sequence, position, state);
         self.view = Some(view);
         self.run = Run::default();
         self.hold.end();
-        (self.is_resumed, self.known_next) = (false, -1);
+        self.is_resumed = false;
     }
 
     /// Goes to a message by its number; true when reading can go on from there.
@@ -318,6 +336,8 @@ impl Cursor {
             }
         }
         self.locate(queue, cycle, sequence)?;
+        self.asks_next = self.known_next <= cycle;
+        self.set_looked_through(self.looked_through);
         if self.state != State::FoundInCycle {
             return Ok(false);
         }

@@ -9,7 +9,13 @@
 //!
 //! A writer that dies before step 4 leaves a record that no entry names: nobody sees it. An append
 //! that fails takes its record back.
+//!
+//! Retention may remove the cycle of a writer that stood still for a minute. So after step 4, once a
+//! second at most, the writer looks whether its index file still has its name: an entry in a file that
+//! lost it is an error, as nobody reads that message.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::block::Block;
@@ -18,11 +24,14 @@ use super::{directory, entries};
 use crate::os::locked_file::LockedFile;
 use crate::os::range_lock::{Kind, WHOLE_FILE};
 use crate::os::{clock, files};
-use crate::probe::fault::step;
+use crate::probe::fault::{self, step};
 use crate::vanilla::format::entry::Location;
 use crate::vanilla::format::names::{FileName, MOST_INDEX_FILES};
 use crate::vanilla::format::record::{self, HEADER};
 use crate::{Error, Result};
+
+/// How often a writer looks whether its index file still has its name, at most.
+const LOOK_MS: u64 = 1_000;
 
 /// A record that is stored and has no entry yet.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +60,8 @@ pub struct CycleWriter {
     named_file: Option<u64>,
     data: Option<DataFile>,
     unsynced: Unsynced,
+    /// When the index file was last seen to have its name.
+    looked_ms: i64,
     /// The system drops what it could not write, and reports that once.
     pub has_sync_failed: bool,
 }
@@ -86,6 +97,7 @@ impl CycleWriter {
             cycle,
             layout,
             unsynced: Unsynced::new(base, &directory),
+            looked_ms: clock::coarse_time_ms(),
             has_sync_failed: false,
             directory,
             file_mode,
@@ -116,10 +128,42 @@ impl CycleWriter {
             self.unsynced.has_messages = true;
             // Moving a `Result` about would take longer than storing the entry.
             if let Some(sequence) = self.claim_next(staged) {
+                if self.is_look_due() {
+                    self.check_present()?;
+                }
                 return Ok(sequence);
             }
         }
         self.finish(staged, synced)
+    }
+
+    #[inline]
+    fn is_look_due(&self) -> bool {
+        clock::coarse_time_ms().abs_diff(self.looked_ms) >= LOOK_MS
+    }
+
+    /// An error where the index file lost its name. What was stored in it stays as it is.
+    #[cold]
+    fn check_present(&mut self) -> Result<()> {
+        if !self.is_present()? {
+            let what = "the cycle was removed while it was appended to, and its last messages cannot \
+                        be read (append them again)";
+            return Err(Error::gone(what, self.index.path()));
+        }
+        self.looked_ms = clock::coarse_time_ms();
+        Ok(())
+    }
+
+    /// Whether the index file has its name.
+    pub fn is_present(&self) -> Result<bool> {
+        let (path, file) = (self.index.path(), self.index.file());
+        let failed = |e| Error::io("cannot look at", path, e);
+        let own = fault::call!("vanilla.file.stat", file.metadata()).map_err(failed)?;
+        match fault::call!("vanilla.file.stat", std::fs::symlink_metadata(path)) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// Steps 3 to 5, where they are more than storing an entry.
@@ -129,8 +173,13 @@ impl CycleWriter {
         let claimed = stored.and_then(|()| self.claim(staged));
         if claimed.is_err() {
             self.take_back(staged);
-        } else if synced {
+            return claimed;
+        }
+        if synced {
             self.sync_index()?;
+        }
+        if self.is_look_due() {
+            self.check_present()?;
         }
         claimed
     }

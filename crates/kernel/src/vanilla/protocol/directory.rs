@@ -73,11 +73,16 @@ pub fn is_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Files of a cycle with their lengths. Foreign names, links and directories are skipped.
+/// Files of a cycle with their lengths. Foreign names, links and directories are skipped. Of a cycle
+/// that was removed, as by retention, there are none.
 pub fn files(directory: &Path) -> Result<Vec<(FileName, u64)>> {
     let failed = |e| Error::io("cannot list", directory, e);
     let mut files = Vec::new();
-    for entry in fault::call!("vanilla.dir.read", std::fs::read_dir(directory)).map_err(failed)? {
+    let entries = match fault::call!("vanilla.dir.read", std::fs::read_dir(directory)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(files),
+        listed => listed.map_err(failed)?,
+    };
+    for entry in entries {
         let entry = entry.map_err(failed)?;
         let Some(name) = entry.file_name().to_str().and_then(FileName::parse) else { continue };
         match fault::call!("vanilla.file.stat", entry.metadata()) {
