@@ -85,10 +85,7 @@ def test_one_that_follows_goes_on_after_it(path: Path, verb: str) -> None:
     assert process.returncode == 130
 
 
-@pytest.mark.parametrize(("verb", "by"), [("merge", "by_order"), ("split", "by_field")])
-def test_a_queue_that_is_written_anew_is_told_what_it_lacks(  # noqa: PLR0913, PLR0917 - fixtures
-    verb: str,
-    by: str,
+def test_a_merge_ends_with_1_if_its_result_lacks_messages(
     path: Path,
     tmp_path: Path,
     cli: Cli,
@@ -102,13 +99,13 @@ def test_a_queue_that_is_written_anew_is_told_what_it_lacks(  # noqa: PLR0913, P
         seen.append(excerpt.index)
         if len(seen) == 2:
             remove_all_but_the_newest(path)
-        return f"{excerpt.index:x}" if verb == "merge" else "part"
+        return f"{excerpt.index:x}"
 
     def key_of(_: object) -> Callable[[Any], str]:
         return key
 
-    monkeypatch.setattr(f"quire.cli.{verb}.{by}", key_of)
-    ran = cli(verb, path, tmp_path / "result", "--by", "name")
+    monkeypatch.setattr("quire.cli.verbs.merge.by_order", key_of)
+    ran = cli("merge", path, tmp_path / "result", "--by", "name")
     assert ran.code == 1
     assert "messages were deleted before they were read" in caplog.text
     assert len(seen) == 2 * EACH

@@ -11,6 +11,7 @@ import pytest
 import quire
 from pause_points import Party
 from queues import DAY_MS, START_MS
+from quire.retaining import PrunedCycle
 
 # The message is published, and its time is noted next.
 WRITER = """
@@ -67,7 +68,7 @@ def test_a_run_of_retention_takes_times_that_are_noted_amid_it(path: Path) -> No
     times = first.with_suffix(".times.quire")
     content = times.read_bytes()
 
-    def late(_: quire.PrunedCycle) -> None:
+    def late(_: PrunedCycle) -> None:
         assert not times.exists()
 
     real = os.unlink

@@ -94,7 +94,7 @@ def test_a_sink_is_not_sent_what_follows_cycles_that_it_was_not_sent(
     clock = quire.ManualClock(CAPTURED_MS)
     with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
 
-        def write_and_remove(appender: quire.VanillaAppender) -> int:
+        def write_and_remove(appender: quire.vanilla.VanillaAppender) -> int:
             index = 0
             for day in range(1, 4):
                 clock.now_ms = CAPTURED_MS + day * DAY_MS
