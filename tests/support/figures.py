@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import importlib
 import inspect
 import json
@@ -135,9 +134,13 @@ def _width(parameter: inspect.Parameter, names: Mapping[str, Any]) -> int:
     return len(getattr(options, "__annotations__", ())) or 1
 
 
+def _is_result(kind: type) -> bool:
+    """Whether users get objects of a class, and make none."""
+    return hasattr(kind, "__dataclass_fields__") or issubclass(kind, BaseException | tuple)
+
+
 def _methods(path: str, kind: type) -> Iterator[tuple[str, int]]:
-    is_result = dataclasses.is_dataclass(kind) or issubclass(kind, BaseException | tuple)
-    if not is_result:  # users get these, and make none
+    if not _is_result(kind):
         yield path, parameters_of(kind)
     for name in dir(kind):
         if not name.startswith("_") and callable(value := getattr(kind, name)):
