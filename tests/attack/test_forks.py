@@ -146,7 +146,7 @@ def test_the_lock_of_a_killed_parent_is_free_while_its_children_live(
     with os.fdopen(receiver, "rb") as pipe:
         pids = [int.from_bytes(pipe.read(4), "little") for _ in range(children)]
         try:
-            with quire.open(path, timeout_s=10) as queue:  # a living holder would be an error
+            with quire.open(path, timeout_s=120) as queue:  # a living holder would be an error
                 queue.appender().write_bytes(b"after")
                 assert payloads(queue) == [b"after"]
         finally:
@@ -172,7 +172,7 @@ def test_what_a_child_inherits_keeps_no_lock_of_its_parent(path: Path, announced
     os.close(receiver)
     os.close(sender)
     try:
-        with quire.open(path, timeout_s=10) as queue:  # a living holder would be an error
+        with quire.open(path, timeout_s=120) as queue:  # a living holder would be an error
             queue.appender().write_bytes(b"after")
             assert payloads(queue) == [b"after"]
     finally:

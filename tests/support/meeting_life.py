@@ -31,7 +31,7 @@ NATIVE = importlib.import_module("quire._native")  # has more in the build with 
 EVENTS = {"open", "os.remove", "os.rename", "os.link", "os.mkdir", "os.listdir", "os.scandir"}
 PARTS = (".cq4", ".qgroup", ".quire")
 STANDS_S = 1.0  # for so long the other party may need the first one to go on
-HANG_S = 60.0
+HANG_S = 300.0  # a limit is a hang's, however busy the machine is
 
 
 def sayer(pipe: int) -> Callable[..., None]:

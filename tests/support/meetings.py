@@ -296,7 +296,7 @@ def drain(path: Path) -> None:
             path, quire.ManualClock(START_MS + CYCLES * SECOND_MS), buffer_mode="async"
         ) as queue:
             assert queue.ring is not None
-            queue.ring.flush(timeout_s=60.0)
+            queue.ring.flush(timeout_s=300.0)
 
 
 def check_format(path: Path) -> None:

@@ -35,7 +35,7 @@ from typing import Any, Literal, Self
 from paths import ROOT, SUPPORT
 
 BUILD = ROOT / "build" / "faults"
-HANG_S = 120.0  # more than any step takes: a limit is a hang's
+HANG_S = 300.0  # more than any step takes: a limit is a hang's
 
 PRELUDE = """\
 import json, os, sys
