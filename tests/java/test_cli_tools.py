@@ -30,6 +30,9 @@ def java(main: str, *arguments: str | Path) -> bytes:
         ["-s", "-m", "2"],
         ["-l", "-k", "-x", "2"],
         ["-i", "price: 1.[12]", "-e", "size: [0-3]$"],
+        ["-l", "-k", "-n", "{middle}"],
+        ["-l", "-k", "-m", "3"],
+        ["-l", "-m", "3", "-i", "size: [1-6]"],
     ],
 )
 def test_the_reader_prints_what_javas_prints(cli: Cli, tmp_path: Path, options: list[str]) -> None:
@@ -38,8 +41,10 @@ def test_the_reader_prints_what_javas_prints(cli: Cli, tmp_path: Path, options: 
         quire.open(path, roll_cycle="FAST_DAILY", clock=quire.ManualClock(START_MS)) as queue,
         queue.appender() as appender,
     ):
-        for number in range(9):
-            appender.write_map({"price": 1 + number / 10, "size": number})
+        indexes = [
+            appender.write_map({"price": 1 + number / 10, "size": number}) for number in range(9)
+        ]
+    options = [it.format(middle=f"0x{indexes[4]:x}") for it in options]
     assert cli.ok("read", "--java", "-d", path, *options).raw == java(
         "ChronicleReaderMain", "-d", path, *options
     )

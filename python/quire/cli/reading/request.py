@@ -174,10 +174,19 @@ def _of_source(
         if (compare := request.search) is not None:
             first = first_by(queue, lambda excerpt: compare(excerpt) >= 0)
             is_past = first >= end_index_of(queue) and not request.follow
-            bounds = bounds._replace(end=0) if is_past else bounds.within(first, None)
+            place = (None, first + 1) if request.reverse else (first, None)
+            bounds = bounds._replace(end=0) if is_past else bounds.within(*place)
         skipper = Skipper(queue, lost.append) if request.skips_damage else None
         is_named = request.named is not None
-        selection = Selection(queue, tailer, bounds, stages, is_named=is_named, skipper=skipper)
+        selection = Selection(
+            queue,
+            tailer,
+            bounds,
+            stages,
+            is_named=is_named,
+            skipper=skipper,
+            last_of_all=request.is_java,
+        )
         for found in selection.batches():
             yield None if found is None else Step(source.name, *found, tailer)
 

@@ -81,6 +81,7 @@ class Selection:
         stages: What each message must pass.
         is_named: Take one message at a time, so that only those taken count as read.
         skipper: Goes on after what cannot be read; None: that is an error.
+        last_of_all: Whether the last messages are those of all, as with Java's reader.
 
     """
 
@@ -93,12 +94,14 @@ class Selection:
         *,
         is_named: bool = False,
         skipper: Skipper | None = None,
+        last_of_all: bool = False,
     ) -> None:
         """Go to where the stretch begins."""
         self._queue = queue
         self._tailer = tailer
         self._bounds = bounds
         self._stages = stages
+        self._last_of_all = last_of_all
         self._size = 1 if is_named else BATCH
         self._skipper = skipper
         self._end = end_of(queue)
@@ -191,13 +194,13 @@ class Selection:
         )
 
     def _go_back(self, count: int) -> None:
-        """Go before the last *count* messages that every stage lets through."""
+        """Go before the last *count* messages, of those that every stage lets through or of all."""
         start, past = None, self._past()
         with tailer_of(self._queue) as looker:
             low, high = self._bounds.start or 0, self._end if past is None else past
             found = backward(self._queue, looker, low, high) if count else ()
             for batch, rows in found:
-                chosen, passed = self._chosen(batch, rows)
+                chosen, passed = (batch, rows) if self._last_of_all else self._chosen(batch, rows)
                 if passed:
                     passed = passed[:count]
                     start = chosen.indexes[passed[-1]]
