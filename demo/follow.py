@@ -186,7 +186,7 @@ def _follow(read: _Read, tailer: quire.Tailer, pipe: Connection) -> tuple[Totals
 
 
 def _take(read: _Read, totals: Totals, read_ns: list[int]) -> int:
-    """Count and time what is there, at most a batch; return how many messages that was."""
+    """Read at most a batch of the available messages; return how many, counted and timed."""
     for taken in range(_BATCH):
         event = read()
         if event is None:

@@ -22,7 +22,7 @@ from quire.pages.palette import BLUE, GOLD, GREEN, GREY, ORANGE, RED
 
 NO_VALUE: Final = float("nan")
 
-# Figures over fewer departures are chance and not drawn: one in so many, this many at most.
+# Figures over fewer departures are chance and not drawn: one in DEPARTED_SHARE, at most this many.
 DEPARTED_MIN: Final = 30
 DEPARTED_SHARE: Final = 10_000
 
@@ -226,7 +226,7 @@ def _by_airline(story: Story) -> Iterator[Block]:
             _STEPS,
         ),
         "Mean departure delay by airline and scheduled hour, minutes",
-        "Rows darken to the right, as delays are handed on from flight to flight. The worst cell is"
+        "Rows darken to the right, as delays pass from flight to flight. The worst cell is"
         f" {story.name(worst.carrier or '')} at {_hour(worst.hour)}, {_minutes(drawn[worst])}."
         f" Cells of fewer than {story.departed_min} departures are left blank.",
     )

@@ -104,7 +104,7 @@ def _exists(path: str, name: str) -> bool:
 
 
 def _entries(path: str) -> list[tuple[str, bool]]:
-    """Return the first names in a directory, and which are directories, at a cost of their own."""
+    """Return the first names in a directory, and which are directories; the cost is bounded."""
     with suppress(OSError):
         return first_entries(path, _LOOKED_AT)
     return []

@@ -24,7 +24,7 @@ from quire._common import arguments
 from quire.errors import WaitTimeoutError
 
 if TYPE_CHECKING:
-    import asyncio  # as long in coming as all of Quire, and a program that awaits a pauser has it
+    import asyncio  # doubles the import time; programs that await a pauser import it anyway
 
 __all__ = [
     "Pauser",
@@ -85,7 +85,7 @@ class Pauser:
         self._max_s = arguments.seconds("max_s", max_s)
         self._timeout_s = arguments.optional(arguments.seconds)("timeout_s", timeout_s)
         if not 0 < self._min_s <= self._max_s < math.inf:
-            raise ValueError(f"pauses cannot be ordered so: min_s={min_s} max_s={max_s}")
+            raise ValueError(f"min_s must not exceed max_s: min_s={min_s} max_s={max_s}")
         # Held while nobody called unpause: to sleep is to wait for it.
         self._permit = threading.Lock()
         self._permit.acquire()
@@ -315,5 +315,5 @@ def _seconds(name: str, ms: object) -> float:
 
 
 def _let_others_run() -> None:
-    select.select((), (), (), 0)  # lets go of the GIL, which `sched_yield` alone may not
+    select.select((), (), (), 0)  # releases the GIL, which `sched_yield` alone may not
     os.sched_yield()

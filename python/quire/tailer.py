@@ -242,7 +242,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
     def after_last_written(self, output: _native.Queue | str | PathLike[str], /) -> None:
         """
-        Go to the message after the one that the newest of *output* from this queue came from.
+        Go to the first message of this queue that is not yet reflected in *output*.
 
         What follows led to nothing in *output* yet. Goes to the start when no message of *output*
         came from this queue.
@@ -428,7 +428,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         if schema is None:
             arguments.one_of("raise", "column")("errors", errors)
             if columns is not None or method is not None:
-                raise ValueError("columns of what? give a schema, such as Schema.infer(queue)")
+                raise ValueError("columns= and method= require schema=, as Schema.infer(queue)")
             return self._payload_batch(count, max_bytes)
         layout = "union" if method is None else method
         return self._decoded(count, _schema(schema), columns, layout, errors, max_bytes)[""]

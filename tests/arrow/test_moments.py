@@ -93,7 +93,7 @@ def test_a_field_that_no_message_has_is_an_error(tmp_path: Path) -> None:
     recorded(tmp_path / "queue", [[1, 2], [3]])
     with (
         quire.open(tmp_path / "queue", read_only=True) as queue,
-        pytest.raises(ValueError, match="no message tells a time: field=tyme"),
+        pytest.raises(ValueError, match="no message has the field: field=tyme"),
     ):
         index_at_time(queue, START_NS, TimeField("tyme"))
 
@@ -103,7 +103,7 @@ def test_the_search_for_a_time_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     recorded(tmp_path / "queue", [[1, 7, 14, 21, 28, 29]])  # multiples of seven tell no time
     with (
         quire.open(tmp_path / "queue", read_only=True) as queue,
-        pytest.raises(ValueError, match=r"no message tells a time: .* looked_at=3"),
+        pytest.raises(ValueError, match=r"no message has the field: .* looked_at=3"),
     ):
         index_at_time(queue, START_NS + 20, TimeField("time"))
 

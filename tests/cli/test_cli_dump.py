@@ -82,7 +82,7 @@ def test_times_are_points_of_a_dump(cli: Cli, days: Path) -> None:
     assert cli.ok("dump", days, "--from", "2024-02-01").out == ""
     ran = cli("dump", days, "--from", "2024-01-16T10:30")
     assert (ran.code, ran.out) == (2, "")
-    assert "nothing tells which messages" in ran.err
+    assert "cannot seek inside a cycle" in ran.err
 
 
 def test_a_field_of_the_messages_gives_their_time(cli: Cli, tmp_path: Path) -> None:

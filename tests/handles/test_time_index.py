@@ -20,7 +20,7 @@ from quire.cli import main
 from quire.errors import UnsupportedError
 
 HEADER, POINT = 64, 16
-NO_INDEX = "nothing tells which messages of a cycle came before a time"
+NO_INDEX = "cannot seek inside a cycle without a time index"
 
 PRODUCER = """\
 import sys, time, quire

@@ -203,7 +203,7 @@ def test_no_receiver_is_an_error(cli: Cli, path: Path, appender: quire.Appender)
         (["--stdout", "--pace", "0"], "'0' is no pace"),
         (["--stdout", "--pace", "-1x"], "'-1x' is no pace"),
         (["--stdout", "--follow", "--to", "0x10"], "--follow never ends"),
-        (["--stdout", "--pace", "original"], "nothing tells the pace"),
+        (["--stdout", "--pace", "original"], "cannot derive the pace"),
     ],
 )
 def test_wrong_use_is_refused(

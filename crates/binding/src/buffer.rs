@@ -98,8 +98,7 @@ pub fn list<'py, T: PyTypeInfo>(
     PyList::new(py, items).map_err(|_| Error::OutOfMemory(0))
 }
 
-/// Checks that there is memory for what is about to be made by code that cannot say that there
-/// was none.
+/// Checks that there is memory before code runs that would abort the process without it.
 pub fn room(needed: usize) -> quire_kernel::Result<()> {
     reserve(&mut Vec::<u8>::new(), needed)
 }

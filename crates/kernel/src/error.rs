@@ -45,7 +45,7 @@ pub enum Error {
     #[error("{what} path={} (close that appender, or wait for its process to end)", path.display())]
     WriterInUse { what: String, path: PathBuf },
     #[error(
-        "a producer died while it wrote a message, which is passed over: producer={producer} \
+        "a producer died while it wrote a message, which is skipped: producer={producer} \
          index={index:#x} path={} (the next read goes on behind it)", path.display()
     )]
     ProducerDied { producer: String, index: u64, path: PathBuf },

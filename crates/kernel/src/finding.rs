@@ -30,7 +30,7 @@ pub enum Kind {
     SequenceWord,
     /// A message that is due has no entry.
     IndexHole,
-    /// An entry names something else than its message.
+    /// An entry does not lead to its message.
     IndexEntry,
     /// There is no index array for messages that are due.
     IndexArray,

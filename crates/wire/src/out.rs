@@ -3,8 +3,7 @@
 
 use crate::error::{Result, WireError};
 
-/// Checks that there is memory for what is about to be made by code that cannot say that there
-/// was none.
+/// Checks that there is memory before code runs that would abort the process without it.
 pub fn room(needed: usize) -> Result<()> {
     let reserved = Vec::<u8>::new().try_reserve_exact(needed);
     reserved.map_err(|_| WireError::no_memory(needed))

@@ -14,11 +14,11 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 class ProgressCounter:
-    """Tells how far something is."""
+    """Calls a progress function with growing counts."""
 
     def __init__(self, progress: Progress, what: str, before: int, total: int) -> None:
         """Start after *before* of *total* messages."""

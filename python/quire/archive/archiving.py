@@ -328,7 +328,8 @@ class _TopicRun:
             )
             if digest.messages != reader.messages:
                 raise ArchiveError(
-                    f"messages became no row: file={cycle.file} rows={digest.messages}"
+                    f"row count differs from message count: file={cycle.file}"
+                    f" rows={digest.messages}"
                     f" expected={reader.messages}"
                 )
             writer.close(entry.metadata(self._topic.facts))

@@ -69,7 +69,7 @@ class Entry:
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Entry:
         """
-        Return the entry that JSON holds; what later versions add is passed over.
+        Return the entry in a JSON object; fields of later versions are skipped.
 
         Raises:
             ValueError: The JSON is not an entry that a run writes.

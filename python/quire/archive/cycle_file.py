@@ -91,7 +91,7 @@ def _indexed(schema: pa.Schema) -> Iterator[str]:
     Yield the columns whose minimum, maximum and dictionary readers may prune by.
 
     Never floats: the minimum and maximum leave NaN out, which Spark orders above everything, and a
-    dictionary tells -0.0 from 0.0, which are equal. A name with a dot can be the path of a field
+    dictionary has both -0.0 and 0.0, which are equal. A name with a dot can be the path of a field
     inside another column.
     """
     nested = {it.name for it in fields_of(schema) if pa.types.is_nested(it.type)}

@@ -162,7 +162,7 @@ class CallContent(Content):
     Messages that are method calls.
 
     Attributes:
-        every: All methods, also those whose calls the decoder passes over.
+        every: All methods, also those whose calls the decoder skips.
 
     """
 

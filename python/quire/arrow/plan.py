@@ -30,13 +30,13 @@ class Method(NamedTuple):
 
     name: str
     id: int | None
-    takes: Literal["arguments", "object", "nothing", "passed over"]
+    takes: Literal["arguments", "object", "nothing", "skipped"]
     columns: pa.Schema
 
     @property
     def is_selected(self) -> bool:
         """Whether its calls become rows."""
-        return self.takes != "passed over"
+        return self.takes != "skipped"
 
 
 def plan_field(field: pa.Field[Any]) -> PlanField:

@@ -336,7 +336,7 @@ class Schema:
 
     @property
     def calls(self) -> tuple[Method, ...]:
-        """The methods, without those that are passed over; none if the messages are no calls."""
+        """The methods, without skipped ones; none if the messages are no calls."""
         return self._content.calls
 
     @property

@@ -24,7 +24,7 @@ def select(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 
 def select_methods(methods: tuple[Method, ...], names: list[str]) -> tuple[Method, ...]:
     """
-    Return the methods, those passed over that are not among *names*.
+    Return the methods, those marked as skipped that are not among *names*.
 
     Raises:
         KeyError: The schema has no such method, or the method's one argument no such field.
@@ -38,7 +38,7 @@ def select_methods(methods: tuple[Method, ...], names: list[str]) -> tuple[Metho
     for method in methods:
         columns = asked.get(method.name, ())
         if columns == ():
-            method = method._replace(takes="passed over", columns=pa.schema([]))  # noqa: PLW2901
+            method = method._replace(takes="skipped", columns=pa.schema([]))  # noqa: PLW2901
         elif columns is not None:
             if method.takes == "arguments":
                 raise KeyError(

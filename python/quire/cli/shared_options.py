@@ -49,7 +49,7 @@ def on_damage_option() -> Callable[[_Command], _Command]:
 
 
 def print_lost(lost: Iterable[object]) -> int:
-    """Write what was passed over to stderr; return the exit code, which is 1 if there was any."""
+    """Report skipped messages on stderr; return the exit code, which is 1 if there are any."""
     code = OK
     for part in lost:
         print_error(str(part))

@@ -1,4 +1,4 @@
-"""Converting a queue into another format: compare what is there, append the rest, verify all."""
+"""Converting a queue into another format: compare, append what is missing, verify."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Converted:
         written: How many of them were written now; the others were there already.
         skipped: How many were left out because the format cannot hold them.
         last: The index of the last one in the result; None if there is none.
-        lost: What could not be read of the source, in order, and was passed over.
+        lost: The ranges of the source that could not be read and were skipped, in order.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])

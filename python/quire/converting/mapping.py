@@ -22,7 +22,7 @@ from quire._common.durable import SafeFolder, flush_and_sync
 from quire.converting.message_runs import runs_of
 from quire.errors import ConvertError
 
-FILE: Final = "_indexes.jsonl"  # Spark and Arrow pass over names that start so
+FILE: Final = "_indexes.jsonl"  # Spark and Arrow skip names that start with an underscore
 _VERSION: Final = 1
 _HEADER_LIMIT: Final = 65_536
 

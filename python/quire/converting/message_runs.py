@@ -75,7 +75,7 @@ class Source:
                     )
 
     def _chunk(self, tailer: Any) -> Chunk | None:  # noqa: ANN401 - of any format
-        """Return the next messages; None where damage is passed over and there are no more."""
+        """Return the next messages; None after skipped damage if there are no more."""
         past = NO_INDEX if self._last is None else self._last + 1
         while True:
             try:

@@ -25,12 +25,12 @@ QuireError
 ├── WireError                bytes that do not decode, or a value that has no encoding
 ├── DataLossError            messages were deleted before they were read
 ├── TailerInUseError         another tailer reads with this name (pid, since)
-├── WriterInUseError         the queue has a writer, or the producer's name is used, elsewhere
+├── WriterInUseError         the queue has another writer, or the producer's name is in use
 ├── ProducerDiedError        a producer died while it wrote a message (producer, index)
 ├── GroupError               a group of consumers was reset, has members, or another key
 │   └── GroupLostError       the side file of a group was removed or replaced
-├── ConvertError             a conversion's result holds something else, or cannot hold a message
-├── ReplayError              the queue to replay into holds something else, or others write it
+├── ConvertError             the destination holds other messages, or the format cannot hold one
+├── ReplayError              the queue to replay into holds other messages, or has another writer
 ├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
 │   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
 │   └── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError

@@ -163,7 +163,7 @@ def schema(extra: Mapping[str, TypeLike] | None = None) -> Schema:
 
 
 def record_of(record: logging.LogRecord) -> Record:
-    """Return a log record as it is written; its text is made later if its arguments keep."""
+    """Return a record to write; its text is made later if its arguments are immutable."""
     template: Any = record.msg
     args: Any = None
     if record.args or type(template) is not str:

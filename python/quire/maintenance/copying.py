@@ -70,8 +70,8 @@ def copy_queue(
     Nothing of the source is changed, and no lock is taken. Messages that wait in the ring of
     asynchronous appends are no part of the queue yet: a warning says how many there are.
 
-    Repeat a copy that was interrupted or killed to resume it: what is there already is kept as far
-    as it equals the source as it is then. Cycles that retention removes meanwhile are left out,
+    Repeat a copy that was interrupted or killed to resume it: messages copied before are kept as
+    far as they equal the source. Cycles that retention removes meanwhile are left out,
     with all before them.
 
     Args:

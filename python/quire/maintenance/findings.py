@@ -17,7 +17,7 @@ class Finding:
         kind: Which rule, such as ``missing-end-mark``; see ``docs/operations.md``.
         file: The path of the file.
         position: Where in the file; None where it is about the file as a whole.
-        found: What is there.
+        found: What the file has there.
         expected: What belongs there.
 
     Examples:

@@ -85,7 +85,7 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "index-entry": Kind(
         "warning",
-        "index entries name something else than their messages: readers skip them, Java may not",
+        "index entries do not lead to their messages: readers skip such entries, Java may not",
         "store the entries",
     ),
     "index-array": Kind(

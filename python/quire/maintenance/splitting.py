@@ -45,7 +45,7 @@ def split_queue(
         key: Called with each excerpt; returns the name of its queue, or None to leave it out.
             Characters other than letters, digits and ``_.-~`` are percent-encoded in the directory.
         progress: Called now and then.
-        skipped: Called with each range of messages that cannot be read, which is passed over: its
+        skipped: Called with each range of messages that cannot be read and is skipped: its
             ``first`` index, the index ``past`` it (None: nothing after it can be read), and the
             ``error``. None: the first is an error.
 

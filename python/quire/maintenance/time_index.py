@@ -93,7 +93,7 @@ class _Build(NamedTuple):
         points = self._points(file, count)
         if not points:
             raise ValueError(
-                f"no message tells a time: field={self.field.name} path={queue.path} cycle={cycle}"
+                f"no message has the field: field={self.field.name} path={queue.path} cycle={cycle}"
             )
         name = uncompressed(file)
         with self.folder.locked(LOCK):

@@ -105,7 +105,7 @@ def _verify_one(path: str) -> VerifyReport:
 
 
 def _of_ring(path: str) -> Iterator[Finding]:
-    """Yield what is to be said of the messages that are not in the queue yet."""
+    """Yield findings about messages that wait in the ring."""
     ring = ring_of(path)
     try:
         if not os.path.lexists(ring):

@@ -225,7 +225,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         read_buffer_mode: ``async``: tailers read through the ring: at the end of the queue, they
             append what is in it themselves, unless another process does. Not implied by
             *buffer_mode*.
-        write_buffer_mode: As *buffer_mode*, and holds over it.
+        write_buffer_mode: Overrides *buffer_mode* for appends.
         buffer_capacity_bytes: How much a new ring holds, and its longest message; rounded up to a
             power of two from 64 KiB to 1 GiB. Default 8 MiB.
         on_full: What an append does when the ring is full: ``block`` waits, then raises a

@@ -11,7 +11,7 @@ from quire.errors import CorruptError
 from quire.ranges.cycles import count_of
 
 ON_DAMAGE: Final = ("stop", "skip")
-_MOST_TRIES: Final = 4_096  # behind what is known of a cycle
+_MOST_TRIES: Final = 4_096  # indexes after the known end of a cycle
 
 
 class Lost(NamedTuple):
@@ -36,7 +36,7 @@ class Lost(NamedTuple):
 
 
 Skipped: TypeAlias = Callable[[Lost], object]
-"""Called with messages that cannot be read, and are passed over."""
+"""Called with each range of messages that cannot be read and is skipped."""
 
 
 class Skipper:
@@ -136,7 +136,7 @@ def messages_of(
     Args:
         queue: Its queue.
         tailer: The tailer.
-        skipped: Called with what cannot be read, which is passed over; None: that is an error.
+        skipped: Called with each range that cannot be read and is skipped; None: that is an error.
 
     Raises:
         CorruptError: Messages cannot be read, and *skipped* is None.

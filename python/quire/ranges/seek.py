@@ -125,7 +125,7 @@ def check_cycle_start(queue: AnyQueue, time_ns: int) -> None:
     if rest or time_ms != start_ms:
         time, start = datetime_of(time_ns), datetime_of(start_ms * 1_000_000)
         raise ValueError(
-            f"nothing tells which messages of a cycle came before a time: time={time.isoformat()}"
+            f"cannot seek inside a cycle without a time index: time={time.isoformat()}"
             f" roll_cycle={periods.name} cycle_start={start.isoformat()};"
             " give the start of a cycle, an index, or the field of the messages that holds a time"
         )
@@ -246,7 +246,7 @@ def _from_time(field: TimeField, time_ns: int) -> Callable[[Any], bool | None]:
 
 
 def _missing_time(field: TimeField) -> str:
-    return f"no message tells a time: field={field.name}"
+    return f"no message has the field: field={field.name}"
 
 
 def _search(

@@ -2,7 +2,7 @@
 Reading ranges whose indexes need not all have messages, as in the older formats.
 
 A power cut can leave free index entries in a Vanilla Chronicle, and a dead producer an unfinished
-message in a Quick-Queue. Readers pass over both, so indexes count here, and not messages.
+message in a Quick-Queue. Readers skip both, so indexes count here, and not messages.
 """
 
 from __future__ import annotations

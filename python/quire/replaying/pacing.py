@@ -1,4 +1,4 @@
-"""What a replay reads: a stretch of a queue, in which each message waits until it is due."""
+"""What a replay reads: a range of a queue, in which each message waits until it is due."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Pace:
 
 class Replay:
     """
-    A stretch of a queue as it is when this is made, to be replayed once.
+    A range of the current messages of a queue, to be replayed once.
 
     Args:
         source: The queue.
@@ -114,7 +114,7 @@ class Replay:
         end: The first message to leave out.
         pace: Waits for each message; None: nothing waits.
         time_field: The field that holds the event time; None: take it from the history.
-        skipped: Called with what cannot be read, which is passed over; None: that is an error.
+        skipped: Called with each range that cannot be read and is skipped; None: that is an error.
 
     """
 
@@ -128,12 +128,12 @@ class Replay:
         time_field: str | None = None,
         skipped: Skipped | None = None,
     ) -> None:
-        """Find the stretch."""
+        """Find the range."""
         self.source = source
         skips = skipped is not None
         self.stretch = range_of(source, start, end, time_field=time_field, skips=skips)
         self.skipped = skipped
-        self._told = set[int | None]()
+        self._reported = set[int | None]()
         self.pace = pace
         self._limits = start, end
         self._field = None if time_field is None else TimeField(time_field)
@@ -148,23 +148,23 @@ class Replay:
         return isinstance(self._limits[0], datetime) and self.stretch.is_empty
 
     def again(self) -> Replay:
-        """Return the same of the queue as it is now."""
+        """Return a replay of the same range with the current messages of the queue."""
         field = None if self._field is None else self._field.name
         return Replay(
             self.source, *self._limits, pace=self.pace, time_field=field, skipped=self.skipped
         )
 
     def skipper(self) -> Skipper | None:
-        """Return what goes on after damage, which it tells once; None: damage is an error."""
-        return None if self.skipped is None else Skipper(self.source, self._tell)
+        """Return what continues after damage and reports it once; None: damage is an error."""
+        return None if self.skipped is None else Skipper(self.source, self._report)
 
     def chunks(self, tailer: Tailer, left: Range | None = None) -> Chunks:
-        """Return the messages of what is *left* to do; None: of the stretch."""
+        """Return the messages of the part that is *left*; None: of the whole range."""
         return Chunks(tailer, self.stretch if left is None else left, self.skipper())
 
-    def _tell(self, lost: Lost) -> None:
-        if self.skipped is not None and lost.past not in self._told:
-            self._told.add(lost.past)
+    def _report(self, lost: Lost) -> None:
+        if self.skipped is not None and lost.past not in self._reported:
+            self._reported.add(lost.past)
             self.skipped(lost)
 
     def documents(self, left: Range | None = None) -> Iterator[Document]:
@@ -172,7 +172,7 @@ class Replay:
         Yield each message, open, when it is due.
 
         Args:
-            left: What there is left to do; None: the stretch.
+            left: The part still to replay; None: the whole range.
 
         """
         with closing(self._documents(self.stretch if left is None else left)) as documents:
@@ -219,7 +219,7 @@ class Replay:
                 return
         what = "no history" if self._field is None else f"no time in the field {self._field.name!r}"
         raise ValueError(
-            f"nothing tells the pace: the first message has {what}: index={self.stretch.first:#x}"
+            f"cannot derive the pace: the first message has {what}: index={self.stretch.first:#x}"
             f" path={self.source.path}; name a field that holds a time, or replay without a pace"
         )
 

@@ -1,4 +1,4 @@
-"""Replays: a stretch of a queue once more, at the pace it was written, and into another queue."""
+"""Replays: a range of a queue once more, at the pace it was written, and into another queue."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Replayed:
     What a replay did.
 
     Attributes:
-        messages: How many there are in the stretch.
+        messages: How many messages the range has.
         written: How many of them were written; the others were there already.
         last: The index of the last one in the new queue; None if there is none.
         behind_s: How late the last message was, in seconds.

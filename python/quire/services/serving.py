@@ -142,7 +142,7 @@ class Service:
     ) -> None:
         """Look up what is done; the replay begins with :meth:`run_once`."""
         if replay not in ("all", "missed"):
-            raise ValueError(f"no such replay: replay={replay} known=all, missed")
+            raise ValueError(f"invalid replay: replay={replay} expected=all or missed")
         self._stopping = False
         self._pauser: Pauser | None = None
         self._goal: RecoveryPoint | None = None

@@ -218,7 +218,7 @@ class ReadOptions:
         if given.text("schema") is not None and given.flag("inferSchema", default=False):
             problems.append("give a schema or inferSchema, not both")
         if given.text("method") is not None and given.text("schema") is None:
-            problems.append("method of what? name its interface: option schema=module:Name")
+            problems.append("`method` requires the interface: option schema=module:Name")
         for name, other in _NEEDS.items():
             if given.text(name) is not None and given.text(other) is None:
                 problems.append(f"{name} does nothing without {other}")
@@ -251,7 +251,7 @@ class ReadOptions:
 
 def refuse(problems: list[str], of: str = "source") -> None:
     """
-    Do nothing, or report every problem in one line.
+    Raise an error that lists every problem, if there is one.
 
     Raises:
         OptionsError: *problems* is not empty.

@@ -80,8 +80,8 @@ fn json_of(message: &[u8]) -> Result<String> {
     Ok(out)
 }
 
-/// An empty text for what a message shows. The code that fills it cannot say that there is no
-/// memory, so there has to be as much as messages of many small values need.
+/// An empty text for what a message shows. The code that fills it aborts the process without
+/// memory, so this checks that there is enough for a message of many small values.
 fn shown_of(message: &[u8]) -> Result<String> {
     room(message.len().saturating_mul(4))?;
     Ok(String::with_capacity(message.len() + message.len() / 2))

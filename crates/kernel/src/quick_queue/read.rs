@@ -83,7 +83,7 @@ impl Bytes<'_> {
 /// Reads messages; one thread at a time.
 pub struct Tailer {
     queue: Arc<QuickQueue>,
-    /// Report an entry that a dead producer left, rather than passing over it.
+    /// Raise an error at the entry of a dead producer instead of skipping it.
     raise_on_dead: bool,
     state: Mutex<Option<Reader>>,
 }
@@ -375,7 +375,7 @@ impl Reader {
                     return Err(Error::ProducerDied { producer, index: entry.index, path });
                 }
                 warnings::leave(format!(
-                    "passed over the entry of a producer that died while it wrote: \
+                    "skipped the entry of a producer that died while it wrote: \
                      producer={producer} index={:#x} path={}",
                     entry.index,
                     path.display()

@@ -318,7 +318,7 @@ impl VanillaTailer {
             return Ok(true); // it came while later cycles were looked at: nothing is lost
         }
         warnings::leave(format!(
-            "free index entries are passed over: path={} from={} to={taken} \
+            "free index entries were skipped: path={} from={} to={taken} \
              (quire.vanilla.rebuild_index brings back what the data files hold)",
             place.reader.directory().display(),
             place.sequence

@@ -330,7 +330,7 @@ fn skip_padding(from: &mut Reader<'_>) -> Result<()> {
     skipped.map(drop).ok_or_else(|| WireError::early("padding ends early", at))
 }
 
-/// The blob at the reader's position; None if it is something else.
+/// The blob at the reader's position; None at any other value.
 fn next_blob<'a>(from: &mut Reader<'a>) -> Result<Option<&'a [u8]>> {
     if !matches!(from.rest().first(), Some(BYTES_LENGTH8..=BYTES_LENGTH32)) {
         return Ok(None);

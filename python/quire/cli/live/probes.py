@@ -97,7 +97,7 @@ class JournalProbe:
     format = "chronicle"
 
     def __init__(self, queue: quire.Queue, time_field: TimeField | None) -> None:
-        """Go to the end, which passes over a damaged last file: so that is looked at first."""
+        """Check the last file, which `to_end` skips if it is damaged, and go to the end."""
         for cycle in queue.cycles[-1:]:
             queue.end_of_cycle(cycle)
         self._queue = queue

@@ -10,7 +10,7 @@ from typing import Any, Final
 import quire
 from quire._common.terminal import escape_controls, escape_line
 from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
-from quire.cli.output.message_formats import as_it_is, json_of, yaml_of
+from quire.cli.output.message_formats import encoded, json_of, yaml_of
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stdout import Output
@@ -71,7 +71,7 @@ def print_differences(style: str, found: Found) -> None:
         return
     output = Output()
     for text in _PRINTERS[style](found):
-        output.write(as_it_is(text))
+        output.write(encoded(text))
     output.flush()
 
 

@@ -46,7 +46,7 @@ def is_older(path: Path) -> bool:
 
 
 def texts_of(path: Path, limits: Limits | None, wrong: list[str]) -> Iterator[str]:
-    """Yield messages of a queue as text; damage is shown, added to *wrong* and passed over."""
+    """Yield messages of a queue as text; damage is shown, added to *wrong* and skipped."""
     opened: Any = quire.open(path, read_only=True, create=False)
     with opened as queue:
         first, past = (0, NO_INDEX) if limits is None else limits.indexes(queue)

@@ -12,7 +12,7 @@ import click
 
 from quire._common.terminal import escape_controls, escape_json, escape_line
 from quire.cli.exit_codes import print_error
-from quire.cli.output.message_formats import as_it_is
+from quire.cli.output.message_formats import encoded
 from quire.cli.output.row_formats import ArrowOutput
 from quire.cli.output.stdout import Output
 from quire.cli.parameters import Zone
@@ -86,7 +86,7 @@ class ColumnPrinter:
             index = {INDEX: batch.indexes[row]} if self._with_index else {}
             shown = {name: self._as_shown(value) for name, value in values.items()}
             queue = {QUEUE: source} if source else {}
-            self._output.write(as_it_is(self._line({**queue, **index, **shown})))
+            self._output.write(encoded(self._line({**queue, **index, **shown})))
 
     def end(self) -> None:
         """Close what is open, and report messages that did not fit."""

@@ -16,7 +16,7 @@ def yaml_of(data: bytes | memoryview) -> str:
     try:
         return escape_controls(to_yaml(data))
     except WireError:
-        return as_it_reads(bytes(data))
+        return readable_text(bytes(data))
 
 
 def json_of(data: bytes | memoryview) -> str:
@@ -27,7 +27,7 @@ def json_of(data: bytes | memoryview) -> str:
         return f'{{"bytes": "{data.hex()}"}}'
 
 
-def as_it_reads(data: bytes) -> str:
+def readable_text(data: bytes) -> str:
     """Return bytes that are text as such, others in digits."""
     try:
         text = data.decode("utf-8")
@@ -59,6 +59,6 @@ def framed(style: str, text: str, index: int | None, *, is_metadata: bool) -> st
     return f"{text}\n" if index is None else f"{index:#x}: {text}{mark}\n"
 
 
-def as_it_is(text: str) -> bytes:
+def encoded(text: str) -> bytes:
     """Return the bytes of a text for a terminal or a file; a lone surrogate as its escape."""
     return text.encode("utf-8", "backslashreplace")

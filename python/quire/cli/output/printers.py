@@ -8,7 +8,7 @@ from typing import Final
 
 from quire._common.terminal import escape_line
 from quire.cli.output.color import has_color
-from quire.cli.output.message_formats import as_it_is, framed
+from quire.cli.output.message_formats import encoded, framed
 from quire.cli.output.stdout import Output
 from quire.cli.reading.raw_batches import Batch, runs_of
 from quire.cli.reading.selection import Rows
@@ -35,7 +35,7 @@ class MessagePrinter:
         if source != self._source:
             self._source = source
             if self._style not in {"jsonl", "raw"}:
-                self._output.write(as_it_is(f"==> {escape_line(source)} <==\n"))
+                self._output.write(encoded(f"==> {escape_line(source)} <==\n"))
         for run in runs_of(rows):
             self._show_run(batch, run)
 
@@ -66,7 +66,7 @@ class MessagePrinter:
         """Show a message that is no plain sequence of values."""
         text = batch.text(self._style, row)
         index = batch.indexes[row] if self._with_index else None
-        self._write(as_it_is(framed(self._style, text, index, is_metadata=batch.is_metadata)))
+        self._write(encoded(framed(self._style, text, index, is_metadata=batch.is_metadata)))
 
     def _write(self, text: bytes) -> None:
         if not text:
@@ -113,10 +113,10 @@ class JavaPrinter:
                 text, row = batch.rendered("java", run, with_index=self._with_index)
                 self._output.write(text)
             for left in range(row, run.stop):
-                self._output.write(as_it_is(self._one(batch, left)))
+                self._output.write(encoded(self._one(batch, left)))
 
     def end(self) -> None:
-        """Hand on what was collected."""
+        """Pass the collected messages to the output."""
         self.flush()
 
     def _one(self, batch: Batch, row: int) -> str:

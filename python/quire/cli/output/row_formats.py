@@ -11,7 +11,7 @@ import click
 from quire._common.optional_arrow import need_arrow
 from quire._common.terminal import escape_controls, escape_line
 from quire.cli.output.color import styled
-from quire.cli.output.message_formats import as_it_is
+from quire.cli.output.message_formats import encoded
 from quire.cli.output.stdout import Output
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def print_rows(style: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         return
     output = Output()
     for text in _PRINTERS[style](columns, rows):
-        output.write(as_it_is(text))
+        output.write(encoded(text))
     output.flush()
 
 

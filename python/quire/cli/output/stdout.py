@@ -24,5 +24,5 @@ class Output:
             self._stream.flush()
 
     def flush(self) -> None:
-        """Hand on what was collected."""
+        """Write the collected bytes."""
         self._stream.flush()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import quire
 from quire._common.terminal import escape_controls, escape_json, escape_line
 from quire._native import Tailer, render_rows
-from quire.cli.output.message_formats import as_it_is, as_it_reads
+from quire.cli.output.message_formats import encoded, readable_text
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.damage import Skipper
 from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering
@@ -75,7 +75,7 @@ class Batch:
         text, stopped, is_plain = render_rows(style, columns, rows.start, rows.stop)
         if not is_plain:
             escape = escape_json if style == "jsonl" else escape_controls
-            text = as_it_is(escape(text.decode()))
+            text = encoded(escape(text.decode()))
         return text, stopped
 
     def text(self, style: str, row: int) -> str:
@@ -119,7 +119,7 @@ def _unreadable(style: str, data: bytes) -> str:
         return f'{{"bytes": "{data.hex()}"}}'
     if style == "text":
         return escape_line(data.decode("utf-8", "backslashreplace"))
-    return as_it_reads(data)
+    return readable_text(data)
 
 
 def runs_of(rows: Sequence[int]) -> Iterator[range]:

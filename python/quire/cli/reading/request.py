@@ -87,7 +87,7 @@ class Request(NamedTuple):
 
 def show(path: Path, request: Request) -> list[Lost]:
     """
-    Show the messages of a queue, or of every queue of a directory; return what was passed over.
+    Show the messages of a queue, or of every queue of a directory; return what was skipped.
 
     Raises:
         click.ClickException: An index, a time or a field was not found.
@@ -123,7 +123,7 @@ def _run(
         chosen = rows if left is None else rows[:left]
         printer.show(source, batch, chosen)
         if request.named is not None and isinstance(tailer, Tailer | VanillaTailer):
-            printer.flush()  # a message counts as read once it was handed on
+            printer.flush()  # a message counts as read once it was written
             tailer.commit()
         if left is not None:
             left -= len(chosen)

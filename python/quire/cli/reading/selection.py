@@ -33,7 +33,7 @@ Stage: TypeAlias = Callable[[Batch, Rows], tuple[Batch, Rows]]
 
 
 class Bounds(NamedTuple):
-    """The stretch of a queue to show, its end excluded; None leaves a side open."""
+    """The range of a queue to show, its end exclusive; None leaves a side open."""
 
     start: int | None
     end: int | None
@@ -96,7 +96,7 @@ class Selection:
         skipper: Skipper | None = None,
         last_of_all: bool = False,
     ) -> None:
-        """Go to where the stretch begins."""
+        """Go to the start of the range."""
         self._queue = queue
         self._tailer = tailer
         self._bounds = bounds
@@ -206,7 +206,7 @@ class Selection:
                     start = chosen.indexes[passed[-1]]
                     count -= len(passed)
                 if not count:
-                    break  # before what is behind these is looked at: it may be damaged
+                    break  # without reading on: later messages may be damaged
         if start is None:
             self._tailer.to_end()
         else:

@@ -41,7 +41,7 @@ _DONE: Final = {
 @click.option(
     "--stale-after",
     metavar="AGE",
-    help="Pass over tailers and groups whose next message is in a cycle that ended this long ago.",
+    help="Ignore tailers and groups whose next message is in a cycle that ended this long ago.",
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @row_format_option()

@@ -164,13 +164,13 @@ def _copy(plan: Replay, out: Path) -> None:
         except KeyboardInterrupt:
             progress.clear()
             with suppress(OSError):
-                print_error(f"interrupted: {_told(copy.done())}")
+                print_error(f"interrupted: {_summary(copy.done())}")
             raise click.exceptions.Exit(INTERRUPTED) from None
     lag = "" if plan.pace is None else f" {_lag(done.behind_s, done.most_behind_s)}"
-    click.echo(f"{_told(done)}{lag}")
+    click.echo(f"{_summary(done)}{lag}")
 
 
-def _told(done: Replayed) -> str:
+def _summary(done: Replayed) -> str:
     there = done.messages - done.written
     were_there = f" there={there}" if there else ""
     return f"written={done.written}{were_there}" + (

@@ -342,7 +342,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
             f"{len(files)}, {size_text(facts['on_disk'])} on disk of {size_text(facts['size'])}",
         ),
         *(("in the ring", it) for it in _waiting(facts["ring"])),
-        *((_name(key), _told(holder)) for key, holder in facts["locks"].items()),
+        *((_name(key), _holder_text(holder)) for key, holder in facts["locks"].items()),
         *(("open in", it) for it in _users(facts["processes"])),
         *(("table", it) for it in _table_text(facts)),
     )
@@ -355,7 +355,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     if facts["tailers"]:
         yield ""
         rows = ((it["name"], it["index"], f"{it['lag']:,}") for it in facts["tailers"])
-        yield from columns(("tailer", "next index", "behind"), *rows)
+        yield from columns(("tailer", "next index", "lag"), *rows)
     shown = {*facts["locks"], *(_TAILER + it["name"] for it in facts["tailers"])}
     keys = {key: value for key, value in facts["keys"].items() if key not in shown}
     if keys:
@@ -379,7 +379,7 @@ def _name(lock: str) -> str:
     return lock.removeprefix("chronicle.").replace(".lock", " lock")
 
 
-def _told(holder: dict[str, Any] | None) -> str:
+def _holder_text(holder: dict[str, Any] | None) -> str:
     if holder is None:
         return "free"
     return f"held by process {holder['pid']}" + ("" if holder["lives"] else ", which is dead")

@@ -53,7 +53,7 @@ class BatchReader(DataSourceReader):
 
 def refuse_limits(options: ReadOptions) -> None:
     """
-    Do nothing, or refuse what only limits the batches of a stream.
+    Refuse options that limit the batches of a stream.
 
     Raises:
         OptionsError: An option that limits a stream's batches was given.

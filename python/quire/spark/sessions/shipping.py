@@ -31,7 +31,7 @@ def settings(others: Mapping[str, str]) -> dict[str, str]:
     Return *others* and what sends the package; call it before Spark's Java starts.
 
     Args:
-        others: Spark's settings; archives and a path of the workers that stand there stay.
+        others: Spark's settings; archives and a path of the workers in them are kept.
 
     """
     folder = _folder()

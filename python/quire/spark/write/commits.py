@@ -152,7 +152,7 @@ def commit(
             )
             with found.root.made(writer) as own, own.made(str(batch)) as folder:
                 folder.replace(MANIFEST, manifest.to_json())
-            with _told(found, manifest):
+            with _with_remedy(found, manifest):
                 _append(found, manifest, StagedRow(0, 0))
             record(found.root, manifest)
         _sweep(found, writer, batch, all_of_it=not kept)
@@ -309,7 +309,7 @@ def _finish_all(found: _Open) -> int:
     for writer, batch in unfinished(found.root):
         manifest = _manifest(found.root, writer, batch)
         if batch > last_done(found.root, writer):
-            with _told(found, manifest):
+            with _with_remedy(found, manifest):
                 start = _reached(found, manifest)
                 _log.warning(
                     "a write was cut short and is finished: path=%s writer=%s batch=%d rows=%d"
@@ -343,14 +343,14 @@ def _append(found: _Open, manifest: Manifest, start: StagedRow) -> None:
 
 
 @contextlib.contextmanager
-def _told(found: _Open, manifest: Manifest) -> Generator[None]:
+def _with_remedy(found: _Open, manifest: Manifest) -> Generator[None]:
     """Add to errors that a retry does not solve what the user can do."""
     try:
         yield
     except (*_PASSING, UnfinishedWriteError):
         raise
     except FileNotFoundError as error:
-        why = f"what was staged for a write is gone: file={error.filename}"
+        why = f"the staged part of a write was removed: file={error.filename}"
     except (QuireError, ValueError) as error:
         why = f"a write cannot be finished: {error}"
     else:

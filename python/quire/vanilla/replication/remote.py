@@ -109,5 +109,5 @@ class RemoteAppender:
             case [Marked(mark=Mark.NACK)]:
                 raise UnsupportedError(f"the source takes no messages: peer={link.peer}")
             case _:
-                text = "a source answered a submitted message with something else"
+                text = "a source answered a submitted message unexpectedly"
                 raise ReplicationError(f"{text}: found={answers[0]!r:.80} peer={link.peer}")

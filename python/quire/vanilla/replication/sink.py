@@ -31,8 +31,8 @@ class Sink:
         path: The directory of the copy, which is created if it does not exist.
         host: The address of the source.
         port: Its port.
-        acknowledge: Tell the source what is stored. Only Quire's sources understand it; Java's
-            close the connection.
+        acknowledge: Report to the source what is stored. Only Quire's sources understand it;
+            Java's close the connection.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that brought nothing; None: never.
         silence_s: A connection that brings nothing for this long is lost. Sources send a heartbeat

@@ -120,5 +120,5 @@ class Subscription:
 
     def _unexpected(self, found: Run | Marked, expected: str) -> ReplicationError:
         shown = f"{found.mark.name} {found.index}" if isinstance(found, Marked) else "a message"
-        text = "a source sent something else than expected"
+        text = "a source sent an unexpected frame"
         return ReplicationError(f"{text}: found={shown} expected={expected} peer={self._link.peer}")

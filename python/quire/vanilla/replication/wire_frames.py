@@ -49,7 +49,7 @@ class Action(IntEnum):
 
 
 class Mark(IntEnum):
-    """Lengths that stand for something else."""
+    """Lengths with a special meaning."""
 
     SYNC_INDEX = -126
     PADDED = -127  # of Indexed Chronicles

@@ -163,7 +163,7 @@ impl Summary {
         Ok((Self { messages: end.next_sequence(), position: end.position }, end.slot))
     }
 
-    /// An error where a file holds something else.
+    /// Checks that a file holds the same messages.
     fn check(self, file: &Arc<RollFile>) -> Result<()> {
         let (found, _) = Self::of(file)?;
         if found == self {

@@ -21,7 +21,7 @@ enum Fit {
     /// Its entries are of other messages.
     Wrong,
     Empty,
-    /// So many entries name their messages.
+    /// The number of entries that name their messages.
     Right(u64),
 }
 

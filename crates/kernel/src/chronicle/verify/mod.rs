@@ -5,7 +5,7 @@
 //! - [`walk`] goes through the documents of a file, and over what cannot be read; [`scan`] finds those
 //!   that nothing leads to;
 //! - [`words`] and [`index`] compare with it what readers find messages by;
-//! - [`quiet`] tells what a writer left from what it is about to complete;
+//! - [`quiet`] distinguishes unfinished steps of a dead writer from those of a live one;
 //! - [`roll_file`] puts these together, [`table`] checks `metadata.cq4t`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ pub fn verify(path: &Path) -> Result<Report> {
 }
 
 impl Directory {
-    /// Opens what is there for reading; `file` is the one of interest.
+    /// Opens the table and determines the roll cycle; `file` is the one to check.
     pub fn open(dir: &Path, file: Option<&Path>) -> Result<Self> {
         let mut findings = Vec::new();
         let table_path = dir.join(FILE_NAME);

@@ -1,7 +1,8 @@
-//! Telling what a writer left from what it is about to complete, without taking its lock.
+//! Distinguishing steps that a writer left unfinished from those that it is about to finish,
+//! without taking the write lock.
 //!
-//! A writer changes words in steps, and holds the write lock meanwhile. What was seen of one of its
-//! steps, and is the same after the lock was seen free or held by a dead process, it has left.
+//! A writer holds the write lock while it changes words in steps. A word that is unchanged after
+//! the lock was seen free, or held by a dead process, was left unfinished.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,9 @@ use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::interrupt;
 
-/// A document may be open for long: then what its writer may change is not judged.
+/// A document may be open for longer: then words that its writer may change are not judged.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Between looks at the lock: a free moment between two appends is met by many of them.
+/// Between polls of the lock: short enough to meet the free moment between two appends.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// Waits for a moment without a writer.
@@ -49,7 +50,7 @@ impl<'a> Quiet<'a> {
         }
     }
 
-    /// Whether a living process kept the lock for as long as it was waited for.
+    /// Whether a live process held the lock until the wait timed out.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.is_held.get()

@@ -13,9 +13,9 @@ use crate::{Error, Result};
 
 /// Signals are checked after this many documents.
 const BETWEEN_LOOKS: u64 = 1 << 18;
-/// So many entries after a damage are tried: each try may have to walk the file.
+/// Retry limit for index entries after damage: each try may have to walk the file.
 const MOST_TRIES: usize = 64;
-/// A file that grew in each of so many looks for gaps has none.
+/// Retry limit while a file keeps growing during the search for gaps; then none is reported.
 const MOST_ROUNDS: usize = 16;
 
 /// What follows the last document.

@@ -114,7 +114,7 @@ impl Word {
         }
     }
 
-    /// The tag that tells this ownership from earlier ones.
+    /// The tag that distinguishes this ownership from earlier ones.
     const fn tag(self) -> u64 {
         ((self.generation & TAG_GENERATIONS) as u64) << 10 | self.owner as u64
     }

@@ -273,11 +273,11 @@ fn make_directory(path: &Path, file_mode: u32) -> Result<()> {
     }
 }
 
-/// An error where something else than a directory is in the place of a producer's.
+/// Checks that the path of a producer's directory is a directory.
 pub fn check_directory(path: &Path) -> Result<()> {
     match fault::call!("quick-queue.dir.stat", std::fs::symlink_metadata(path)) {
         Ok(found) if !found.is_dir() => Err(Error::NotAQuickQueue {
-            why: "something else is where the directory of a producer belongs".into(),
+            why: "not a directory, where the directory of a producer belongs".into(),
             path: path.to_path_buf(),
         }),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

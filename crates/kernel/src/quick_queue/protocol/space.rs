@@ -69,7 +69,7 @@ impl Space {
         Ok(())
     }
 
-    /// Lets go of what is mapped; it is opened again when it is needed.
+    /// Releases the mapping, which is opened again when needed.
     pub fn release(&mut self) {
         self.current = None;
     }

@@ -186,7 +186,7 @@ impl State {
             return Ok(true); // written in the meantime
         }
         warnings::leave(format!(
-            "free index entries are passed over: path={} from={sequence} to={taken} (a page of the \
+            "free index entries were skipped: path={} from={sequence} to={taken} (a page of the \
              index is lost)",
             self.reader.path().display()
         ));

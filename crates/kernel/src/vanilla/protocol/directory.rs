@@ -57,7 +57,7 @@ pub fn sync(base: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is a directory, not a link to one; an error where there is something else.
+/// Whether the directory exists; an error if the path is a link or not a directory.
 pub fn is_directory(path: &Path) -> Result<bool> {
     match fault::call!("vanilla.dir.stat", std::fs::symlink_metadata(path)) {
         Ok(found) if found.is_dir() => Ok(true),

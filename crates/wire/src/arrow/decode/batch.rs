@@ -103,8 +103,8 @@ impl<'p> Batch<'p> {
         Ok(())
     }
 
-    /// Columns grow by doubling, and cannot say that there is no memory for it: before the messages
-    /// have as many bytes again, there has to be room for them, and for columns of small values.
+    /// Columns grow by doubling, and abort the process if there is no memory: so before the bytes of
+    /// the messages double, this checks that there is room for columns, of small values too.
     #[cold]
     fn look_for_room(&mut self, taken: usize) -> Result<()> {
         room(taken.saturating_mul(4))?;

@@ -95,7 +95,7 @@ impl Cursor {
 pub fn tell_passed(queue: &Queue, cycle: i32) -> Result<()> {
     if queue.has_file(cycle) {
         warnings::leave(format!(
-            "passed over a roll file that was never finished, or was emptied: file={}",
+            "skipped a roll file that was never finished, or was emptied: file={}",
             queue.file_for_cycle(cycle)?.display()
         ));
     }
