@@ -245,7 +245,7 @@ def refuse_options(
 
 def unsupported(handle: object, name: str, format_name: str, why: Mapping[str, str]) -> NoReturn:
     """
-    Raise what an attribute of the journal's handles is in another format, or one nobody has.
+    Raise the error for an attribute that handles of this format lack.
 
     Raises:
         UnsupportedError: The handles of a journal have the attribute, those of this format do not.

@@ -25,7 +25,7 @@ _E = TypeVar("_E")
 
 
 class Handle:
-    """A handle that says why it lacks an attribute of the journal's."""
+    """A handle whose error for a missing attribute says why this format lacks the attribute."""
 
     _format: ClassVar[str]
     _missing: ClassVar[Mapping[str, str]]

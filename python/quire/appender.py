@@ -70,7 +70,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
-        Return a writer of messages with *key* before them, for :meth:`quire.Tailer.topics`.
+        Return a writer of messages that begin with the routing key *key*.
 
         Args:
             key: Any value that has an encoding.
@@ -111,7 +111,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
         """
-        As :meth:`write_bytes`, while the event loop runs on if the append has to wait.
+        Append bytes without blocking the event loop; return the index.
 
         This and its kin first append at once, in the loop's own thread. If another writer holds the
         lock, also with an open document of another task, or the ring of asynchronous appends is
@@ -143,7 +143,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_text(self, text: str, /) -> int:
         """
-        As :meth:`write_text`, awaiting the write lock: see :meth:`awrite_bytes`.
+        Append text without blocking the event loop: see :meth:`awrite_bytes`.
 
         Examples:
             >>> import asyncio
@@ -154,7 +154,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_map(self, values: Mapping[str, Value], /) -> int:
         """
-        As :meth:`write_map`, awaiting the write lock: see :meth:`awrite_bytes`.
+        Append named values without blocking the event loop: see :meth:`awrite_bytes`.
 
         Examples:
             >>> import asyncio
@@ -165,7 +165,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
         """
-        As :meth:`write_message`, awaiting the write lock: see :meth:`awrite_bytes`.
+        Append an object without blocking the event loop: see :meth:`awrite_bytes`.
 
         Examples:
             >>> import asyncio
@@ -181,7 +181,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_yaml(self, text: str) -> int:
         """
-        As :meth:`write_yaml`, awaiting the write lock: see :meth:`awrite_bytes`.
+        Append YAML as values without blocking the event loop: see :meth:`awrite_bytes`.
 
         Examples:
             >>> import asyncio
@@ -192,7 +192,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_json(self, text: str) -> int:
         """
-        As :meth:`write_json`, awaiting the write lock: see :meth:`awrite_bytes`.
+        Append JSON as values without blocking the event loop: see :meth:`awrite_bytes`.
 
         Examples:
             >>> import asyncio
@@ -203,7 +203,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_many(self, payloads: Iterable[Buffer], /) -> int | None:
         """
-        As :meth:`write_many`, awaiting the write lock: see :meth:`awrite_bytes`.
+        Append many messages without blocking the event loop: see :meth:`awrite_bytes`.
 
         The loop's other tasks run after every 10,000 messages. What was appended before the task is
         cancelled, or the lock is held for too long, stays. The whole call is one append for the
@@ -230,7 +230,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         omit_nulls: bool = False,
     ) -> int | None:
         """
-        As :meth:`write_batch`, awaiting the write lock: see :meth:`awrite_bytes`.
+        Append columns without blocking the event loop: see :meth:`awrite_bytes`.
 
         The loop's other tasks run after each chunk of a table or chunked array. What was appended
         before the task is cancelled, or the lock is held for too long, stays.

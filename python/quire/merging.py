@@ -23,7 +23,7 @@ class Source(Protocol[_E_co]):
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the source."""
         ...
 
 

@@ -127,7 +127,7 @@ class Pauser:
 
     async def pause_async(self, timeout_s: float | None = None) -> None:
         """
-        As :meth:`pause`, while the event loop runs on.
+        Pause without blocking the event loop.
 
         Raises:
             WaitTimeoutError: The pauses since the last reset add up to more than *timeout_s*.
@@ -168,12 +168,12 @@ class Pauser:
 
     @property
     def time_paused_s(self) -> float:
-        """How long it slept or yielded, in seconds; a run of yields counts when it is over."""
+        """The seconds slept or yielded; a run of yields counts when it is over."""
         return self._time_paused_ns / _NS_PER_S
 
     @property
     def count_paused(self) -> int:
-        """How often it slept or began to yield."""
+        """The number of sleeps and of runs of yields."""
         return self._count_paused
 
     def __repr__(self) -> str:

@@ -190,7 +190,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
     @property
     def write_lock(self) -> WriteLock:
         """
-        The lock that writers take in turn: who holds it, and how to free it from a dead process.
+        The write lock: its holder, and how to free the lock of a dead process.
 
         Examples:
             >>> queue.write_lock.locked
@@ -201,7 +201,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
 
     def metrics(self) -> Metrics:
         """
-        Return what all processes of the queue counted, those that ended included.
+        Return the counts of all processes of the queue, also of processes that ended.
 
         A process counts if it opens the queue for writing with ``metrics=True``, or while the
         environment variable ``QUIRE_METRICS`` is 1. Any process can ask, also with a queue that

@@ -51,7 +51,7 @@ class Topic:
 
     @property
     def key(self) -> Any:  # noqa: ANN401 - what it was given
-        """What is before each message."""
+        """The routing key, written before each message."""
         return self._key
 
     def __repr__(self) -> str:
@@ -60,20 +60,20 @@ class Topic:
         return f"Topic({self._appender!r}, key={key}, event={self._event!r})"
 
     def write_bytes(self, payload: Buffer, /) -> int:
-        """As :meth:`quire.Appender.write_bytes`."""
+        """Append the key and bytes: see :meth:`quire.Appender.write_bytes`."""
         if not memoryview(payload).nbytes:
             raise ValueError("a message holds at least one byte: length=0")
         return self._appender.write_bytes(b"".join((self._route, payload)))
 
     def write_text(self, text: str, /) -> int:
-        """As :meth:`quire.Appender.write_text`."""
+        """Append the key and text: see :meth:`quire.Appender.write_text`."""
         with self.writing_document() as document:
             document.wire.write_value(text)
         return document.index
 
     def write_message(self, message: object, /, *, typed: bool = False) -> int:
         """
-        As :meth:`quire.Appender.write_message`.
+        Append the key and an object: see :meth:`quire.Appender.write_message`.
 
         Examples:
             >>> from dataclasses import dataclass
@@ -89,7 +89,7 @@ class Topic:
         return document.index
 
     def write_map(self, values: Mapping[str, Value], /) -> int:
-        """As :meth:`quire.Appender.write_map`."""
+        """Append the key and named values: see :meth:`quire.Appender.write_map`."""
         with self.writing_document() as document:
             for name, value in values.items():
                 document.write(name, value)
@@ -97,7 +97,7 @@ class Topic:
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
         """
-        As :meth:`quire.Appender.awrite_bytes`.
+        Append the key and bytes: see :meth:`quire.Appender.awrite_bytes`.
 
         Examples:
             >>> import asyncio
@@ -108,7 +108,7 @@ class Topic:
 
     async def awrite_text(self, text: str, /) -> int:
         """
-        As :meth:`quire.Appender.awrite_text`.
+        Append the key and text: see :meth:`quire.Appender.awrite_text`.
 
         Examples:
             >>> import asyncio
@@ -119,7 +119,7 @@ class Topic:
 
     async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
         """
-        As :meth:`quire.Appender.awrite_message`.
+        Append the key and an object: see :meth:`quire.Appender.awrite_message`.
 
         Examples:
             >>> import asyncio
@@ -135,7 +135,7 @@ class Topic:
 
     async def awrite_map(self, values: Mapping[str, Value], /) -> int:
         """
-        As :meth:`quire.Appender.awrite_map`.
+        Append the key and named values: see :meth:`quire.Appender.awrite_map`.
 
         Examples:
             >>> import asyncio
@@ -155,7 +155,7 @@ class Topic:
         history_form: Literal["packed", "fields"] = "packed",
     ) -> _T:
         """
-        As :meth:`quire.Appender.method_writer`; each call follows the key as a chained one.
+        Return a writer of calls that follow the key: see :meth:`quire.Appender.method_writer`.
 
         Examples:
             >>> class Market:
@@ -180,7 +180,7 @@ class Topic:
     @contextmanager
     def writing_document(self) -> Generator[WriteDocument]:
         """
-        As :meth:`quire.Appender.writing_document`; the key is in it already.
+        Open a document that begins with the key: see :meth:`quire.Appender.writing_document`.
 
         Examples:
             >>> with appender.topic("LDN").writing_document() as document:

@@ -172,7 +172,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         pauser: Pauser | None = None,
     ) -> Iterator[_T | Any]:
         """
-        As :meth:`follow`, for messages as objects: see :meth:`read_message`.
+        Yield messages as objects and wait for more: see :meth:`follow`, :meth:`read_message`.
 
         Args:
             cls: The class of :func:`quire.message` to make of them. None: the registered one that
@@ -215,7 +215,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         self, cls: type[_T] | None = None, *, pauser: Pauser | None = None
     ) -> AsyncIterator[_T | Any]:
         """
-        As :meth:`follow_async`, for messages as objects: see :meth:`follow_messages`.
+        Yield messages as objects in an event loop: see :meth:`follow_messages`.
 
         Args:
             cls: The class of :func:`quire.message` to make of them. None: the registered one that
@@ -274,7 +274,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
     def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value
         """
-        Deliver only messages of these sub-topics from here on, without the key before them.
+        Deliver only messages of the given sub-topics from now on, without their keys.
 
         The others are stepped over where they lie. A message with history before its key is
         delivered whole. Without a key, everything is delivered again.

@@ -65,7 +65,7 @@ class WriteLock:
 
     @property
     def holder(self) -> LockHolder | None:
-        """Who holds the lock; None while it is free."""
+        """The holder of the lock; None while the lock is free."""
         found = self._queue.lock_holder(_KEY)
         return None if found is None else _holder(self._queue.path, *found)
 
@@ -119,7 +119,7 @@ class WriteLock:
 
 
 def lock_keys(queue: Queue) -> list[str]:
-    """Return the keys of the table that are locks, among them those of replicated tailers."""
+    """Return the table's keys of locks, including locks of replicated tailers."""
     tailers = {_TAILER + name for name, _ in queue.named_tailers()}
     return [
         key

@@ -17,7 +17,7 @@ use crate::sample::Scratch;
 const PAGE: usize = 256;
 const PROFILE: usize = 32;
 const PRODUCER: &str = "AA0";
-const APPENDED: &[u8] = b"appended to what is there";
+const APPENDED: &[u8] = b"appended to the file as found";
 /// What opening and reading a few pages may allocate.
 const MEMORY: usize = 8 << 20;
 

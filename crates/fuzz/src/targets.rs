@@ -19,7 +19,7 @@ use crate::sample::{FILE, FIRST_INDEX, NOW_MS, Scratch, TABLE, sample};
 const LONGEST: usize = 1 << 18;
 /// The least document: a header and a byte.
 const LEAST_DOCUMENT: usize = 5;
-const APPENDED: &[u8] = b"appended to what is there";
+const APPENDED: &[u8] = b"appended to the file as found";
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
@@ -159,7 +159,7 @@ pub fn index(data: &[u8]) {
     bounded(most, || hints_are_hints(&file, changed.len() < 2));
 }
 
-/// A value that may mislead: random, near another value, or the position of something else.
+/// A value that may mislead: random, near another value, or another position.
 fn value_of(walk: &Walk, edit: &[u8; 10], old: &[u8]) -> u64 {
     let raw = u64::from_le_bytes(edit[2..].try_into().unwrap());
     let pick = |count: usize| usize::try_from(raw >> 8).unwrap() % count;

@@ -23,7 +23,7 @@ const CYCLE: &str = "20240115";
 const NAME: &str = "fuzz";
 /// Bytes of a named tailer's position.
 const POSITION: usize = 64;
-const APPENDED: &[u8] = b"appended to what is there";
+const APPENDED: &[u8] = b"appended to the file as found";
 /// Messages that are read, or stepped over.
 const MOST: usize = 512;
 /// What opening and reading a few files may allocate.

@@ -46,7 +46,7 @@ pub enum Error {
     WriterInUse { what: String, path: PathBuf },
     #[error(
         "a producer died while it wrote a message, which is skipped: producer={producer} \
-         index={index:#x} path={} (the next read goes on behind it)", path.display()
+         index={index:#x} path={} (the next read continues after it)", path.display()
     )]
     ProducerDied { producer: String, index: u64, path: PathBuf },
     #[error("message too large: length={length} limit={limit}")]
@@ -155,7 +155,7 @@ pub enum Error {
     RingNotDrained { path: PathBuf, pending: u64, waited_ms: u64 },
     #[error(
         "the clock is far ahead of the newest cycle: now={now} newest_cycle_ended={newest} \
-         limit_s={limit_s} path={} (set the clock right; if nothing was written for so long, open \
+         limit_s={limit_s} path={} (set the clock right; if the queue was idle that long, open \
          with a larger max_clock_ahead_s)",
         path.display()
     )]

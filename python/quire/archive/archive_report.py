@@ -55,7 +55,7 @@ class Failure:
 @dataclass(slots=True)
 class Report:
     """
-    What a run of :func:`quire.archive.archive` did.
+    The result of :func:`quire.archive.archive`.
 
     Attributes:
         dest: The archive.
@@ -93,17 +93,17 @@ class Report:
 
     @property
     def messages(self) -> int:
-        """How many messages were added."""
+        """The number of messages that were archived."""
         return sum(entry.messages for entry in self.entries)
 
     @property
     def misfits(self) -> int:
-        """How many rows have no typed columns, because the message fits no schema."""
+        """The number of rows without typed columns, because the message fits no schema."""
         return sum(entry.misfits for entry in self.entries)
 
     @property
     def payload_bytes(self) -> int:
-        """How long the payloads of all those messages are."""
+        """The bytes of the payloads that were archived."""
         return sum(entry.payload_bytes for entry in self.entries)
 
     @property
@@ -115,7 +115,7 @@ class Report:
 @dataclass(slots=True)
 class Verified:
     """
-    What :func:`quire.archive.verify` found.
+    The result of :func:`quire.archive.verify`.
 
     Attributes:
         cycles: How many cycles were read.
@@ -140,7 +140,7 @@ class Verified:
 @dataclass(slots=True)
 class Rewritten:
     """
-    What :func:`quire.archive.rewrite` did.
+    The result of :func:`quire.archive.rewrite`.
 
     Attributes:
         cycles: How many files were replaced.

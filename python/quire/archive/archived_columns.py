@@ -49,7 +49,7 @@ pc: Any = pyarrow.compute  # its functions are made when it is imported
 
 class Columns:
     """
-    What each message of a topic becomes.
+    The columns of a topic in the archive.
 
     Args:
         topic: Its name.
@@ -143,7 +143,7 @@ def _arguments(arrays: dict[str, Any], method: str) -> dict[str, Any]:
 
 class CycleReader:
     """
-    Reads the messages of one cycle as rows; it raises unless all of them can be read.
+    Reads all messages of a cycle as rows, or raises.
 
     Args:
         queue: The queue.

@@ -29,7 +29,7 @@ def verify(
     progress: Progress = no_progress,
 ) -> Verified:
     """
-    Read a whole archive, and compare it with its manifest and with the queue.
+    Compare all files of an archive with its manifest and with the queue.
 
     Args:
         dest: The archive.

@@ -84,7 +84,7 @@ class Entry:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return what :meth:`of` takes."""
+        """Return the entry as a JSON object for :meth:`of`."""
         absent = {"past": None, "layout": 0}
         return {k: it for k, it in asdict(self).items() if k not in absent or it != absent[k]}
 

@@ -37,7 +37,7 @@ _RESERVED: Final = {*LEADING, SUBTOPIC, TIMESTAMP, ERROR, PAYLOAD}
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """
-    What messages become, in addition to their bytes.
+    The typed columns of messages, in addition to their bytes.
 
     Attributes:
         schema: What they look like, as the text of a schema; None: nothing is decoded.
@@ -60,7 +60,7 @@ class Decoding:
         return cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
 
     def to_json(self) -> dict[str, Any]:
-        """Return what :meth:`of` takes."""
+        """Return the decoding as a JSON object for :meth:`of`."""
         return asdict(self)
 
     @property

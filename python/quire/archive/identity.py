@@ -55,7 +55,7 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
 
 
 def facts_of(name: str, queue: Queue) -> dict[str, Any]:
-    """Return what a queue was created with."""
+    """Return the facts that identify a queue."""
     opened: object = queue
     if isinstance(opened, QuickQueue):
         return {"topic": name, "format": QUICK_QUEUE, "page_bytes": opened.page_bytes}

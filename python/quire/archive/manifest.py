@@ -30,7 +30,7 @@ _LIST: Final = ".json"
 @dataclass(slots=True)
 class Topic:
     """
-    What an archive holds of a queue.
+    The cycles of a queue in an archive.
 
     Attributes:
         name: The topic.
@@ -119,7 +119,7 @@ class Archive:
 
     def topics(self) -> list[str]:
         """
-        Return the topics that it holds, in order.
+        Return the archive's topics, in order.
 
         Raises:
             ArchiveError: There is no archive in the folder.

@@ -24,7 +24,7 @@ Shape: TypeAlias = Literal["fields", "value", "calls"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """
-    What every schema has.
+    The common base of the forms of messages that a schema describes.
 
     Attributes:
         history: Whether there is a column ``history``.
@@ -40,7 +40,7 @@ class Content:
     @property
     @abstractmethod
     def shape(self) -> Shape:
-        """What messages are: ``fields``, one ``value``, or ``calls``."""
+        """The form of messages: ``fields``, one ``value``, or ``calls``."""
 
     @property
     @abstractmethod
@@ -74,7 +74,7 @@ class Content:
 
     @abstractmethod
     def plan(self) -> Sequence[PlanField | PlanMethod]:
-        """Return what the native decoder works from."""
+        """Return the plan for the native decoder."""
 
     @abstractmethod
     def select(self, names: list[str]) -> Self:

@@ -26,7 +26,7 @@ SchemaLike: TypeAlias = "Schema | Mapping[str, TypeLike] | pa.Schema | type"
 
 class Schema:
     """
-    What the messages of a queue look like, and which of it becomes columns.
+    The form of a queue's messages, and the columns that they become.
 
     Args:
         fields: The columns: names of fields in the messages, and their types. A type is the name
@@ -86,7 +86,7 @@ class Schema:
     @classmethod
     def given(cls, schema: SchemaLike) -> Schema:
         """
-        Return what stands for a schema as one: names and types, or a class of messages.
+        Make a schema of names and types or of a message class; return a schema unchanged.
 
         Raises:
             TypeError: *schema* is not a schema, names with types, or a message class.
@@ -316,17 +316,17 @@ class Schema:
 
     @property
     def content(self) -> Content:
-        """What the schema is made of."""
+        """The form of the messages."""
         return self._content
 
     @property
     def plan(self) -> Plan:
-        """What the native decoder works from."""
+        """The plan for the native decoder."""
         return self._plan
 
     @property
     def shape(self) -> Shape:
-        """What messages are: ``fields``, one ``value``, or ``calls``."""
+        """The form of messages: ``fields``, one ``value``, or ``calls``."""
         return self._content.shape
 
     @property
@@ -382,7 +382,7 @@ class Schema:
         return self.of_content(self._content.select(arguments.names("columns", columns)))
 
     def batches(self, tables: Sequence[Table], layout: str) -> dict[str, pa.RecordBatch]:
-        """Return what the decoder made as batches: by method, or under an empty name."""
+        """Return decoded columns as batches: by method, or under an empty name."""
         return self._content.batches(tables, layout)
 
     def __repr__(self) -> str:

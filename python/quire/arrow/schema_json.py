@@ -13,7 +13,7 @@ from quire.arrow.plan import Method
 
 
 def text_of(content: Content) -> str:
-    """Return what a schema is made of as one line of JSON."""
+    """Return the form of messages as one line of JSON."""
     values: dict[str, Any] = {"shape": content.shape}
     if isinstance(content, CallContent):
         values["methods"] = [
@@ -32,7 +32,7 @@ def text_of(content: Content) -> str:
 
 def content_of(text: str) -> Content:
     """
-    Return what :func:`text_of` wrote.
+    Parse the JSON of :func:`text_of`.
 
     Raises:
         ValueError: The text is not a schema.

@@ -93,7 +93,7 @@ class Interface(NamedTuple):
             yield name, value
 
     def members(self) -> Iterator[tuple[str, object]]:
-        """Yield what is public and can be called on an object, as the class holds it."""
+        """Yield the public methods of a class, unbound."""
         found: dict[str, object] = {}
         for base in reversed(self.cls.__mro__):
             if base not in _MARKERS:

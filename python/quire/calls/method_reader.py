@@ -83,7 +83,7 @@ class MethodReader(_native.MethodReader):
         self, pauser: Pauser | None = None, *, until: Callable[[], object] | None = None
     ) -> None:
         """
-        As :meth:`run`, while the event loop runs on.
+        Read messages until the reader is closed, without blocking the event loop.
 
         Handlers run on the event loop and block it while they run; other tasks run every few
         milliseconds, even during a backlog.

@@ -42,7 +42,7 @@ _TEMPORARY: Final = re.compile(rf"\.{re.escape(FILE)}\.[0-9a-f]+\.tmp")
 @dataclass(frozen=True, slots=True)
 class Converted:
     """
-    What a conversion did.
+    The result of a conversion.
 
     Attributes:
         messages: How many messages the result has.

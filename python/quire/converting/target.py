@@ -47,7 +47,7 @@ _OPTION: Final = {
 
 class Target(Protocol):
     """
-    What a conversion writes to.
+    The destination of a conversion.
 
     Attributes:
         shortest: The length of the shortest message that it holds.
@@ -77,7 +77,7 @@ class Target(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the destination."""
         ...
 
 
@@ -152,12 +152,12 @@ class QueueTarget:
         """Do nothing: messages are read as soon as they are written."""
 
     def close(self) -> None:
-        """Close the queue, and what it handed out."""
+        """Close the queue and its handles."""
         self._queue.close()
 
 
 def roll_cycle_for(into: str, source: Source) -> str | None:
-    """Return the roll cycle of a result that none was asked for; None if it has no cycles."""
+    """Return the default roll cycle of a result; None for formats without cycles."""
     if into not in ROLL_CYCLES:
         return None
     if into == source.format == CHRONICLE:

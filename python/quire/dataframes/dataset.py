@@ -31,7 +31,7 @@ class QueueDataset(Dataset):
         filter: Any = None,  # noqa: A002, ANN401 - of pyarrow
         **options: Any,  # noqa: ANN401 - of pyarrow
     ) -> Scanner:
-        """Return what reads the range once; columns that are not named are not decoded."""
+        """Return a reader of the range; columns that are not named are not decoded."""
         names = self._names(columns, filter)
         schema = part_of(self.schema, names)
         return Scanner.from_batches(

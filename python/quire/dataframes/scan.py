@@ -28,7 +28,7 @@ _POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a
 
 class Scan(NamedTuple):
     """
-    What is read of a queue. Each reading has a tailer of its own, and ends at what was the end.
+    A range of a queue to read. Each pass has its own tailer, and ends where the queue ended.
 
     Attributes:
         queue: The queue.

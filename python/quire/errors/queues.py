@@ -316,7 +316,7 @@ class TailerInUseError(QuireError):
 
 class WriterInUseError(QuireError):
     """
-    A writer is at work: the one of a Quick-Queue, a producer of this name, or the holder of a lock.
+    Another writer is active: of a Quick-Queue, of a producer's name, or of a lock.
 
     Examples:
         >>> with quire.open("book", format="quick-queue") as book, book.appender() as writer:
@@ -354,7 +354,7 @@ class ProducerDiedError(QuireError):
 
 class GroupError(QuireError):
     """
-    A group of consumers cannot do this now: it was reset, has members, or another key.
+    The consumer group was reset, has members, or has another key.
 
     Examples:
         >>> with queue.group("billing").consumer("c1"):

@@ -7,7 +7,7 @@ from quire.errors.queues import QuireError
 
 class ArchiveError(QuireError):
     """
-    An archive is not what the queue holds or held, or it cannot be worked on.
+    An archive differs from its queue, or cannot be read or written.
 
     Examples:
         >>> import quire.archive
@@ -28,12 +28,12 @@ class ConvertError(QuireError):
 
 class ReplayError(QuireError):
     """
-    The queue to replay into does not hold the replay's beginning, or somebody else writes it.
+    The destination of a replay holds other messages, or has another writer.
 
     Examples:
         >>> _ = appender.write_text("hello")
         >>> with quire.open("other") as other, other.appender() as writer:
-        ...     _ = writer.write_text("something else")
+        ...     _ = writer.write_text("another text")
         >>> quire.replay(queue, "other")
         Traceback (most recent call last):
         quire.errors.ReplayError: ...

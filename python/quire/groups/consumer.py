@@ -51,12 +51,12 @@ class Consumer:
 
     @property
     def name(self) -> str:
-        """Its name, as `quire groups` lists it."""
+        """The consumer's name, as `quire groups` lists it."""
         return self._name
 
     @property
     def closed(self) -> bool:
-        """Whether it has left the group."""
+        """Whether the consumer has left the group."""
         return self._membership.closed
 
     def read(self) -> GroupMessage | None:

@@ -91,7 +91,7 @@ class Group:
     @property
     def lag(self) -> int:
         """
-        How many messages are not acknowledged.
+        The number of messages that are not acknowledged.
 
         In a Quick-Queue, this includes entries that dead producers left without a message.
         """

@@ -71,7 +71,7 @@ class Membership:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended."""
+        """Whether the member has left the group."""
         return self._member.closed
 
     @property

@@ -63,7 +63,7 @@ class GroupMessage:
 
     @property
     def delivery_count(self) -> int:
-        """How often the message was delivered, including this time; it stays at 255."""
+        """The number of deliveries of the message, including this one; at most 255."""
         return self._claim.count_of(self._bit)
 
     @property

@@ -28,7 +28,7 @@ class GroupMemberState(NamedTuple):
 
 
 class GroupState(NamedTuple):
-    """A group of a queue, as it is at one moment."""
+    """The state of a consumer group at one moment."""
 
     name: str
     lag: int

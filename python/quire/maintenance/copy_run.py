@@ -22,7 +22,7 @@ _BETWEEN_NOTES: Final = 256 << 20
 
 class Copied(NamedTuple):
     """
-    What a copy holds.
+    The result of a copy.
 
     Attributes:
         messages: How many messages.

@@ -128,7 +128,7 @@ class Peer:
         )
 
     def ask(self, verb: str, argument: object = "") -> str:
-        """Have it do something, and return its answer."""
+        """Send the peer a command, and return its answer."""
         assert self._process.stdin is not None  # noqa: S101 - pipes were asked for
         assert self._process.stdout is not None  # noqa: S101
         self._process.stdin.write(f"{verb} {argument}\n")
@@ -139,7 +139,7 @@ class Peer:
         return answer
 
     def kill(self) -> None:
-        """End it at once, and wait until it is gone."""
+        """Kill the peer, and wait for its end."""
         self._process.kill()
         self._process.wait()
 

@@ -48,16 +48,16 @@ class Finding:
 
     @property
     def meaning(self) -> str:
-        """What follows from it."""
+        """What follows from the finding."""
         return KINDS[self.kind].meaning
 
     @property
     def remedy(self) -> str | None:
-        """What :func:`quire.repair` does about it; None if nothing."""
+        """What :func:`quire.repair` does about the finding; None if nothing."""
         return KINDS[self.kind].remedy
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything about it, as in the JSON of ``quire verify``."""
+        """Return the finding as in the JSON of ``quire verify``."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -73,7 +73,7 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
     """
-    What :func:`quire.verify` found.
+    The result of :func:`quire.verify`.
 
     Attributes:
         path: What was checked.
@@ -133,7 +133,7 @@ class Action:
 @dataclass(frozen=True, slots=True)
 class RepairReport:
     """
-    What :func:`quire.repair` did, or would do.
+    The result of :func:`quire.repair`, also of a dry run.
 
     Attributes:
         path: The queue, or the directory of queues.

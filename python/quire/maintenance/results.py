@@ -74,7 +74,7 @@ class CycleTimes:
 
 class Result:
     """
-    A Chronicle Queue of messages of others.
+    A new Chronicle Queue of messages from other queues.
 
     Args:
         path: Its directory.

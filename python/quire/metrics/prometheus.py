@@ -45,7 +45,7 @@ class Collector(BaseCollector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Return what the registry asks for."""
+        """Return the metrics of all queues."""
         found = self._watch.metrics()
         for kind, exported in ((CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)):
             for one in exported:

@@ -39,7 +39,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many durations there are."""
+        """The number of durations."""
         return sum(count for *_, count in self.buckets)
 
     @property
@@ -126,7 +126,7 @@ class RingState(NamedTuple):
 @dataclass(frozen=True)
 class Metrics:
     """
-    What all processes of a queue counted since its side file was made; from :meth:`Queue.metrics`.
+    The counts of all processes of a queue since its side file was made.
 
     Counters and latencies are those of the call; ``lag``, ``group_lag``, ``ring`` and ``disk`` are
     found when they are first asked for.
@@ -202,7 +202,7 @@ class Metrics:
 
 
 def metrics_of(queue: Queue) -> Metrics:
-    """Return what the processes of a queue counted."""
+    """Return the counts of a queue's processes."""
     found = queue._metrics()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if found is None:
         return Metrics(_queue=queue)

@@ -246,7 +246,7 @@ def settings() -> dict[str, Setting]:
 
 
 def misspelt() -> Iterator[tuple[str, str | None]]:
-    """Yield the variables that look like options and are none, and the one each may stand for."""
+    """Yield environment variables that may be misspelt options, each with the likely option."""
     from difflib import get_close_matches
 
     known = [PREFIX + name.upper() for name in _PARSERS]

@@ -27,18 +27,18 @@ class CycleRange(NamedTuple):
         return self.index_at(self.count)
 
     def index_at(self, number: int) -> int:
-        """Return the index that follows *number* of these."""
+        """Return the index after the first *number* indexes of the range."""
         return self.first_index + number * self.step
 
     def split(self, count: int) -> tuple[CycleRange, CycleRange]:
-        """Return the first *count*, and the others."""
+        """Split the range after *count* indexes."""
         return (
             CycleRange(self.first_index, count, self.step),
             CycleRange(self.index_at(count), self.count - count, self.step),
         )
 
     def until(self, end: int) -> CycleRange:
-        """Return those before an index."""
+        """Return the part of the range before an index."""
         before = -((self.first_index - end) // self.step)
         return self.split(max(0, min(self.count, before)))[0]
 

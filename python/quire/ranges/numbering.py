@@ -29,7 +29,7 @@ _ONE_CYCLE = 62  # bits, so that every index of an Indexed Chronicle is of cycle
 
 class Numbering(NamedTuple):
     """
-    What an index consists of. In a Quick-Queue, a page of the index stands for a cycle.
+    How indexes divide into cycle and sequence. In a Quick-Queue, an index page is a cycle.
 
     Attributes:
         bits: How many bits of an index are the sequence within its cycle.

@@ -60,7 +60,7 @@ class Range:
 
 class Limits(NamedTuple):
     """
-    What a range is limited to: two points, the second exclusive; None leaves a side open.
+    The limits of a range: two points, the second exclusive; None leaves a side open.
 
     Attributes:
         start: Where it starts.
@@ -75,7 +75,7 @@ class Limits(NamedTuple):
 
     def indexes(self, queue: AnyQueue) -> tuple[int, int]:
         """
-        Return the limits as indexes, all where there are none.
+        Return the limits as indexes; a missing limit is the queue's own end.
 
         Raises:
             IndexOutOfRangeError: *start* is an index that no message has; in an older format, one
@@ -173,17 +173,17 @@ class Chunks:
 
     Args:
         tailer: The tailer to read with.
-        stretch: The range.
+        span: The range.
         skipper: Goes on after what cannot be read; None: that is an error.
 
     """
 
-    def __init__(self, tailer: Tailer, stretch: Range, skipper: Skipper | None = None) -> None:
+    def __init__(self, tailer: Tailer, span: Range, skipper: Skipper | None = None) -> None:
         """Go to the first message."""
         self._tailer = tailer
-        self._past = 0 if stretch.is_empty else stretch.past
+        self._past = 0 if span.is_empty else span.past
         self._skipper = skipper
-        if not stretch.is_empty and not go_to(tailer, stretch.first, skipper):
+        if not span.is_empty and not go_to(tailer, span.first, skipper):
             self._past = 0
 
     def take(self, count: int = _COUNT) -> Chunk:
@@ -291,7 +291,7 @@ def require(queue: Queue, index: int) -> None:
 
 
 def shown(point: Point) -> str:
-    """Return a point as errors show it."""
+    """Return a point as text for errors."""
     return f"{point:#x}" if isinstance(point, int) else point.isoformat()
 
 

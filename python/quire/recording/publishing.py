@@ -213,7 +213,7 @@ def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iter
             waits()
             _wait(tailer)
         plan = plan.again()
-    last = plan.stretch.past - 1  # also where nothing is to be sent before later ones
+    last = plan.range.past - 1  # also where nothing is to be sent before later ones
     for document in plan.documents():
         last = document.index
         yield Excerpt(document.index, bytes(document.bytes))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(slots=True)
 class Counts:
     """
-    What a recorder has done so far.
+    The counts of a recorder.
 
     Attributes:
         received: Messages that arrived.

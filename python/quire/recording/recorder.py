@@ -45,7 +45,7 @@ class Recorder(ABC):
 
     @property
     def counts(self) -> Counts:
-        """What was done so far."""
+        """The recorder's counts."""
         return self._counts
 
     async def __aenter__(self) -> Self:
@@ -173,7 +173,7 @@ class PortRecorder(Recorder):
 
     @property
     def address(self) -> Address:
-        """The host and port that it listens on."""
+        """The host and port that the recorder listens on."""
         host, port = self._socket.getsockname()[:2]
         return host, port
 

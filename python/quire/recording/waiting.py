@@ -29,7 +29,7 @@ class Waiter:
             _settle(future, is_readable=False)
 
     async def stopped(self) -> None:
-        """Wait until it is stopped."""
+        """Wait until the waiter is stopped."""
         if not self.is_stopped:
             future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self._waiting.add(future)

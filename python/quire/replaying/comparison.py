@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def differences(self) -> int:
-        """How many differences there are, so far."""
+        """The number of differences found so far."""
         return self.changed + self.left + self.right
 
 

@@ -131,7 +131,7 @@ class Replay:
         """Find the range."""
         self.source = source
         skips = skipped is not None
-        self.stretch = range_of(source, start, end, time_field=time_field, skips=skips)
+        self.range = range_of(source, start, end, time_field=time_field, skips=skips)
         self.skipped = skipped
         self._reported = set[int | None]()
         self.pace = pace
@@ -139,13 +139,13 @@ class Replay:
         self._field = None if time_field is None else TimeField(time_field)
         if isinstance(start, int):
             self._check_start(start)
-        if pace is not None and not self.stretch.is_empty:
+        if pace is not None and not self.range.is_empty:
             self._check_times()
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it begins at a time that no message has reached."""
-        return isinstance(self._limits[0], datetime) and self.stretch.is_empty
+        """Whether the range begins at a time that no message has reached."""
+        return isinstance(self._limits[0], datetime) and self.range.is_empty
 
     def again(self) -> Replay:
         """Return a replay of the same range with the current messages of the queue."""
@@ -160,7 +160,7 @@ class Replay:
 
     def chunks(self, tailer: Tailer, left: Range | None = None) -> Chunks:
         """Return the messages of the part that is *left*; None: of the whole range."""
-        return Chunks(tailer, self.stretch if left is None else left, self.skipper())
+        return Chunks(tailer, self.range if left is None else left, self.skipper())
 
     def _report(self, lost: Lost) -> None:
         if self.skipped is not None and lost.past not in self._reported:
@@ -175,7 +175,7 @@ class Replay:
             left: The part still to replay; None: the whole range.
 
         """
-        with closing(self._documents(self.stretch if left is None else left)) as documents:
+        with closing(self._documents(self.range if left is None else left)) as documents:
             for document in documents:
                 if self.pace is not None:
                     by_history = self._field is None
@@ -209,17 +209,17 @@ class Replay:
                         return
 
     def _check_start(self, start: int) -> None:
-        if start != self.stretch.first or self.stretch.is_empty:
+        if start != self.range.first or self.range.is_empty:
             require(self.source, start)
 
     def _check_times(self) -> None:
         """Check that the first message has an event time; later ones need none."""
-        with closing(self._documents(self.stretch)) as documents:
+        with closing(self._documents(self.range)) as documents:
             if self._time_ns(next(documents)) is not None:
                 return
         what = "no history" if self._field is None else f"no time in the field {self._field.name!r}"
         raise ValueError(
-            f"cannot derive the pace: the first message has {what}: index={self.stretch.first:#x}"
+            f"cannot derive the pace: the first message has {what}: index={self.range.first:#x}"
             f" path={self.source.path}; name a field that holds a time, or replay without a pace"
         )
 

@@ -36,7 +36,7 @@ _open_any: Callable[..., Any] = open_queue  # of the format that the options nam
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """
-    What a replay did.
+    The result of a replay.
 
     Attributes:
         messages: How many messages the range has.
@@ -167,14 +167,14 @@ class Copy:
             raise ValueError(f"a queue is not replayed into itself: out={os.fspath(out)}")
         self._plan = plan
         self._numbering = Numbering.of(source)
-        self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.stretch.first)))
+        self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.range.first)))
         self._stack = ExitStack()
         options = out_options(source, roll_cycle, self._clock)
         self._out = self._stack.enter_context(_open_any(out, buffer_mode="none", **options))
         self._more: dict[str, Any] = {} if is_raw(source) else {"text": False}
         self._progress = progress
         self._numbers = _Numbers(self._out)
-        self._next = plan.stretch.first
+        self._next = plan.range.first
         self.messages = 0
         self.written = 0
         self.last: int | None = None
@@ -259,7 +259,7 @@ class Copy:
     def _left(self) -> Range:
         skips = self._plan.skipped is not None
         first = first_from(self._plan.source, self._next, skips=skips)
-        return Range(first, self._plan.stretch.past)
+        return Range(first, self._plan.range.past)
 
     def _turn_to(self, cycle: int, count: int) -> int:
         """Set the clock to a cycle; return the index that the first of *count* messages gets."""

@@ -78,7 +78,7 @@ def check_dest(rule: Rule, path: str) -> None:
 @contextmanager
 def saver_of(rule: Rule, path: str, folder: SafeFolder, check: Check) -> Generator[Saver]:
     """
-    Return what a rule does with cycles.
+    Return the function that applies a rule's action to cycles.
 
     Args:
         rule: The rule.

@@ -92,7 +92,7 @@ class Cycles(ABC, Generic[_Queue]):
 
 
 class JournalCycles(Cycles[Queue]):
-    """Those of a Chronicle Queue: roll files."""
+    """The cycles of a Chronicle Queue: roll files."""
 
     def __init__(self, queue: Queue, removes: Removal | None) -> None:
         """Keep the removal; None in a dry run."""
@@ -104,7 +104,7 @@ class JournalCycles(Cycles[Queue]):
         return Path(self.queue.file_for_cycle(number))
 
     def files_of(self, place: Path) -> list[Path]:
-        """Return the one file."""
+        """Return the cycle's roll file."""
         return [place]
 
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
@@ -131,7 +131,7 @@ class JournalCycles(Cycles[Queue]):
 
 class VanillaCycles(Cycles[VanillaQueue]):
     """
-    Those of a Vanilla Chronicle: directories.
+    The cycles of a Vanilla Chronicle: directories.
 
     A cycle leaves the queue by one rename, to a hidden name that every reader ignores. The next run
     removes what a killed run left.

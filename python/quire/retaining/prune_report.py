@@ -34,7 +34,7 @@ class PrunedCycle(NamedTuple):
 @dataclass(slots=True)
 class PruneReport:
     """
-    What :func:`quire.prune` did; in a dry run, what it would do.
+    The result of :func:`quire.prune`, also of a dry run.
 
     Attributes:
         removed: The cycles that went, the oldest first.

@@ -46,7 +46,7 @@ def prune(  # noqa: PLR0913 - by keywords
     progress: Progress | None = None,
 ) -> PruneReport:
     """
-    Remove the oldest cycles of a queue, as far as nobody needs them any more.
+    Remove the oldest cycles of a queue that no reader needs any more.
 
     A cycle goes once it exceeds one of the limits. The newest one stays; so do those without
     end-of-file marker, those from the cycle of a named tailer or consumer group on, those that a

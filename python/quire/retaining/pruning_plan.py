@@ -28,11 +28,11 @@ class Cycle(NamedTuple):
 
     @property
     def is_compressed(self) -> bool:
-        """Whether it is a compressed file."""
+        """Whether the cycle's file is compressed."""
         return is_compressed(self.file.name)
 
     def as_pruned(self, reason: str, dest: Path | None = None) -> PrunedCycle:
-        """Return it as reports show it."""
+        """Return the cycle as reports show it."""
         return PrunedCycle(self.number, self.file, self.bytes, reason, dest)
 
 

@@ -115,7 +115,7 @@ class Output:
             self._note()
 
     def method(self, name: str) -> Callable[..., Any]:
-        """Return what calls a method of the output."""
+        """Return the function for a method of the output."""
         if name not in self._methods:
             raise AttributeError(f"the interface has no such method: name={name}")
         write, drop = getattr(self._writer, name), _dropping(self._methods[name])

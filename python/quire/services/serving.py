@@ -226,7 +226,7 @@ class Service:
 
     async def run_async(self, pauser: Pauser | None = None) -> None:
         """
-        As :meth:`run`, while the event loop runs on.
+        Handle messages until the service is closed, without blocking the event loop.
 
         Examples:
             >>> import asyncio

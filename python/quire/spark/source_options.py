@@ -76,11 +76,11 @@ class Given:
         self._report = report
 
     def text(self, name: str) -> str | None:
-        """Return an option as it is; None where it was not given."""
+        """Return the text of an option; None if absent."""
         return self._values.get(name.lower())
 
     def choice(self, name: str, choices: Mapping[str, _T], default: _T) -> _T:
-        """Return what one of a few words stands for."""
+        """Return the value for one of several words."""
         text = self.text(name)
         if text is None:
             return default
@@ -144,7 +144,7 @@ class Given:
         return (found or Bound(offset))._replace(time_ns=time_ns)
 
     def unknown(self, known: tuple[str, ...]) -> None:
-        """Report the options that are none of these."""
+        """Report unknown options."""
         lower = {name.lower(): name for name in known}
         for name in sorted(self._values.keys() - lower.keys() - {"paths"}):
             close = get_close_matches(name, lower, n=1)
@@ -155,7 +155,7 @@ class Given:
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """
-    What a read was asked for.
+    The options of a read.
 
     Attributes:
         path: The directory of a queue, or of queues; absolute.

@@ -44,7 +44,7 @@ _Field: TypeAlias = Any
 
 
 def is_message_column(field: spark.StructField) -> bool:
-    """Return whether a column is no field: ``payload`` is none where it is binary."""
+    """Whether a column comes from the message itself, as a binary ``payload`` does."""
     return field.name in METADATA or (
         field.name == PAYLOAD and isinstance(field.dataType, spark.BinaryType)
     )
@@ -105,7 +105,7 @@ def base_schema(options: ReadOptions) -> Schema | None:
 
 def schema_of(text: str) -> Schema | None:
     """
-    Return what the text of a schema, or ``module:Name``, stands for; None if it is neither.
+    Return the schema of a text or of ``module:Name``; None for other texts.
 
     Raises:
         ValueError: The text is not a schema. Loading the named object may raise other exceptions.
@@ -197,7 +197,7 @@ def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
 
 
 def spark_schema(fields: Mapping[str, _Type]) -> spark.StructType:
-    """Return columns of these names and Arrow types, as Spark has them."""
+    """Return Spark's columns for Arrow columns."""
     return spark.StructType(
         [spark.StructField(name, from_arrow_type(kind)) for name, kind in fields.items()]
     )

@@ -101,7 +101,7 @@ def table(  # noqa: PLR0913 - by keywords
     **options: Any,  # noqa: ANN401 - as Spark takes them
 ) -> DataFrame:
     """
-    Return archived cycles, and the rest of their queues as it is now, as one table.
+    Return archived cycles and the current rest of their queues as one table.
 
     Its columns are those of the archive, of the same names and types in both parts. The archive is
     read by Spark's own Parquet reader, with filters down to row groups and none of the workers'

@@ -26,7 +26,7 @@ _intervals: list[float] = []
 
 def beat() -> None:
     """
-    Say that the calling thread's loop begins a turn: it is not late yet.
+    Report that the calling thread's loop begins a turn.
 
     It costs a fraction of a microsecond, and does nothing where nobody samples the thread.
 
@@ -104,7 +104,7 @@ class StackSampler:
     @property
     def samples(self) -> int:
         """
-        How many samples were taken, late or not.
+        The number of samples, late or not.
 
         Examples:
             >>> quire.testing.StackSampler().samples

@@ -10,7 +10,7 @@ from quire.vanilla.queue import VanillaQueue
 
 class RebuiltCycle(NamedTuple):
     """
-    What :func:`rebuild_index` did to a cycle.
+    The result of :func:`rebuild_index` for a cycle.
 
         changed = [it for it in quire.vanilla.rebuild_index(path) if it.recovered or it.dropped]
 

@@ -205,7 +205,7 @@ fn put_under(out: &mut Out, name: &str, value: &Bound<'_, PyAny>, depth: usize) 
         "float[]" => Form::Float32,
         "double[]" => Form::Float64,
         _ if value.cast::<PyDict>().is_ok_and(PyDictMethods::is_empty) => {
-            return put_block(out, |_| Ok(())); // its type is said already
+            return put_block(out, |_| Ok(())); // its type is written already
         }
         _ => return put_value(out, value, depth),
     };

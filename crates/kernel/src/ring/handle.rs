@@ -35,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a producer does when the ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFull {
-    /// Wait for as long as an append waits for the write lock.
+    /// Wait up to the timeout of the write lock.
     Block,
     /// Fail.
     Raise,

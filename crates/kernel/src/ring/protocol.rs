@@ -169,7 +169,7 @@ impl<'a> Ring<'a> {
             if drained > LATEST || from > drained + self.layout.slots {
                 return Err(Refused::Damaged);
             }
-            // A producer may have died before it raised the tail: the tail may be behind the
+            // A producer may have died before it raised the tail: the tail may be before the
             // drained slots.
             slot = slot.max(drained);
             if slot >= drained + self.layout.slots {

@@ -42,7 +42,7 @@ class Link:
         return cls(reader, writer, timeout_s)
 
     async def read(self) -> bytes:
-        """Return what comes next, at least a byte."""
+        """Return the next bytes, at least one."""
         with _failures(self.peer, self._timeout_s):
             async with asyncio.timeout(self._timeout_s):
                 chunk = await self._reader.read(_READ_BYTES)
@@ -51,7 +51,7 @@ class Link:
         return chunk
 
     async def read_exactly(self, count: int, *, may_wait: bool = False) -> bytes:
-        """Return that many bytes; the first of them *may wait* for ever."""
+        """Return exactly *count* bytes; *may_wait*: without a timeout for the first."""
         if count == 0:
             return b""
         with _failures(self.peer, self._timeout_s):

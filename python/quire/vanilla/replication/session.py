@@ -29,7 +29,7 @@ class SinkStatus(NamedTuple):
     """
     How far a connected sink is, from :attr:`Source.sinks`.
 
-        behind = [each.peer for each in source.sinks if each.sent_index != queue.last_index]
+        late = [each.peer for each in source.sinks if each.sent_index != queue.last_index]
 
     Attributes:
         peer: Its address.

@@ -37,7 +37,7 @@ FRAME_BYTES: Final = _FRAME.size
 
 
 class Action(IntEnum):
-    """What a sink asks of a source."""
+    """The requests of a sink to a source."""
 
     SUBSCRIBE = 1  # the last index the sink has, FROM_START or TO_END
     UNSUBSCRIBE = 2

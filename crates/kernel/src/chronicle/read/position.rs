@@ -51,7 +51,7 @@ pub struct Cursor {
     run: Run,
     /// Since when nothing changed at a place that holds the cursor up.
     hold: Hold,
-    /// What is said of messages that were deleted unread.
+    /// How messages that were deleted unread are reported.
     missing: Missing,
     /// The file of the stored position is gone: reading goes on with the next one there is.
     is_resumed: bool,

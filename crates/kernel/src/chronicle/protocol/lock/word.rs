@@ -8,7 +8,7 @@
 //! 2. hold: before a header is published the word is looked at again;
 //! 3. release: CAS from the own pid to `UNLOCKED`. If that fails the lock was taken away.
 //!
-//! A holder that dies leaves its pid behind; `recovery.rs` finds out and forces the word.
+//! The word keeps the pid of a holder that dies; `recovery.rs` notices and forces the word.
 
 use crate::chronicle::format::table::UNLOCKED;
 use crate::memory::Cells;

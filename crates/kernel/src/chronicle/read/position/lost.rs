@@ -124,7 +124,7 @@ impl Cursor {
             },
         }
         warnings::leave(format!(
-            "a tailer's stored position is behind the end of its file: stored={index:#x} \
+            "a tailer's stored position is after the end of its file: stored={index:#x} \
              continued_at={:#x}",
             self.index(queue)?
         ));
