@@ -123,7 +123,7 @@ TEXTS = {".md": prose, ".py": python_texts, ".pyi": python_texts, ".rs": rust_te
 
 def test_the_conditions_of_errors_make_sense_alone() -> None:
     """In an editor's tooltip nothing stands above them."""
-    for path in sorted(ROOT.glob("python/**/*.py")):
+    for path in sorted([*ROOT.glob("python/**/*.py"), *ROOT.glob("python/**/*.pyi")]):
         for section in RAISES.finditer(path.read_text("utf-8")):
             conditions = re.findall(r"(?m)^ +[\w.]+: (.+)$", section[2])
             vague = [it for it in conditions if VAGUE.match(it)]

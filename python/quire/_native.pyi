@@ -108,7 +108,7 @@ Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
 
 @final
 class Plan:
-    """What to decode into which columns, built by :class:`quire.Schema`."""
+    """A plan for decoding messages into columns, built by :class:`quire.Schema`."""
 
     def __new__(
         cls,
@@ -295,7 +295,7 @@ class GroupMember:
 
     @property
     def closed(self) -> bool:
-        """Whether it left the group."""
+        """Whether the member has left the group."""
 
     def frontier(self) -> tuple[int, int]:
         """Return a word to compare with, and the index of the first message nobody claimed."""
@@ -342,7 +342,7 @@ class GroupMember:
 
 def group_backlog(file: str | PathLike[str], /) -> tuple[int, int, int] | None:
     """
-    Return what the group of a side file has yet to do; None if there is no such file.
+    Return the backlog of a group by its side file; None if the file does not exist.
 
     Returns:
         The index after the last claimed message, how many of those claimed are not acknowledged,
@@ -637,7 +637,7 @@ class RollCycle:
 
     @property
     def aliases(self) -> list[str]:
-        """Other names that :func:`quire.open` takes for it."""
+        """Other names of the roll cycle that :func:`quire.open` accepts."""
 
     @property
     def pattern(self) -> str:
@@ -809,7 +809,7 @@ class MessageHistory:
 @final
 class Ring:
     """
-    What was appended to a queue with ``buffer_mode="async"``, and is not in the queue yet.
+    The ring of a queue with ``buffer_mode="async"``: appends that are not in the queue yet.
 
     All processes that append to the queue in this mode, or read through the ring, share it; so do
     the numbers here.
@@ -828,22 +828,22 @@ class Ring:
     @property
     def capacity_bytes(self) -> int:
         """
-        How many bytes of messages it holds, each rounded up to a multiple of 8.
+        The bytes of messages that the ring can hold, each message rounded up to a multiple of 8.
 
         While it grows, that is the sum of the rings that are not drained.
         """
 
     @property
     def used_bytes(self) -> int:
-        """How many bytes of messages are in it now."""
+        """The bytes of messages in the ring now."""
 
     @property
     def high_water_bytes(self) -> int:
-        """The most bytes that were in it at once, since it was created."""
+        """The most bytes that were in the ring at once since its creation."""
 
     @property
     def pending(self) -> int:
-        """How many messages are in it now."""
+        """The number of messages in the ring now."""
 
     @property
     def stalls(self) -> int:
@@ -857,7 +857,8 @@ class Ring:
             timeout_s: How long to wait; None: as long as an append waits for the write lock.
 
         Raises:
-            LockTimeoutError: It took longer, as while another process that drains is stopped.
+            LockTimeoutError: The ring was not drained within *timeout_s* seconds, for example
+                because the draining process is stopped.
 
         """
 
@@ -892,7 +893,7 @@ class Pretoucher:
 
         Raises:
             ClosedError: The pretoucher was closed or shut down.
-            OSError: There is no space.
+            OSError: The disk is full.
 
         Examples:
             >>> queue.pretoucher().execute()
@@ -1077,7 +1078,7 @@ class Queue:
     @property
     def last_index_synced(self) -> int | None:
         """
-        The index up to which some process has synced the queue; None if none has, or nobody knows.
+        The index up to which the queue is known to be synced; None if unknown.
 
         Examples:
             >>> index = appender.write_text("hello")
@@ -1244,7 +1245,7 @@ class Queue:
         | None
     ):
         """
-        Return what the processes of this queue counted; None if none was asked to.
+        Return the counts of the queue's processes; None without metrics.
 
         Returns:
             When counting began in epoch milliseconds, the counters, and of each latency the sum,
@@ -1278,8 +1279,8 @@ class Queue:
         Raises:
             TailerInUseError: A tailer reads with the name.
             ReadOnlyError: The queue was opened read-only.
-            ValueError: Another tailer has the new name, no tailer can have it, or one of them is a
-                ``replicated:`` one.
+            ValueError: *new_name* is in use, is not a valid name, or one of the two names begins
+                with ``replicated:``.
 
         Examples:
             >>> queue.tailer("risk").close()
@@ -1344,7 +1345,7 @@ class Queue:
         Check that no messages lie after an index that a reader came to and found nothing at.
 
         Raises:
-            CorruptError: Messages lie after it in its file; one before them was lost.
+            CorruptError: Messages follow the index in its file: one before them was lost.
 
         """
 
@@ -1512,7 +1513,7 @@ class Appender:
     def _lock_timeout_s(self) -> float: ...
     @property
     def _waits_for_disk(self) -> bool:
-        """Whether an append returns when it is on the medium."""
+        """Whether an append returns only once it is on the medium."""
 
     @property
     def _waits_for_room(self) -> bool:
@@ -1556,8 +1557,8 @@ class Appender:
         Flush to disk: when this returns, every message now in the queue is durable.
 
         Raises:
-            OSError: The messages may not be durable. All later calls fail too, until the queue is
-                closed: the system forgets which pages it could not write.
+            OSError: The system failed to write; messages may not be durable. All later calls fail
+                too, until the queue is closed: the system forgets which pages it could not write.
 
         Examples:
             >>> index = appender.write_text("hello")
@@ -1683,7 +1684,7 @@ class MethodReader:
 
         Raises:
             ClosedError: The reader or its tailer was closed.
-            WireError: The message does not decode; the tailer stays at it.
+            WireError: The message does not decode; the tailer's position stays at the message.
             Exception: A handler raised; the tailer stays at the message.
 
         """
@@ -2018,7 +2019,7 @@ class WireIn:
             type: The annotation of the result; None: the type that the value was written with.
 
         Raises:
-            WireError: There is no such field, or its value does not fit the type.
+            WireError: The document has no such field, or the field's value does not fit the type.
 
         """
 
@@ -2626,7 +2627,7 @@ class MessagePacker:
             message.pack_byte(-1)
 
         Raises:
-            ValueError: It does not fit.
+            ValueError: The value does not fit 8 bits.
 
         """
 
@@ -2644,7 +2645,7 @@ class MessagePacker:
             message.pack_short(-300)
 
         Raises:
-            ValueError: It does not fit.
+            ValueError: The value does not fit 16 bits.
 
         """
 
@@ -2655,7 +2656,7 @@ class MessagePacker:
             message.pack_char("€")
 
         Raises:
-            ValueError: It is not one unit.
+            ValueError: The text is not exactly one UTF-16 unit.
 
         """
 
@@ -2666,7 +2667,7 @@ class MessagePacker:
             message.pack_int(70_000)
 
         Raises:
-            ValueError: It does not fit.
+            ValueError: The value does not fit 32 bits.
 
         """
 
@@ -2677,7 +2678,7 @@ class MessagePacker:
             message.pack_long(2**40)
 
         Raises:
-            ValueError: It does not fit.
+            ValueError: The value does not fit 64 bits.
 
         """
 
@@ -2688,7 +2689,7 @@ class MessagePacker:
             message.pack_float(1.5)
 
         Raises:
-            ValueError: It is too large.
+            ValueError: The value is too large for 32 bits.
 
         """
 
@@ -2706,7 +2707,7 @@ class MessagePacker:
             message.pack_string("EURUSD")
 
         Raises:
-            ValueError: It has other characters, or a NUL among them.
+            ValueError: The text contains a NUL or a character that is not ASCII.
 
         """
 
@@ -2717,7 +2718,7 @@ class MessagePacker:
             message.pack_unicode("中文")
 
         Raises:
-            ValueError: It has a NUL among its characters.
+            ValueError: The text contains a NUL.
 
         """
 
@@ -2728,7 +2729,7 @@ class MessagePacker:
             message.pack_decimal(Decimal("1.50"))
 
         Raises:
-            ValueError: It is infinite or not a number, or its exponent exceeds 32 bits.
+            ValueError: The number is infinite or not a number, or its exponent exceeds 32 bits.
 
         """
 
@@ -2748,7 +2749,7 @@ class MessagePacker:
 
     def pack_raw(self, value: BufferLike, /) -> Self:
         """
-        Add bytes without a length: the reader must know it.
+        Add bytes without their length, which the reader must know.
 
             message.pack_raw(b"...")
         """
@@ -2760,7 +2761,7 @@ class MessagePacker:
             offset = message.write_message()
 
         Raises:
-            ValueError: There are no fields.
+            ValueError: No field was packed.
 
         """
 
@@ -2901,7 +2902,7 @@ class MessageUnpacker:
 
     @property
     def remaining(self) -> int:
-        """How many bytes are left."""
+        """The number of bytes that are not read yet."""
 
 @final
 class QuickExcerpt:
@@ -2925,7 +2926,7 @@ class QuickExcerpt:
 
     @property
     def producer(self) -> str | None:
-        """The producer that wrote it; None in a queue with one writer."""
+        """The producer of the message; None in a queue with one writer."""
 
     @property
     def data(self) -> bytes:
@@ -2943,7 +2944,7 @@ class QuickExcerpt:
 
     def unpack(self) -> MessageUnpacker:
         """
-        Return what reads the fields of the message, from the first one on.
+        Return a reader of the message's fields, at the first one.
 
             excerpt.unpack().unpack_int()
         """
@@ -2987,7 +2988,7 @@ class QuickQueue:
     @property
     def page_bytes(self) -> int:
         """
-        How long each file of the queue is.
+        The length of each file of the queue, in bytes.
 
             assert queue.page_bytes == 1 << 30
         """
@@ -2995,7 +2996,7 @@ class QuickQueue:
     @property
     def form(self) -> Literal["single", "shared"] | None:
         """
-        Whether one writer or named producers write it; None before the first appender.
+        Whether one writer or named producers write the queue; None before the first appender.
 
             assert queue.form in {"single", "shared", None}
         """
@@ -3046,7 +3047,7 @@ class QuickQueue:
         """Check every entry and page, as ``verify_journal`` does a journal."""
 
     def _snapshot(self) -> _Snapshot:
-        """Return what a consistent copy of the queue holds."""
+        """Return the files and lengths of a consistent copy of the queue."""
 
     def close(self) -> None:
         """Close the queue. Idempotent."""
@@ -3079,7 +3080,7 @@ class QuickAppender:
 
     def new_message(self) -> MessagePacker:
         """
-        Return what packs the fields of a message.
+        Return a packer for the fields of a message.
 
             appender.new_message().pack_int(1).pack_boolean(True).write_message()
         """
@@ -3179,7 +3180,7 @@ class QuickTailer:
             text = tailer.read_text()
 
         Raises:
-            UnicodeDecodeError: It is something else; the position stays.
+            UnicodeDecodeError: The message is not UTF-8 text; the position stays.
 
         """
 
@@ -3223,7 +3224,7 @@ class QuickTailer:
             tailer.move_to_index(offset)
 
         Raises:
-            ValueError: It is not a multiple of 16.
+            ValueError: *index* is not a multiple of 16.
 
         """
 
@@ -3563,7 +3564,7 @@ class VanillaQueue:
     @property
     def consumption(self) -> Literal["topic", "queue"]:
         """
-        Who gets a message: every reader of a ``topic``, one consumer of a ``queue``.
+        The receivers of a message: every reader of a ``topic``, one consumer of a ``queue``.
 
             assert queue.consumption == "topic"
         """
@@ -3579,7 +3580,7 @@ class VanillaQueue:
     @property
     def cycle_length_ms(self) -> int:
         """
-        How long a cycle is, in milliseconds.
+        The length of a cycle, in milliseconds.
 
             assert queue.cycle_length_ms == 86_400_000
         """
@@ -3587,7 +3588,7 @@ class VanillaQueue:
     @property
     def entries_per_cycle(self) -> int:
         """
-        How many messages a cycle can number: the power of two that an index is split at.
+        The most messages that a cycle can number, a power of two.
 
             cycle, sequence = divmod(index, queue.entries_per_cycle)
         """
@@ -3647,7 +3648,7 @@ class VanillaQueue:
             queue.cycle_at(1_705_314_600_000)
 
         Raises:
-            IndexOutOfRangeError: There is no such cycle.
+            IndexOutOfRangeError: The time lies before the first possible cycle or after the last.
 
         """
 
@@ -3665,7 +3666,7 @@ class VanillaQueue:
             print(queue.directory_for_cycle(queue.current_cycle))
 
         Raises:
-            IndexOutOfRangeError: There is no such cycle.
+            IndexOutOfRangeError: *cycle* is negative or above the last possible cycle.
 
         """
 
@@ -3682,7 +3683,7 @@ class VanillaQueue:
         """Check every cycle, as ``verify_journal`` does a journal."""
 
     def _snapshot(self) -> _Snapshot:
-        """Return what a consistent copy of the queue holds."""
+        """Return the files and lengths of a consistent copy of the queue."""
 
     def _rebuild_index(self) -> list[tuple[int, int, int, int, bool]]:
         """Return cycle, messages, recovered and dropped entries, and whether indexes changed."""
@@ -3719,7 +3720,7 @@ class VanillaAppender:
             index = appender.write_bytes(b"an order")
 
         Raises:
-            MessageTooLargeError: It does not fit a data file; nothing was written.
+            MessageTooLargeError: The message does not fit a data file; nothing was written.
 
         """
 
@@ -3853,7 +3854,7 @@ class ExcerptWriter:
     @property
     def position(self) -> int:
         """
-        How many bytes were written, the claim word included.
+        The number of bytes written, the claim word included.
 
             assert excerpt.position == 0
         """
@@ -4001,7 +4002,7 @@ class ExcerptWriter:
                 (``ByteBuffer``).
 
         Raises:
-            UnsupportedError: Something else, which Java would serialise.
+            UnsupportedError: Java would serialise a value of this type.
 
         """
 
@@ -4020,7 +4021,7 @@ class ExcerptWriter:
             index = excerpt.finish()
 
         Raises:
-            ClosedError: It was finished or rolled back.
+            ClosedError: The message was finished or rolled back.
 
         """
 
@@ -4092,7 +4093,7 @@ class VanillaExcerpt:
             excerpt.position = 4
 
         Raises:
-            ValueError: The message ends before it.
+            ValueError: The position lies after the end of the message.
 
         """
 
@@ -4105,7 +4106,7 @@ class VanillaExcerpt:
             head = excerpt.read_bytes(3)
 
         Raises:
-            WireError: The message ends before them, as all of these.
+            WireError: The message ends before this many bytes. All reading methods raise this.
 
         """
 
@@ -4249,7 +4250,7 @@ class VanillaExcerpt:
             UnsupportedError: An object that Java serialised, or of a class that is not known; the
                 position stays.
             KeyError: The enum has no such member; the position stays.
-            WireError: There is no object at the position.
+            WireError: No object begins at the position.
 
         """
 
@@ -4269,19 +4270,19 @@ class VanillaExcerpt:
 
     def compare_and_swap_int32(self, offset: int, expected: int, new: int, /) -> bool:
         """
-        Store *new* in the message at *offset* if *expected* stands there; whether it did.
+        Store *new* at *offset* of the message if *expected* is stored there; return whether it was.
 
             taken = excerpt.compare_and_swap_int32(0, 0, 7)
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
-            ValueError: There is no aligned word of the message at this offset.
+            ValueError: *offset* is not that of an aligned word of the message.
 
         """
 
     def compare_and_swap_int64(self, offset: int, expected: int, new: int, /) -> bool:
         """
-        As :meth:`compare_and_swap_int32`, for 64 bits.
+        Store 64 bits at *offset* if *expected* is stored there; return whether it was.
 
         The word has to lie at a multiple of 8 in its file; messages start at multiples of 4.
 
@@ -4290,7 +4291,7 @@ class VanillaExcerpt:
 
     def try_lock(self, offset: int, owner: int | None = None, /) -> bool:
         """
-        Take the lock word at *offset*, as Java's ``tryLockInt``; true if it is held now.
+        Take the lock word at *offset*, as Java's ``tryLockInt``; return whether it succeeded.
 
         An owner may take it up to 255 times, and gives it back as often.
 
@@ -4310,7 +4311,7 @@ class VanillaExcerpt:
             excerpt.unlock(0)
 
         Raises:
-            ValueError: The owner does not hold it.
+            ValueError: The owner does not hold the lock.
 
         """
 
@@ -4438,7 +4439,7 @@ class IndexedTailer:
             text = tailer.read_text()
 
         Raises:
-            WireError: It is something else; the position stays.
+            WireError: The message is not a text value; the position stays.
 
         """
 
@@ -4626,7 +4627,7 @@ class VanillaTailer:
             text = tailer.read_text()
 
         Raises:
-            WireError: It is something else; the position stays.
+            WireError: The message is not a text value; the position stays.
 
         """
 
