@@ -208,7 +208,7 @@ class Pauser:
             self._began_s = now_s
         left_s = self._began_s + timeout_s - now_s
         if left_s <= 0:
-            raise WaitTimeoutError(f"nothing came in time: timeout_s={timeout_s}")
+            raise WaitTimeoutError(f"no message arrived in time: timeout_s={timeout_s}")
         return left_s
 
     def _slept(self, began_ns: int) -> None:

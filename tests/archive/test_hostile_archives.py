@@ -108,8 +108,10 @@ def test_a_list_that_names_other_files_is_refused(orders: Path, dest: Path, file
     content["cycles"][0]["file"] = file
     listed.write_text(json.dumps(content))
 
-    assert "a damaged list: file=" in problems(lambda: archives.verify(dest))
-    assert "a damaged list: file=" in problems(lambda: archives.archive(orders, dest, delete=True))
+    assert "damaged manifest: file=" in problems(lambda: archives.verify(dest))
+    assert "damaged manifest: file=" in problems(
+        lambda: archives.archive(orders, dest, delete=True)
+    )
     assert len(list(orders.glob("*.cq4"))) == 3
 
 
@@ -123,7 +125,7 @@ def test_a_list_of_other_things_is_refused(
     listed = dest / "_quire" / "orders.json"
     listed.write_text(json.dumps(json.loads(listed.read_text()) | change))
 
-    assert "a damaged list: file=" in problems(lambda: archives.verify(dest))
+    assert "damaged manifest: file=" in problems(lambda: archives.verify(dest))
 
 
 def test_planted_temporary_files_are_neither_written_nor_kept(

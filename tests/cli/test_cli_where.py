@@ -196,7 +196,7 @@ def test_any_text_is_an_expression_or_a_clear_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        (["--columns", "symbol,,price"], "no list of different names"),
+        (["--columns", "symbol,,price"], "must be different names"),
         (["--columns", "nothing"], "no such field: field=nothing"),
         (["--columns", "symbol", "--format", "hex"], "do not go together"),
         (["--zone", "Mars/Olympus"], "no time zone"),

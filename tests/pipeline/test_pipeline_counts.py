@@ -104,7 +104,7 @@ def test_a_state_is_that_of_its_sources(pipeline: Pipeline) -> None:
     with state.opened():
         state.belongs_to([fills, trades])
         for others in ([trades], [fills, moved], [trades, fills]):
-            with pytest.raises(PipelineError, match="the state is that of other sources: ") as it:
+            with pytest.raises(PipelineError, match="the state belongs to other sources: ") as it:
                 state.belongs_to(others)
             assert "\n" not in str(it.value)
     (state.checkpoint / "metadata").rmdir()

@@ -239,8 +239,8 @@ def test_a_server_is_recorded_until_sigint(path: Path) -> None:
 @pytest.mark.parametrize(
     ("verb", "options", "reason"),
     [
-        ("record", ["--websocket", "http://host/"], "is no URL of a WebSocket"),
-        ("record", ["--websocket", "ws://me:secret@host:0/"], "'host:0/' is no URL"),
+        ("record", ["--websocket", "http://host/"], "is not the URL of a WebSocket"),
+        ("record", ["--websocket", "ws://me:secret@host:0/"], "'host:0/' is not the URL"),
         ("record", ["--websocket", "host"], "'host' is no HOST:PORT"),
         (
             "record",

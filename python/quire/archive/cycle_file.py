@@ -124,7 +124,7 @@ def rewrite_in(source: Path, file: BufferedWriter, metadata: dict[bytes, bytes])
                         writer.write(batch.cast(schema))
                 writer.close(metadata)
     except (pa.ArrowException, ValueError) as error:
-        raise ArchiveError(f"the file does not read: file={source} ({error})") from None
+        raise ArchiveError(f"the file cannot be read: file={source} ({error})") from None
 
 
 def digest_in(path: Path) -> tuple[Digest, int]:
@@ -143,5 +143,5 @@ def digest_in(path: Path) -> tuple[Digest, int]:
                     digest.add(batch)
                     rows += batch.num_rows
     except _FAILURES as error:
-        raise ArchiveError(f"the file does not read: file={path} ({error})") from None
+        raise ArchiveError(f"the file cannot be read: file={path} ({error})") from None
     return digest, rows

@@ -309,4 +309,4 @@ def _fill(topic: Topic, listed: Path, content: bytes) -> None:
         begun = [Entry.of(each) for each in known.get("rewriting", [])]
         topic.rewriting = {each.cycle: each for each in begun}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ArchiveError(f"a damaged list: file={listed} ({error})") from None
+        raise ArchiveError(f"damaged manifest: file={listed} ({error})") from None

@@ -111,7 +111,7 @@ def of_kind(kind: Kind, name: str, inside: tuple[str, ...] = ()) -> Type:
     if sort == "dict":
         return pa.map_(pa.string(), of_kind(parts[1], name, inside))
     if sort not in BY_KIND:
-        raise ValueError(f"any value is no type of a column: name={name} (say which in types=)")
+        raise ValueError(f"a column needs a type, not any value: name={name} (say which in types=)")
     return BY_KIND[sort]
 
 

@@ -192,7 +192,7 @@ def _methods(
         where = f"method={interface.cls.__qualname__}.{name}"
         following = _following(signature, interface, names, seen, where, look)
         if any(it.kind is Parameter.KEYWORD_ONLY for it in signature.parameters):
-            raise TypeError(f"a method that cannot stand in messages: {where} (keyword-only)")
+            raise TypeError(f"a method that cannot be encoded in messages: {where} (keyword-only)")
         found[name] = _method(name, [signature], following, where)
     check_ids(found.values())
     return found
@@ -330,7 +330,7 @@ def _method(
             continue
         if parameter.kind in (*_VARIABLE, Parameter.KEYWORD_ONLY):
             raise TypeError(
-                f"a method that cannot stand in messages: {where} parameter={parameter}"
+                f"a method that cannot be encoded in messages: {where} parameter={parameter}"
             )
         try:
             kinds = (signature.kind(number) for signature in signatures)

@@ -225,7 +225,7 @@ def _fields_of(cls: Any) -> list[_Field] | None:  # noqa: ANN401 - a class of so
         arguments = [it for it in cls.__annotations__.items() if "InitVar" in str(it[1])]
         if arguments:
             names = [name for name, _ in arguments]
-            raise TypeError(f"an InitVar is no field, and cannot be read back: names={names}")
+            raise TypeError(f"an InitVar is not a field, and cannot be read back: names={names}")
         return [*_of_dataclass(dataclasses.fields(cls), dataclasses.MISSING)]
     if hasattr(cls, "__attrs_attrs__"):
         return [*_of_attrs(cls.__attrs_attrs__)]

@@ -78,7 +78,7 @@ def index_of(value: str) -> int:
     except ValueError:
         index = -1
     if not 0 <= index < _PAST_INDEXES:
-        raise click.BadParameter(f"{value!r} is no index, such as 0x4d1900000000")
+        raise click.BadParameter(f"{value!r} is not an index, such as 0x4d1900000000")
     return index
 
 
@@ -98,7 +98,7 @@ def parse_point(value: str) -> int | datetime:
         return datetime.fromisoformat(value)
     except (ValueError, OverflowError):
         raise click.BadParameter(
-            f"{value!r} is no index, such as 0x4d1900000000, and no time, such as"
+            f"{value!r} is neither an index, such as 0x4d1900000000, nor a time, such as"
             " 2024-01-15T10:30:00Z or 1705314600000ms"
         ) from None
 
@@ -114,7 +114,7 @@ def pattern_of(value: str) -> re.Pattern[str]:
     try:
         return re.compile(value, re.MULTILINE)
     except re.error as error:
-        raise click.BadParameter(f"{value!r} is no regular expression: {error}") from error
+        raise click.BadParameter(f"{value!r} is not a regular expression: {error}") from error
 
 
 def condition_of(value: str) -> Condition:
@@ -143,7 +143,7 @@ def names_of(value: str) -> tuple[str, ...]:
     """
     names = tuple(name.strip() for name in value.split(","))
     if not all(names) or len({*names}) < len(names):
-        raise click.BadParameter(f"{value!r} is no list of different names, such as symbol,price")
+        raise click.BadParameter(f"{value!r} must be different names, such as symbol,price")
     return names
 
 
@@ -163,7 +163,7 @@ def zone_of(value: str) -> Zone:
         zone = ZoneInfo(value)
     except (ValueError, OSError, KeyError):
         raise click.BadParameter(
-            f"{value!r} is no time zone, such as Europe/Berlin, UTC or local"
+            f"{value!r} is not a time zone, such as Europe/Berlin, UTC or local"
         ) from None
     return lambda time: time.astimezone(zone)
 

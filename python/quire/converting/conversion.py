@@ -383,7 +383,7 @@ def _resumed(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
     for name, value in wanted.items():
         if getattr(known, name) != value:
             raise ConvertError(
-                f"the conversion was begun otherwise: {name}={getattr(known, name)}"
+                f"the conversion was begun with other options: {name}={getattr(known, name)}"
                 f" asked={value} path={folder.path}; give a directory that does not exist"
             )
     return known

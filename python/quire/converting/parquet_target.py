@@ -111,7 +111,7 @@ class ParquetTarget:
                         yield _chunk(batch)
             except (pa.ArrowException, KeyError, FileNotFoundError) as error:
                 path = self._folder.path / name
-                raise ConvertError(f"the file does not read: file={path} ({error})") from None
+                raise ConvertError(f"the file cannot be read: file={path} ({error})") from None
 
 
 def _opened(file: BufferedReader) -> pq.ParquetFile:

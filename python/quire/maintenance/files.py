@@ -170,7 +170,7 @@ def users_of(files: set[Identity]) -> tuple[dict[Identity, list[FileUser]], int]
 
     """
     if not (_PROC / "self/fd").exists():
-        raise UnsupportedError("who has a file open is known only on Linux, from /proc")
+        raise UnsupportedError("open files can be listed only on Linux, from /proc")
     users: dict[Identity, list[FileUser]] = {}
     unseen = 0
     for process in _PROC.iterdir():

@@ -45,7 +45,7 @@ class Rate:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         if not 0 < per_second < float("inf"):
-            raise ValueError(f"a rate is more than nothing: per_second={per_second}")
+            raise ValueError(f"the rate must be above 0: per_second={per_second}")
         self._per_second = per_second
         self._now, self._sleep = now, sleep
         self._began_s = now()

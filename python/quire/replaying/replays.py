@@ -269,7 +269,7 @@ class Copy:
     def _check(self, index: int | None, expected: int) -> None:
         if index != expected:
             raise ReplayError(
-                "somebody else writes the queue of the replay:"
+                "another process writes to the destination of the replay:"
                 f" index={index or 0:#x} expected={expected:#x} path={self._out.path}"
             )
 

@@ -74,7 +74,7 @@ def websocket_of(value: str) -> Address | str:
     except ValueError:
         shown = value.rpartition("@")[2]  # a password stays out of logs
         raise click.BadParameter(
-            f"{shown!r} is no URL of a WebSocket, ws://... or wss://..."
+            f"{shown!r} is not the URL of a WebSocket, ws://... or wss://..."
         ) from None
 
 

@@ -38,7 +38,7 @@ def pace_of(value: str) -> Pace | None:
     try:
         return Pace(float(value.removesuffix("x")))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no speed, such as 1x, 10x or max") from None
+        raise click.BadParameter(f"{value!r} is not a speed, such as 1x, 10x or max") from None
 
 
 @click.command()

@@ -55,7 +55,7 @@ def top(
     if is_screen and not (sys.stdout.isatty() and sys.stdin.isatty()):
         raise click.UsageError("a live view needs a terminal: give --once or --format jsonl")
     if not once and style not in {"text", "jsonl"}:
-        raise click.UsageError(f"--format {style} needs --once: only jsonl goes on and on")
+        raise click.UsageError(f"--format {style} needs --once: only jsonl repeats")
     run = _screen() if is_screen else None
     sampler = Sampler(paths, time_field=time_field)
     try:

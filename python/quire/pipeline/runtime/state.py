@@ -121,7 +121,7 @@ class State:
             expected = self._sources(root)
         if found != expected:
             raise PipelineError(
-                f"the state is that of other sources: state={self.folder}"
+                f"the state belongs to other sources: state={self.folder}"
                 f" expected={_listed(expected)} found={_listed(found)}"
                 f" (name another state:, or {_HINT})"
             )
