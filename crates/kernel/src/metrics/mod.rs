@@ -1,4 +1,4 @@
-//! Counters and latencies of a queue, in a side file that all its processes map: who reads them sees
+//! Counters and latencies of a queue, in a side file that all its processes map: readers see
 //! a change as soon as it is stored, and a process that dies takes nothing with it.
 //!
 //! The file consists of 64-bit words, added to without any lock: a magic word, the time it was made,

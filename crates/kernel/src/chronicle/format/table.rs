@@ -208,8 +208,8 @@ pub fn parse_entry(payload: &[u8]) -> Option<(&[u8], usize)> {
     Some((key, at))
 }
 
-/// The named tailers among the entries of a table: name, and index to read next. The version and the
-/// lock that stand beside a replicated one are none.
+/// The named tailers among the entries of a table: name, and index to read next. The `.version` and
+/// `.lock` keys of a replicated tailer are not tailers.
 #[must_use]
 pub fn named_tailers(entries: &[(String, i64)]) -> Vec<(String, i64)> {
     let names = entries.iter().filter_map(|(key, value)| Some((name_of(key)?, *value)));

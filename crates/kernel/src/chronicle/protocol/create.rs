@@ -212,7 +212,7 @@ pub fn is_unfinished(path: &Path) -> Result<bool> {
     Ok(finished_layout(&Window::new(path, file, false)?)?.is_none())
 }
 
-/// The name beside a file under which something of it is kept.
+/// Path of the side file that keeps discarded bytes of a file.
 #[must_use]
 pub fn aside(path: &Path) -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());

@@ -126,7 +126,7 @@ fn set_begun_from(table: &TableStore, cycle: i64) -> Result<()> {
             table.cells().store_release(position, cycle, step!("restart.from.store"));
             Ok(())
         }
-        // A full table: who dies now leaves the files as they are then.
+        // The table is full: without this word, a crash leaves the files as they are then.
         Err(Error::Invalid(_)) => Ok(()),
         Err(error) => Err(error),
     }

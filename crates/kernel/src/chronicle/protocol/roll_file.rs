@@ -179,7 +179,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The document without its first `count` bytes of payload: its header is as if in front.
+    /// The document without its first `count` bytes of payload, as if its header preceded the rest.
     #[must_use]
     pub fn from(self, count: u32) -> Self {
         let count = count.min(self.length);

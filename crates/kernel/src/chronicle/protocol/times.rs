@@ -220,8 +220,8 @@ fn write_last(file: &File, len: u64) -> std::io::Result<()> {
     file.write_all_at(&[0], len - 1)
 }
 
-/// Has the points of a cycle never be used again if they speak of more messages than it has: those
-/// were lost, and what comes in their places is appended later.
+/// Invalidates a time index that covers more messages than the cycle holds: the difference was lost,
+/// and later messages with their indexes have other times.
 pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
     let path = times::path_for(roll_file);
     let is_beyond = match Stored::open(&path, cycle) {

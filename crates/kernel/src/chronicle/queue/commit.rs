@@ -13,7 +13,7 @@ pub enum Durability {
     /// The end of the process.
     #[default]
     Process,
-    /// A power cut, once a thread has synced it.
+    /// A power cut, after the next background sync.
     Batch,
     /// A power cut, once the append has returned.
     Each,

@@ -63,7 +63,7 @@ pub fn rebuild(directory: &Path, asked: Asked, mode: u32) -> Result<Rebuilt> {
     Ok(rebuilt)
 }
 
-/// The entries of a cycle beside its records.
+/// Index entries of a cycle, with the records they point to.
 pub struct Compared {
     pub layout: Layout,
     /// Sequence numbers and entries that are not 0.

@@ -56,7 +56,7 @@ impl<'a> ProcessLock<'a> {
         taken.is_ok().then(|| Turn(self.turn))
     }
 
-    /// The turn of a holder that was made to let go of the lock without giving its turn back.
+    /// The in-process lock of an owner that lost the write lock by force.
     #[must_use]
     pub const fn turn_taken_over(self) -> Turn<'a> {
         Turn(self.turn)

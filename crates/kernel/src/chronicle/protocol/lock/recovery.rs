@@ -180,8 +180,8 @@ impl<'a> Wait<'a> {
         is_due
     }
 
-    /// Whether handlers of signals may run. Who waits for a tailer's lock holds the tailer, which a
-    /// handler could wait for; who only tries may hold the drainer's turn.
+    /// Whether signal handlers may run. A waiter for a tailer's lock holds the tailer, so a handler
+    /// could deadlock on it; a caller that only tries may hold the drainer's lock.
     fn is_interruptible(&self) -> bool {
         self.lock.of == LockOf::Queue && !self.timeout.is_zero()
     }
@@ -227,7 +227,8 @@ pub fn holder_of(table: &TableStore, word: u64) -> Option<(u32, bool)> {
     (word != UNLOCKED).then(|| (holder, lives()))
 }
 
-/// Whether a process is dead that is not seen to be this one's thread: the caller has the turn.
+/// Whether the owner is dead. The caller holds the in-process lock, so the owner is not a thread of
+/// this process.
 pub fn is_dead(table: &TableStore, holder: u32) -> bool {
     let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };
     let held = table.file().map(|file| range_lock::is_held_elsewhere(&file, byte));
