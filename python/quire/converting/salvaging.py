@@ -26,7 +26,7 @@ def salvage(
 
     Each goes into the cycle that it was in, and keeps its index unless messages before it in that
     cycle are lost; :class:`quire.converting.IndexMap` has the indexes of all. The damaged queue is
-    only read. Messages behind a damage are reached by the index of their file: those between the
+    only read. Messages after damage are reached by the index of their file: those between the
     damage and the next index entry are lost as well.
 
     Args:

@@ -91,7 +91,7 @@ def replay(  # noqa: PLR0913 - by keywords
         now: The clock for *speed*, in seconds.
         sleep: Waits for a number of seconds.
         progress: Called from time to time with the number of messages handled.
-        skipped: Called with each range of messages that cannot be read, which is passed over; see
+        skipped: Called with each range of messages that cannot be read and is skipped; see
             :func:`quire.maintenance.split_queue`. None: the first is an error.
 
     Raises:

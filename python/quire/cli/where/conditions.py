@@ -33,7 +33,7 @@ class Field(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class Not:
-    """The opposite of a condition."""
+    """Logical negation."""
 
     inner: Condition
 
