@@ -100,7 +100,7 @@ def test_a_conversion_goes_on_with_the_options_that_it_began_with(
 ) -> None:
     quire.convert(source, dest, into="chronicle")
     options: dict[str, Any] = {"into": "chronicle", **other}
-    with pytest.raises(quire.errors.ConvertError, match="was begun otherwise"):
+    with pytest.raises(quire.errors.ConvertError, match="was begun with other options"):
         quire.convert(source, dest, **options)
 
 
@@ -153,7 +153,7 @@ def test_a_damaged_parquet_file_is_named(source: Path, dest: Path) -> None:
     quire.convert(source, dest, into="parquet")
     part = dest / "part-000000.parquet"
     part.write_bytes(part.read_bytes()[:-20])
-    with pytest.raises(quire.errors.ConvertError, match=r"does not read: file=.*part-000000"):
+    with pytest.raises(quire.errors.ConvertError, match=r"cannot be read: file=.*part-000000"):
         quire.convert(source, dest, into="parquet")
 
 

@@ -237,7 +237,7 @@ def test_a_writer_beside_the_replay_is_noticed(hours: Messages, path: Path) -> N
         with quire.open(out, clock=clock) as queue, queue.appender() as appender:
             appender.write_text("mine")
 
-    with pytest.raises(quire.errors.ReplayError, match="somebody else writes"):
+    with pytest.raises(quire.errors.ReplayError, match="another process writes"):
         quire.replay(path, out, speed=1, time_field="time", now=timer.now, sleep=write_something)
     assert points[0] == messages(out)[0][0]
 

@@ -72,7 +72,7 @@ class TypedCalls:
             # What follows is where the message is in the temporary queue.
             raise quire.errors.WireError(str(error).partition(" offset=")[0]) from error
         if not called:
-            raise quire.errors.WireError("the message is no call of the interface")
+            raise quire.errors.WireError("the message is not a call of the interface")
 
     def write_text(self, text: str) -> None:
         """
@@ -82,7 +82,7 @@ class TypedCalls:
             WireError: Always: text is not a call.
 
         """
-        raise quire.errors.WireError(f"the message is no call of the interface: text={text!r:.80}")
+        raise quire.errors.WireError(f"the message is not a call of the interface: text={text!r:.80}")
 
 
 def _by_name(writer: object, interface: Callable[..., Any]) -> object:
