@@ -82,7 +82,9 @@ class TypedCalls:
             WireError: Always: text is not a call.
 
         """
-        raise quire.errors.WireError(f"the message is not a call of the interface: text={text!r:.80}")
+        raise quire.errors.WireError(
+            f"the message is not a call of the interface: text={text!r:.80}"
+        )
 
 
 def _by_name(writer: object, interface: Callable[..., Any]) -> object:
