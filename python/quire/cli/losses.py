@@ -1,4 +1,4 @@
-"""Whether a verb's readers passed over messages that were deleted before they were read."""
+"""Whether a verb's readers skipped messages that were deleted before they were read."""
 
 from __future__ import annotations
 

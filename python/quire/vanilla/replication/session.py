@@ -256,10 +256,10 @@ class Session:
         """
         Check that retention took no cycle between what was sent and what comes next.
 
-        It removes the oldest first: where some are passed over, the one before them must be there.
+        It removes the oldest first: where some are skipped, the one before them must be there.
 
         Raises:
-            ReplicationError: It is not.
+            ReplicationError: Retention removed a cycle that was not sent.
 
         """
         for cycle in sorted(cycles):
