@@ -15,7 +15,7 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from paths import SUPPORT
+from paths import SUPPORT, SUPPORT_FOLDERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ ANSWER_TIMEOUT_S = 60
 # The launcher is a short Java process of its own; daemons are the master and workers of a cluster.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 ENVIRONMENT = {
-    "SPARK_CONF_DIR": str(SUPPORT / "spark_conf"),
+    "SPARK_CONF_DIR": str(SUPPORT / "spark" / "spark_conf"),
     "SPARK_DAEMON_JAVA_OPTS": _JAVA_OPTIONS,
     "SPARK_LAUNCHER_OPTS": _JAVA_OPTIONS,
 }
@@ -92,5 +92,7 @@ def _start() -> SparkSession:
     # Spark's Python workers import the support modules by it.
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(SUPPORT) not in path:
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(SUPPORT), *filter(None, path)])
+        os.environ["PYTHONPATH"] = os.pathsep.join(
+            [*map(str, SUPPORT_FOLDERS), *filter(None, path)]
+        )
     return quire.spark.session("tests", cores=2)
