@@ -5,37 +5,6 @@ A persisted, brokerless, low-latency queue whose files are Chronicle Queue 5 fil
 ...     index = appender.write_text("hello")
 
 Python and Java processes append to and tail the same directory at the same time.
-
-Where things are; each imports only what stands above it::
-
-    errors                                     every exception, as a tree
-    types pausers                              declared types, waiting
-    _common                                    checked arguments, files that survive a crash, text
-                                               safe to print, durations and sizes, waiting
-    _formats _opening                          what a format is; paths that become queues
-    _raw                                       batches of raw messages
-    _native                                    the Rust extension; its stub documents it
-    calls                                      messages, interfaces, method writers and readers
-    arrow                                      schemas, and messages as columns both ways
-    queue appender tailer subtopics            the handles
-    vanilla indexed quick_queue                those of other formats
-    opening merging                            open(), its options and what sets them, and finding
-                                               queues; several queues as one
-    ranges                                     ranges, seeking, stored positions
-    dataframes                                 queues as data frames, and in notebooks
-    groups                                     consumers that share the messages of a queue
-    metrics                                    what a queue does in numbers, and exporters
-    write_lock maintenance                     the write lock; checking and repairing queues
-    replaying services archive                 replay and compare; services; Parquet archives
-    logging                                    a handler of the standard library's logging
-    recording                                  datagrams and streams into queues, and out
-    testing                                    another process and fixtures, for tests; stacks of
-                                               a loop that is late
-    converting retaining                       queues moved into other formats; retention
-    spark                                      the data source, the sink, sessions
-    pipeline                                   pipelines that a YAML file declares
-    pages                                      HTML pages and charts; knows nothing of queues
-    cli                                        the command line
 """
 
 import warnings as _warnings
