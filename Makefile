@@ -96,6 +96,8 @@ lint: $(STAMPS)/lint $(STAMPS)/native docs ## Check format, lints, types, the ru
 	@echo "· ruff"
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
+	@echo "· import-linter"
+	@$(call quietly,$(BIN)/lint-imports --no-cache)
 	@echo "· mypy, stubtest, pyright"
 	@$(BIN)/mypy --no-error-summary $(wildcard python demo tests bench examples)
 	@$(BIN)/python -m mypy.stubtest quire._native --allowlist .ci/stubtest-allowlist --ignore-unused-allowlist

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import rust_modules
 from paths import ROOT
-from python_modules import NATIVE, bound_in, circles, imports, packages, trees
+from python_modules import bound_in, circles, imports, packages, trees
 
 # The modules of the Rust crates, lowest first; each names only what stands below it, or beside it.
 RUST_LAYERS = [
@@ -56,31 +56,6 @@ RECURSIVE = (
     "quire_binding::quick_queue::",
     "quire_kernel::quick_queue::",
 )
-# The Python modules, lowest first. What the handles are built on takes the native ones.
-PYTHON_LAYERS = [
-    "_common.file_listener _common.terminal _common.watching",
-    "dataframes.html",
-    "_common _formats errors pausers",
-    "opening.discovery",
-    "types _opening opening.options opening.settings _raw pages",
-    "ranges.cycles ranges.damage ranges.event_time ranges.numbering ranges.seek",
-    "calls arrow",
-    "write_lock metrics dataframes groups",
-    "queue appender tailer subtopics vanilla indexed quick_queue",
-    "opening merging vanilla.replication",
-    "ranges",
-    "logging recording testing replaying services archive maintenance",
-    "converting retaining",
-    "quire",
-    "spark",
-    "pipeline",
-    "cli",
-]
-PYTHON_RANKS = {
-    "quire" if name == "quire" else f"quire.{name}": rank
-    for rank, names in enumerate(PYTHON_LAYERS)
-    for name in names.split()
-}
 HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
 MARKDOWN_WIDTH = 120
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
@@ -137,22 +112,20 @@ def test_cited_sections_of_the_format_exist() -> None:
             assert not missing, f"{name} cites docs/format.md {missing}: see its headings"
 
 
-def test_every_python_module_has_a_rank() -> None:
-    unknown = [module for module in trees() if rank_of(module) is None]
-    assert not unknown, f"give {unknown} a place in PYTHON_LAYERS, above what they import"
+def test_every_python_module_has_a_layer() -> None:
+    """That imports point down them is checked by import-linter, in `make lint`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    known = tuple(f"quire.{it}." for it in re.findall(r"[\w.]+", " ".join(contract["layers"])))
+    unknown = {it for it in trees() if not f"{it}.".startswith(known)} - packages()
+    assert not unknown, f"give {unknown} a layer in pyproject.toml, above what they import"
 
 
-def test_python_imports_point_down() -> None:
-    """Those of functions count; annotations alone may point up among the handles."""
-    for importer, imported, for_annotations in imports():
-        if imported == NATIVE:
-            continue
-        low, high = rank_of(imported), rank_of(importer)
-        assert low is not None, f"{importer} imports {imported}: no such module"
-        assert high is not None
-        may_point_up = for_annotations and {importer, imported} <= HANDLES
-        hint = f"{importer} imports {imported}, which stands above it: see PYTHON_LAYERS"
-        assert low <= high or may_point_up, hint
+def test_only_what_stands_above_the_package_imports_its_top() -> None:
+    above = ("quire.spark.", "quire.pipeline.", "quire.cli.")
+    below = [it.importer for it in imports() if it.imported == "quire"]
+    below = [it for it in below if not f"{it}.".startswith(above)]
+    assert not below, f"{below} import quire: import the modules that have what they need"
 
 
 def test_python_imports_make_no_circle() -> None:
@@ -181,22 +154,6 @@ def test_the_map_names_every_room_and_every_room_says_what_is_in_it() -> None:
     for package in packages():
         is_described = len(ast.get_docstring(trees()[package]) or "") > MIN_WORDS
         assert is_described, f"say in the docstring of {package} what is in it"
-
-
-def rank_of(module: str) -> int | None:
-    """Return the height of a module: that of the longest name in the list that it begins with."""
-    known = [name for name in PYTHON_RANKS if f"{module}.".startswith(f"{name}.")]
-    if module == "quire" or not known:
-        return PYTHON_RANKS.get(module)
-    return PYTHON_RANKS[max(known, key=len)]
-
-
-def test_pages_know_nothing_of_what_they_show() -> None:
-    for name, text in tracked(".py", under="python/quire/pages"):
-        nodes = [it for it in ast.walk(ast.parse(text)) if isinstance(it, ast.ImportFrom)]
-        modules = [it.module or "" for it in nodes if (it.module or "").startswith("quire")]
-        others = [module for module in modules if not module.startswith("quire.pages")]
-        assert not others, f"{name} imports {others}: pass it values instead"
 
 
 def test_tests_import_what_their_environment_has() -> None:
