@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 import quire
+from file_locks import KEY_LOCK, locked
 from queues import APPEND_LOCK, DAY_MS, UNLOCKED, WRITE_LOCK, exit_code, fork, payloads, poke
 
-KEY_LOCK = 2**63 - 2
 HOUR_S = 3600
-
-
-@contextmanager
-def locked(path: Path, start: int = 0, length: int = 0) -> Generator[int]:
-    """Have another process lock a range of a file, as Java does; its pid."""
-    ready, is_ready = os.pipe()
-    wait, release = os.pipe()
-
-    def hold() -> None:
-        os.close(release)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT)
-        fcntl.lockf(handle, fcntl.LOCK_EX, length, start)
-        os.write(is_ready, b"!")
-        os.read(wait, 1)
-
-    pid = fork(hold)
-    try:
-        assert os.read(ready, 1) == b"!"
-        yield pid
-    finally:
-        os.close(release)
-        assert exit_code(pid) == 0
-        for end in (ready, is_ready, wait):
-            os.close(end)
 
 
 def test_growing_a_locked_file_waits_as_long_as_asked_for(path: Path) -> None:
