@@ -125,7 +125,7 @@ impl WriteDocument {
         })
     }
 
-    /// Whether it is empty.
+    /// Whether the document is empty.
     pub fn is_empty(&self) -> bool {
         self.lock().bytes.is_empty()
     }

@@ -124,7 +124,7 @@ impl Appender {
         self.queue.sync()
     }
 
-    /// Whether it was closed.
+    /// Whether the appender was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed() || self.is_closed.load(Ordering::Acquire)

@@ -87,7 +87,7 @@ impl QuickQueue {
         &self.options
     }
 
-    /// Whether it was closed.
+    /// Whether the queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)

@@ -24,7 +24,7 @@ const OPEN_PAGES: usize = 64;
 pub struct Message<'a> {
     /// Its index.
     pub index: u64,
-    /// Who wrote it, in a queue of named producers.
+    /// The producer, in a queue of named producers.
     pub producer: Option<Producer>,
     /// Its bytes.
     pub bytes: Bytes<'a>,
@@ -204,7 +204,7 @@ impl Tailer {
         })
     }
 
-    /// Whether it was closed.
+    /// Whether the tailer was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed() || lock(&self.state).is_none()

@@ -174,7 +174,7 @@ impl VanillaAppender {
         state.writer = None;
     }
 
-    /// Whether it, or its queue, was closed.
+    /// Whether the appender or its queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.lock().is_closed || self.queue.is_closed()

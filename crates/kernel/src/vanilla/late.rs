@@ -42,7 +42,7 @@ pub struct LateMark {
 }
 
 impl LateCycles {
-    /// Those of a named tailer that resumes in the cycle `present`.
+    /// The late cycles of a named tailer that resumes in the cycle `present`.
     pub fn resumed(queue: &VanillaQueue, kept: &Kept, present: i32) -> Result<Self> {
         let until = Instant::now() + queue.options().linger;
         let mut late = Self::default();

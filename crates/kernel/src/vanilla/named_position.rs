@@ -102,7 +102,7 @@ impl NamedPosition {
 pub struct Kept {
     /// The index of the next message; None: the first.
     next: Option<i64>,
-    /// As above, of earlier cycles to which slow writers may append, the latest first.
+    /// Next indexes of earlier cycles to which slow writers may append, the latest first.
     late: [Option<i64>; Kept::MOST_LATE],
     /// From this cycle on, those that have no index here had no message.
     floor: Option<i64>,

@@ -8,7 +8,7 @@ use super::protocol::detect::Asked;
 use crate::os::clock::Clock;
 use crate::{Error, Result};
 
-/// Who gets a message.
+/// The receivers of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consumption {
     /// Every reader gets every message.
@@ -41,7 +41,7 @@ pub struct VanillaOptions {
     pub layout: Asked,
     /// Every append returns when its message is on the medium.
     pub synchronous: bool,
-    /// Who gets a message.
+    /// The receivers of a message.
     pub consumption: Consumption,
     /// How long entries of the cycle before are looked for.
     pub linger: Duration,

@@ -9,11 +9,11 @@ use crate::Result;
 
 /// What became of the next message of a cycle.
 pub enum Passed {
-    /// There is none yet.
+    /// The cycle has no further message yet.
     Nothing,
-    /// It was not wanted.
+    /// The message was not wanted.
     Refused,
-    /// It has this index.
+    /// The message has this index.
     Taken(i64),
 }
 

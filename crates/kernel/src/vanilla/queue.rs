@@ -91,7 +91,7 @@ impl VanillaQueue {
         &self.path
     }
 
-    /// As it was opened.
+    /// The options that the queue was opened with.
     #[must_use]
     pub const fn options(&self) -> &VanillaOptions {
         &self.options
@@ -119,7 +119,7 @@ impl VanillaQueue {
         self.writable.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Whether it was closed.
+    /// Whether the queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
@@ -358,7 +358,7 @@ impl VanillaQueue {
         })
     }
 
-    /// As above, for 64 bits.
+    /// Compares and swaps 64 bits.
     pub fn swap64(
         &self,
         message: &Message,

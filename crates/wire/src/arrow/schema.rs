@@ -103,7 +103,7 @@ impl Kind {
 pub struct Field {
     /// Also the name in messages.
     pub name: String,
-    /// Whether it may be missing or null.
+    /// Whether the field may be missing or null.
     pub nullable: bool,
     pub kind: Kind,
 }

@@ -30,7 +30,7 @@ pub fn check(
     check_last_index(view, walked, findings)
 }
 
-/// As before the first message: `writePosition` is 0, or names the upper index array.
+/// Whether there is no message: `writePosition` is 0, or names the upper index array.
 fn is_before_first(view: &mut View, walked: &Walked, position: u64) -> Result<bool> {
     let index2index = view.word(view.file().layout.index2index)?;
     Ok(walked.last.is_none() && (position == 0 || position == index2index))

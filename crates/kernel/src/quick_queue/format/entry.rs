@@ -25,13 +25,13 @@ pub struct Stamp(u64);
 /// How far an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nobody has it.
+    /// The entry is unclaimed.
     Free,
-    /// A producer has it, and has not completed it.
+    /// A producer has claimed the entry, and not completed it.
     Claimed,
-    /// It names a message.
+    /// The entry leads to a message.
     Complete,
-    /// Its last byte is none that a writer stores.
+    /// The last byte is not one that a writer stores.
     Unknown,
 }
 
@@ -51,19 +51,19 @@ impl Stamp {
         self.0
     }
 
-    /// That of a complete entry in a queue with one writer.
+    /// The word of a complete entry in a queue with one writer.
     #[must_use]
     pub const fn single(length: u32) -> Self {
         Self(length as u64).completed()
     }
 
-    /// That of an entry which a producer has claimed.
+    /// The word of an entry that a producer has claimed.
     #[must_use]
     pub const fn claim(producer: Producer, length: u32) -> Self {
         Self((producer.bits() as u64) << 32 | length as u64)
     }
 
-    /// The same, complete.
+    /// The word of this entry, completed.
     #[must_use]
     pub const fn completed(self) -> Self {
         Self(self.0 | (COMPLETE as u64) << 56)

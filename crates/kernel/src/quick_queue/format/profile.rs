@@ -9,7 +9,7 @@
 
 /// Bytes of a profile.
 pub const PROFILE: u64 = PROFILE_LEN as u64;
-/// The same, in memory.
+/// Bytes of a profile, as a length in memory.
 pub const PROFILE_LEN: usize = 32;
 /// Where the index of the last claimed entry is.
 pub const LAST: u64 = 16;
@@ -36,7 +36,7 @@ impl Profile {
         Self { ends: [word(0), word(1)], last: word(2), attempt: word(3) }
     }
 
-    /// As it is stored.
+    /// The profile as stored.
     #[must_use]
     pub fn bytes(&self) -> [u8; PROFILE_LEN] {
         let mut bytes = [0; PROFILE_LEN];

@@ -10,13 +10,13 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Those of `message`, from the first one on.
+    /// The fields of `message`, from the first one on.
     #[must_use]
     pub const fn new(message: &'a [u8]) -> Self {
         Self { message, position: 0 }
     }
 
-    /// Those of `message` from `position` on, which is at most its length.
+    /// The fields of `message` from `position` on, which is at most its length.
     #[must_use]
     pub fn from(message: &'a [u8], position: usize) -> Self {
         Self { message, position: position.min(message.len()) }

@@ -36,7 +36,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Those in `pages`.
+    /// The entries in `pages`.
     #[must_use]
     pub const fn new(pages: &'a Pages) -> Self {
         Self { pages, window: None, block: Vec::new(), block_start: 0 }

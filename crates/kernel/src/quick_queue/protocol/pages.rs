@@ -25,7 +25,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Those of the index.
+    /// The pages of the index.
     #[must_use]
     pub fn index(dir: &Path, form: Form, size: PageSize) -> Self {
         let suffix = match form {
@@ -35,7 +35,7 @@ impl Pages {
         Self { dir: dir.to_path_buf(), suffix, size }
     }
 
-    /// Those of the data of a producer, or of the single writer.
+    /// The data pages of a producer, or of the single writer.
     #[must_use]
     pub fn data(dir: &Path, producer: Option<Producer>, size: PageSize) -> Self {
         let dir = producer.map_or_else(|| dir.to_path_buf(), |name| dir.join(name.as_str()));

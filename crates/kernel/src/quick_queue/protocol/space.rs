@@ -30,7 +30,7 @@ struct WritePage {
 }
 
 impl Space {
-    /// That of `pages`, whose new files get these permissions.
+    /// The space of `pages`, whose new files get the permissions `file_mode`.
     #[must_use]
     pub const fn new(pages: Pages, file_mode: u32) -> Self {
         Self { pages, file_mode, current: None }

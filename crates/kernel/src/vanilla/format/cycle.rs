@@ -15,7 +15,7 @@ pub const DAY_MS: i64 = 86_400_000;
 /// A named length: pattern, milliseconds, bits of the sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedCycle {
-    /// As Java calls it.
+    /// Java's name.
     pub name: &'static str,
     /// Pattern of the directories.
     pub pattern: &'static str,
@@ -25,7 +25,7 @@ pub struct NamedCycle {
     pub sequence_bits: u32,
 }
 
-/// Those of Java 3.6.4, and the weekly one that releases up to 3.4.4 could be set to.
+/// The cycles of Java 3.6.4, and the weekly one of releases up to 3.4.4.
 pub const NAMED: [NamedCycle; 5] = [
     named("DAYS", "yyyyMMdd", DAY_MS, 40),
     named("HOURS", "yyyyMMddHH", 3_600_000, 40),

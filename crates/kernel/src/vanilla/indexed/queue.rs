@@ -36,7 +36,7 @@ impl IndexedQueue {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// Whether it was closed.
+    /// Whether the queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)

@@ -156,7 +156,7 @@ impl Reader {
         Ok(end)
     }
 
-    /// As above, where no page from a line on is lost.
+    /// The end of the index, where no page from a line on is lost.
     fn end_from(&mut self, line: u64) -> Result<u64> {
         let lines = self.index.refreshed_length()?.min(DATA_LIMIT).div_ceil(LINE);
         let free = entries::first_free(line, lines, |line| self.is_begun(line))?;

@@ -133,7 +133,7 @@ impl IndexedTailer {
         self.lock().is_closed = true;
     }
 
-    /// Whether it, or its queue, was closed.
+    /// Whether the tailer or its queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.lock().is_closed || self.queue.is_closed()

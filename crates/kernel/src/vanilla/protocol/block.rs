@@ -20,7 +20,7 @@ pub struct Block {
     readable: Range<u64>,
     /// Positions up to this one are reserved and present.
     reserved: u64,
-    /// As above, where a reader stores into a message.
+    /// Positions that a reader may store to.
     writable: Range<u64>,
 }
 

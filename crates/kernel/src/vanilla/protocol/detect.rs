@@ -14,9 +14,9 @@ use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, Length};
 use crate::{Error, Result};
 
-/// Java's default block sizes.
+/// Java's default block size of index files.
 pub const INDEX_BLOCK: u64 = 16 << 20;
-/// As above, of data files.
+/// Java's default block size of data files.
 pub const DATA_BLOCK: u64 = 64 << 20;
 /// Entries that are tried.
 const SAMPLE: usize = 64;
@@ -69,7 +69,7 @@ pub fn default_layout(asked: Asked) -> Result<Layout> {
     Ok(Layout { packing: Packing { tid_bits, data_block }, index_block })
 }
 
-/// As Java has them: enough for the greatest process id, and at least 16.
+/// Bits for thread ids as in Java: enough for the greatest process id, and at least 16.
 fn tid_bits_of_machine() -> Result<u32> {
     let path = Path::new("/proc/sys/kernel/pid_max");
     let known = match fault::call!("vanilla.machine.read", std::fs::read_to_string(path)) {
@@ -102,7 +102,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// That of a directory; None while there is no entry.
+    /// A sample of a directory; None while there is no entry.
     pub fn of(directory: &Path) -> Result<Option<Self>> {
         let Some((index, entries)) = first_used(directory)? else { return Ok(None) };
         // Only now: a data file is made before the entries that name it.

@@ -42,7 +42,7 @@ pub fn make(path: &Path, file_mode: u32) -> Result<()> {
     }
 }
 
-/// Those of a directory: users who may read a file may search it.
+/// Permissions of a directory of such files: users who may read a file may search it.
 #[must_use]
 pub const fn permissions(file_mode: u32) -> u32 {
     file_mode | (file_mode & 0o444) >> 2 | 0o700

@@ -29,7 +29,7 @@ pub fn first_free(
     }
 }
 
-/// As above: `taken` is, and `free` is free or the limit.
+/// The first free entry between `taken`, which is taken, and `free`, which is free or the limit.
 fn between(
     mut taken: u64,
     mut free: u64,

@@ -25,7 +25,7 @@ const LENGTH: usize = 512;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Two changes within this time may have the same time.
 const TIME_GRAIN: Duration = Duration::from_millis(50);
-/// As above, on a file system that keeps whole seconds, some of them even ones.
+/// Changes within this time may have the same time on a file system of whole or even seconds.
 const COARSE_TIME_GRAIN: Duration = Duration::from_secs(3);
 
 /// Changes whenever a name is made or removed in a directory.
@@ -37,14 +37,14 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// That of a directory.
+    /// The stamp of a directory.
     #[must_use]
     pub fn of(directory: &Metadata) -> Self {
         let (seconds, nanos) = (directory.ctime(), directory.ctime_nsec());
         Self { inode: directory.ino(), seconds, nanos }
     }
 
-    /// Whether it is so old at `now` that a later change has another time.
+    /// Whether a change after `now` would certainly have another stamp.
     #[must_use]
     pub fn is_settled(self, now: SystemTime) -> bool {
         let grain = if self.nanos == 0 { COARSE_TIME_GRAIN } else { TIME_GRAIN };

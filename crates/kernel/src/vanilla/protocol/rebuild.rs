@@ -26,7 +26,7 @@ use crate::{Error, Result};
 pub struct Rebuilt {
     /// Messages of the cycle.
     pub messages: u64,
-    /// Those that the index had lost.
+    /// Messages that the index had lost.
     pub recovered: u64,
     /// Entries that named no record.
     pub dropped: u64,
@@ -68,7 +68,7 @@ pub struct Compared {
     pub layout: Layout,
     /// Sequence numbers and entries that are not 0.
     pub entries: Vec<(u64, u64)>,
-    /// Those that name a record, each record once.
+    /// Entries that name a record, each record once.
     pub kept: Vec<(u64, u64)>,
     /// Entries that records without one should have.
     pub lost: Vec<u64>,

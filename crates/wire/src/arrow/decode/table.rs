@@ -11,9 +11,9 @@ use crate::reader::Reader;
 /// How malformed messages are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfits {
-    /// They raise an error.
+    /// Misfits raise an error.
     Raise,
-    /// They become a row of nulls, with the error in an extra column.
+    /// Misfits become a row of nulls, with the error in an extra column.
     Keep,
 }
 
