@@ -54,7 +54,7 @@ def java_reader(path: Path | None, directory: Path | None, **more: Any) -> None:
         if more[name] is not None:
             more[name] = made(more[name], argument)
     if more["reverse"]:
-        # Java begins at -n then, ignores -m, and waits behind the first record, where none comes.
+        # Java begins at -n then, ignores -m, and waits after the first record, where none comes.
         begin, more["last"], more["follow"] = more.pop("start"), None, False
         more["end"] = None if begin is None else begin + 1
     more["history"] = more["history"] and more["interface"] is not None
