@@ -57,6 +57,7 @@ RECURSIVE = (
     "quire_kernel::quick_queue::",
 )
 HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
+ALIKE = ("quire.cli.verbs.", "quire.formats.", "quire.vanilla.")
 MARKDOWN_WIDTH = 120
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 MIN_WORDS = 40  # characters of a package's docstring
@@ -144,6 +145,16 @@ def test_no_module_is_named_like_a_public_name_of_its_package() -> None:
             module = f"{package}.{name}"
             hint = f"{source} and the module {module}: name the module after its duty"
             assert module not in trees() or source == module, hint
+
+
+def test_no_two_modules_share_a_name() -> None:
+    """A file of a verb is named after it, one of a format after what each format has."""
+    seen: dict[str, str] = {}
+    for module in trees():
+        name = module.rpartition(".")[2]
+        other = seen.setdefault(name, module)
+        alike = other == module or f"{module}.".startswith(ALIKE) or f"{other}.".startswith(ALIKE)
+        assert alike, f"{other} and {module}: name each after what it alone does"
 
 
 def test_the_map_names_every_room_and_every_room_says_what_is_in_it() -> None:

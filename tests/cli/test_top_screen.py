@@ -19,8 +19,8 @@ import quire
 from paths import ROOT
 from quire._common.units import count_text, duration_text, latency_text, short_size_text
 from quire.cli.live.app import Top
-from quire.cli.live.messages import Newest
-from quire.cli.live.messages import shown as shown_message
+from quire.cli.live.arrivals import Newest
+from quire.cli.live.arrivals import shown as shown_message
 from quire.cli.live.sample import GONE, OK, DiskSample, LockSample, Sample, TailerSample
 from quire.cli.live.sampler import Sampler
 from quire.cli.live.trail import cut, sparkline

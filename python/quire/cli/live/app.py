@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
-from quire.cli.live.messages import Messages
+from quire.cli.live.arrivals import Messages
 from quire.cli.live.sample import OK, Sample
 from quire.cli.live.sampler import Sampler
 from quire.cli.live.table import Table
