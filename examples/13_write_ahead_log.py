@@ -6,13 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import quire
+from quire.quick_queue import QuickAppender, QuickQueue
 
 Accounts = dict[str, Decimal]
 
 
-def transfer(
-    log: quire.quick_queue.QuickAppender, accounts: Accounts, *, to: str, amount: Decimal
-) -> None:
+def transfer(log: QuickAppender, accounts: Accounts, *, to: str, amount: Decimal) -> None:
     rest, received = accounts["A"] - amount, accounts[to] + amount
     if rest < 0:
         raise ValueError(f"not enough: amount={amount}")
@@ -21,12 +20,11 @@ def transfer(
     accounts |= {"A": rest, to: received}
 
 
-def recover(queue: quire.quick_queue.QuickQueue, snapshot: Path) -> Accounts:
+def recover(queue: QuickQueue, snapshot: Path) -> Accounts:
     saved = json.loads(snapshot.read_text())
     accounts = {name: Decimal(amount) for name, amount in saved["accounts"].items()}
     for excerpt in queue.tailer(start=saved["index"]):
-        event = excerpt.unpack()
-        to = event.unpack_string()
+        to = (event := excerpt.unpack()).unpack_string()
         accounts |= {"A": event.unpack_decimal(), to: event.unpack_decimal()}
     return accounts
 
