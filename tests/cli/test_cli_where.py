@@ -199,7 +199,7 @@ def test_any_text_is_an_expression_or_a_clear_error(text: str) -> None:
         (["--columns", "symbol,,price"], "must be different names"),
         (["--columns", "nothing"], "no such field: field=nothing"),
         (["--columns", "symbol", "--format", "hex"], "do not go together"),
-        (["--zone", "Mars/Olympus"], "no time zone"),
+        (["--zone", "Mars/Olympus"], "is not a time zone"),
         (["--schema", "nowhere.json", "--columns", "symbol"], "no schema here"),
         (["--limiter", "nowhere:Nothing"], "names nothing"),
         (["--search-arg", "x"], "--search-arg needs --search"),

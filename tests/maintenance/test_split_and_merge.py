@@ -192,8 +192,8 @@ def test_the_verb_merges(cli: Cli, orders: Path, tmp_path: Path) -> None:
     [
         (("split", "Q", "D"), (2, "give one of --by and --where")),
         (("split", "Q", "D", "--by", "time"), (2, "--by time goes with --every")),
-        (("split", "Q", "D", "--by", "time", "--every", "soon"), (2, "is no duration")),
-        (("split", "Q", "D", "--by", "time", "--every", "500 ms"), (2, "is not a duration")),
+        (("split", "Q", "D", "--by", "time", "--every", "soon"), (2, "is not a duration")),
+        (("split", "Q", "D", "--by", "time", "--every", "500 ms"), (2, "of whole seconds")),
         (("split", "Q", "D", "--where", "n >"), (2, "where='n >'")),
         (("split", "Q", "D", "--by", "price"), (1, "a message lacks the field: field=price")),
         (("split", "D", "E", "--by", "cycle"), (1, "no such directory")),

@@ -37,7 +37,9 @@ def period_ns(value: str) -> int:
     except ValueError:
         seconds, rest = 0, 0
     if rest or not seconds:
-        raise click.BadParameter(f"{value!r} is not a duration: 30s, 15m, 1h or 1d")
+        raise click.BadParameter(
+            f"{value!r} is not a duration of whole seconds: 30s, 15m, 1h or 1d"
+        )
     return seconds * 10**9
 
 
