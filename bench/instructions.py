@@ -94,7 +94,7 @@ def _count(dump: Path) -> Cost:
     return Cost(instructions, calls)
 
 
-def _write_bytes(queue: quire.Queue) -> Work:
+def _write_bytes(queue: quire.JournalQueue) -> Work:
     write, payload = queue.appender().write_bytes, bytes(_SIZE)
 
     def work(units: int) -> None:
@@ -104,7 +104,7 @@ def _write_bytes(queue: quire.Queue) -> Work:
     return work
 
 
-def _write_many(queue: quire.Queue) -> Work:
+def _write_many(queue: quire.JournalQueue) -> Work:
     write, payloads = queue.appender().write_many, [bytes(_SIZE)] * PER_UNIT
 
     def work(units: int) -> None:
@@ -114,7 +114,7 @@ def _write_many(queue: quire.Queue) -> Work:
     return work
 
 
-def _read_bytes(queue: quire.Queue) -> Work:
+def _read_bytes(queue: quire.JournalQueue) -> Work:
     read = queue.tailer().read_bytes
 
     def work(units: int) -> None:
@@ -124,7 +124,7 @@ def _read_bytes(queue: quire.Queue) -> Work:
     return work
 
 
-def _payloads(queue: quire.Queue) -> Work:
+def _payloads(queue: quire.JournalQueue) -> Work:
     payloads = queue.tailer().payloads()
 
     def work(units: int) -> None:
@@ -134,7 +134,7 @@ def _payloads(queue: quire.Queue) -> Work:
     return work
 
 
-def _read_many(queue: quire.Queue) -> Work:
+def _read_many(queue: quire.JournalQueue) -> Work:
     read = queue.tailer().read_many
 
     def work(units: int) -> None:
@@ -144,7 +144,7 @@ def _read_many(queue: quire.Queue) -> Work:
     return work
 
 
-def _write_message(queue: quire.Queue) -> Work:
+def _write_message(queue: quire.JournalQueue) -> Work:
     write, objects = queue.appender().write_message, trades()
 
     def work(units: int) -> None:
@@ -155,7 +155,7 @@ def _write_message(queue: quire.Queue) -> Work:
     return work
 
 
-def _read_message(queue: quire.Queue) -> Work:
+def _read_message(queue: quire.JournalQueue) -> Work:
     read = queue.tailer().read_message
 
     def work(units: int) -> None:
@@ -165,7 +165,7 @@ def _read_message(queue: quire.Queue) -> Work:
     return work
 
 
-def _method_write(queue: quire.Queue) -> Work:
+def _method_write(queue: quire.JournalQueue) -> Work:
     call, objects = queue.appender().method_writer(Market).trade, trades()
 
     def work(units: int) -> None:
@@ -181,7 +181,7 @@ class _Handler:
         """Take a trade."""
 
 
-def _method_read(queue: quire.Queue) -> Work:
+def _method_read(queue: quire.JournalQueue) -> Work:
     read_one = queue.tailer().method_reader(_Handler()).read_one
 
     def work(units: int) -> None:
@@ -191,7 +191,7 @@ def _method_read(queue: quire.Queue) -> Work:
     return work
 
 
-def _columns(queue: quire.Queue) -> Work:
+def _columns(queue: quire.JournalQueue) -> Work:
     tailer, schema = queue.tailer(), quire.Schema.from_methods(Market)
 
     def work(units: int) -> None:
@@ -201,7 +201,7 @@ def _columns(queue: quire.Queue) -> Work:
     return work
 
 
-_OPERATIONS: dict[str, tuple[str, Callable[[quire.Queue], Work]]] = {
+_OPERATIONS: dict[str, tuple[str, Callable[[quire.JournalQueue], Work]]] = {
     "write_bytes": ("bytes", _write_bytes),
     "write_many": ("bytes", _write_many),
     "read_bytes": ("bytes", _read_bytes),
@@ -231,7 +231,7 @@ def _work(directory: Path) -> None:
                 os.getppid()
 
 
-def _open(path: Path) -> quire.Queue:
+def _open(path: Path) -> quire.JournalQueue:
     clock = quire.ManualClock(1_700_000_000_000)
     # Without the thread that works ahead: how far it comes is up to the scheduler.
     return quire.open(path, roll_cycle="FAST_DAILY", clock=clock, pretouch=False)

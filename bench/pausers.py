@@ -55,7 +55,7 @@ def main() -> None:
     print(tables.table(head, rows))
 
 
-def _idle(queue: quire.Queue, pauser: Pauser, idle_s: float) -> float:
+def _idle(queue: quire.JournalQueue, pauser: Pauser, idle_s: float) -> float:
     with queue.tailer() as tailer:
         tailer.to_end()
         asyncio.run(_poll(tailer, pauser, 0.3))  # until it sleeps as long as it does
@@ -64,7 +64,7 @@ def _idle(queue: quire.Queue, pauser: Pauser, idle_s: float) -> float:
         return (time.process_time() - used_s) / (time.monotonic() - began_s)
 
 
-async def _poll(tailer: quire.Tailer, pauser: Pauser, for_s: float) -> None:
+async def _poll(tailer: quire.JournalTailer, pauser: Pauser, for_s: float) -> None:
     end_s = time.monotonic() + for_s
     while time.monotonic() < end_s:
         assert tailer.read_bytes() is None
@@ -78,7 +78,7 @@ async def _pause(pauser: Pauser) -> None:
         pauser.pause()
 
 
-def _latencies(queue: quire.Queue, pauser: Pauser, count: int, *, wake: bool) -> list[int]:
+def _latencies(queue: quire.JournalQueue, pauser: Pauser, count: int, *, wake: bool) -> list[int]:
     """Return nanoseconds from an append to its message, with 20 ms of silence before each."""
     ready = threading.Event()
     taken: list[int] = []

@@ -17,7 +17,7 @@ STAMPS = struct.Struct("<qq")
 
 def open_queue(
     path: Path, *, read_only: bool = False, double_buffer: bool = False, pretouch: bool = True
-) -> quire.Queue:
+) -> quire.JournalQueue:
     """Open a queue as all measured queues are opened."""
     return quire.open(
         path,
@@ -40,7 +40,9 @@ def verify(path: Path, size: int, count: int) -> None:
         assert tailer.read() is None, f"too many messages: index={tailer.index}"
 
 
-def append_paced(appender: quire.Appender, task: Task, numbers: range, appends: array[int]) -> None:
+def append_paced(
+    appender: quire.JournalAppender, task: Task, numbers: range, appends: array[int]
+) -> None:
     """
     Append messages at the rate, without sleeping; each starts with its number and due time.
 

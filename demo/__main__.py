@@ -10,9 +10,9 @@ from typing import Final
 
 import click
 
-from quire._formats import CHRONICLE, FORMATS, Format
 from quire.cli.exit_codes import FAILED, INTERRUPTED, error_text, print_error
 from quire.errors import QuireError
+from quire.formats.detection import CHRONICLE, FORMATS, Format
 
 DEFAULT_FOLDER: Final = Path("build", "demo")
 

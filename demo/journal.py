@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import quire
 from demo.events import DAY_MS
-from quire._formats import CHRONICLE, QUICK_QUEUE, VANILLA, Format
+from quire.formats.adapters import adapter_named, adapter_of, numbering_of
+from quire.formats.detection import CHRONICLE, Format
 from quire.metrics import Metrics
-from quire.ranges.numbering import Numbering
 
 ROLL_CYCLE: Final = "FAST_DAILY"
 
@@ -20,6 +20,12 @@ ROLL_CYCLE: Final = "FAST_DAILY"
 BLOCK_BYTES: Final = 1 << 20
 _INDEX_BYTES: Final = 1 << 16
 _PAGE_BYTES: Final = 1 << 24
+_open: Callable[..., quire.Queue] = quire.open  # of the format that the options name
+_OPTIONS: Final[dict[Format, dict[str, Any]]] = {
+    "chronicle": {"roll_cycle": ROLL_CYCLE, "block_bytes": BLOCK_BYTES, "metrics": True},
+    "vanilla": {"index_block_bytes": _INDEX_BYTES, "data_block_bytes": BLOCK_BYTES},
+    "quick-queue": {"page_bytes": _PAGE_BYTES},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,75 +45,64 @@ class Journal:
     @property
     def store_of_day(self) -> str | None:
         """What holds the messages of a day; None if nothing separates them."""
-        return {CHRONICLE: "file", VANILLA: "directory"}.get(self.kind)
+        adapter = adapter_named(self.kind)
+        if not adapter.has_cycles:
+            return None
+        return "directory" if adapter.is_folder else "file"
 
     @property
     def stores_of_days(self) -> str:
         """As above, for more than one."""
-        return {CHRONICLE: "daily files", VANILLA: "daily directories"}.get(self.kind, "days")
+        return {"file": "daily files", "directory": "daily directories", None: "days"}[
+            self.store_of_day
+        ]
 
     @property
     def has_life(self) -> bool:
         """Whether the format has metrics, consumer groups and retention."""
-        return self.kind == CHRONICLE
+        return adapter_named(self.kind).is_wire
 
     def create(self, clock: quire.ManualClock) -> quire.Queue:
         """Make the queue; its directory does not exist or is empty."""
-        made: object
-        if self.kind == VANILLA:
-            made = quire.open(
-                self.path,
-                format="vanilla",
-                clock=clock,
-                index_block_bytes=_INDEX_BYTES,
-                data_block_bytes=BLOCK_BYTES,
-            )
-        elif self.kind == QUICK_QUEUE:
-            made = quire.open(self.path, format="quick-queue", page_bytes=_PAGE_BYTES)
-        else:
-            made = quire.open(
-                self.path,
-                roll_cycle=ROLL_CYCLE,
-                block_bytes=BLOCK_BYTES,
-                clock=clock,
-                metrics=True,
-            )
-        return cast("quire.Queue", made)
+        options = _OPTIONS[self.kind]
+        if adapter_named(self.kind).has_cycles:
+            options = options | {"clock": clock}
+        return _open(self.path, format=self.kind, **options)
 
     def open(self, *, read_only: bool) -> quire.Queue:
         """Open the queue, which may have no message yet."""
-        opened: object = quire.open(  # pyright: ignore[reportUnknownVariableType]
+        return _open(
             self.path,
-            format=cast("Any", self.kind),
+            format=self.kind,
             create=False,
             read_only=read_only,
             metrics=self.has_life or None,
         )
-        return cast("quire.Queue", opened)  # pyright: ignore[reportUnnecessaryCast]
 
     def metrics(self, queue: quire.Queue) -> Metrics:
         """Return what the processes of the queue counted so far."""
-        return queue.metrics() if self.has_life else Metrics()
+        return queue.metrics() if isinstance(queue, quire.JournalQueue) else Metrics()
 
     def tailer(self, queue: quire.Queue, name: str) -> quire.Tailer:
         """Return a tailer, by name where the format keeps positions."""
-        return queue.tailer() if self.kind == QUICK_QUEUE else queue.tailer(name)
+        return queue.tailer(name if adapter_of(queue).has_tailer_names else None)
 
     def write(self, appender: quire.Appender, event: Mapping[str, Any]) -> int:
         """Append an event, and return its index."""
-        if self.kind == CHRONICLE:
+        if isinstance(appender, quire.JournalAppender):
             return appender.write_map(event)
         return appender.write_bytes(quire.types.parse_json(json.dumps(event)))
 
     def read(self, tailer: quire.Tailer) -> Mapping[str, Any] | None:
         """Return the next event, or None when nothing is there yet."""
-        if self.kind == CHRONICLE:
+        if isinstance(tailer, quire.JournalTailer):
             return tailer.read_map()
         payload = tailer.read_bytes()
         return None if payload is None else json.loads(quire.types.to_json(payload))
 
     def day_of(self, queue: quire.Queue, tailer: quire.Tailer, event: Mapping[str, Any]) -> int:
         """Return the day since 1970 of the event that was read last: of its cycle, if any."""
-        if self.store_of_day is None:
+        last: int | None = getattr(tailer, "last_read_index", None)
+        if self.store_of_day is None or last is None:
             return int(event["actual"] or event["sched"]) // DAY_MS
-        return Numbering.of(queue).to_cycle(tailer.last_read_index or 0)
+        return numbering_of(queue).to_cycle(last)

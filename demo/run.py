@@ -24,8 +24,8 @@ from demo.journal import Journal
 from demo.life import AUDIT, GROUP, Life, prune, share
 from demo.record import Recording, record
 from demo.report import recording_bar, table_by_carrier, table_by_hour
-from quire._formats import CHRONICLE, Format
 from quire.errors import QuireError
+from quire.formats.detection import CHRONICLE, Format
 
 # The job ends before an optimising compiler and a parallel collector would have paid.
 JAVA: Final = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}

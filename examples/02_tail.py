@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 import quire
 
 
-def produce(queue: quire.Queue) -> None:
+def produce(queue: quire.JournalQueue) -> None:
     with queue.appender() as appender:
         for number in range(5):
             appender.write_text(f"live {number}")

@@ -98,21 +98,21 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def queue(path: Path, clock: quire.ManualClock) -> Iterator[quire.Queue]:
+def queue(path: Path, clock: quire.ManualClock) -> Iterator[quire.JournalQueue]:
     """An empty queue that rolls daily, of small files."""
     with quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16) as queue:
         yield queue
 
 
 @pytest.fixture
-def appender(queue: quire.Queue) -> Iterator[quire.Appender]:
+def appender(queue: quire.JournalQueue) -> Iterator[quire.JournalAppender]:
     """An appender of the queue above."""
     with queue.appender() as appender:
         yield appender
 
 
 @pytest.fixture
-def tailer(queue: quire.Queue) -> Iterator[quire.Tailer]:
+def tailer(queue: quire.JournalQueue) -> Iterator[quire.JournalTailer]:
     """A tailer of the queue above."""
     with queue.tailer() as tailer:
         yield tailer

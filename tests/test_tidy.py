@@ -56,7 +56,7 @@ RECURSIVE = (
     "quire_binding::quick_queue::",
     "quire_kernel::quick_queue::",
 )
-HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
+HANDLES = {f"quire.formats.journal.{name}" for name in ("queue", "appender", "tailer", "subtopics")}
 ALIKE = ("quire.cli.verbs.", "quire.formats.", "quire.vanilla.")
 MARKDOWN_WIDTH = 120
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")

@@ -74,7 +74,7 @@ def run(task: Task) -> Outcome | None:
 # Appending. Each loop appends all distinct messages so many times.
 
 
-def _write_bytes(appender: quire.Appender, pool: list[bytes]) -> Callable[[int], None]:
+def _write_bytes(appender: quire.JournalAppender, pool: list[bytes]) -> Callable[[int], None]:
     write = appender.write_bytes
 
     def loop(rounds: int) -> None:
@@ -85,7 +85,7 @@ def _write_bytes(appender: quire.Appender, pool: list[bytes]) -> Callable[[int],
     return loop
 
 
-def _write_many(appender: quire.Appender, pool: list[bytes]) -> Callable[[int], None]:
+def _write_many(appender: quire.JournalAppender, pool: list[bytes]) -> Callable[[int], None]:
     def loop(rounds: int) -> None:
         for _ in range(rounds):
             appender.write_many(pool)
@@ -93,7 +93,7 @@ def _write_many(appender: quire.Appender, pool: list[bytes]) -> Callable[[int], 
     return loop
 
 
-def _write_batch(appender: quire.Appender, pool: list[bytes]) -> Callable[[int], None]:
+def _write_batch(appender: quire.JournalAppender, pool: list[bytes]) -> Callable[[int], None]:
     import pyarrow as pa
 
     column: pa.Array[pa.BinaryScalar] = pa.array(pool, pa.binary())
@@ -131,16 +131,16 @@ def _append(task: Task) -> Outcome:
 
 
 class _Reading(Protocol):
-    def take(self, tailer: quire.Tailer) -> list[bytes]: ...
+    def take(self, tailer: quire.JournalTailer) -> list[bytes]: ...
 
-    def count_all(self, tailer: quire.Tailer) -> int: ...
+    def count_all(self, tailer: quire.JournalTailer) -> int: ...
 
 
 class _Payloads:
-    def take(self, tailer: quire.Tailer) -> list[bytes]:
+    def take(self, tailer: quire.JournalTailer) -> list[bytes]:
         return list(islice(tailer.payloads(), DISTINCT))
 
-    def count_all(self, tailer: quire.Tailer) -> int:
+    def count_all(self, tailer: quire.JournalTailer) -> int:
         count = 0
         for _ in tailer.payloads():
             count += 1
@@ -148,10 +148,10 @@ class _Payloads:
 
 
 class _ReadMany:
-    def take(self, tailer: quire.Tailer) -> list[bytes]:
+    def take(self, tailer: quire.JournalTailer) -> list[bytes]:
         return tailer.read_many(DISTINCT)
 
-    def count_all(self, tailer: quire.Tailer) -> int:
+    def count_all(self, tailer: quire.JournalTailer) -> int:
         count = 0
         while found := tailer.read_many(DISTINCT):
             count += len(found)
@@ -159,11 +159,11 @@ class _ReadMany:
 
 
 class _ReadBatch:
-    def take(self, tailer: quire.Tailer) -> list[bytes]:
+    def take(self, tailer: quire.JournalTailer) -> list[bytes]:
         rows = tailer.read_batch(DISTINCT).column("payload").to_pylist()
         return [row for row in rows if row is not None]
 
-    def count_all(self, tailer: quire.Tailer) -> int:
+    def count_all(self, tailer: quire.JournalTailer) -> int:
         count = 0
         while rows := tailer.read_batch(DISTINCT).num_rows:
             count += rows
@@ -235,7 +235,7 @@ def _spin(task: Task) -> None:
     _record(task, _spinning)
 
 
-def _polling(tailer: quire.Tailer) -> Callable[[], bytes]:
+def _polling(tailer: quire.JournalTailer) -> Callable[[], bytes]:
     read = tailer.read_bytes
 
     def receive() -> bytes:
@@ -246,7 +246,7 @@ def _polling(tailer: quire.Tailer) -> Callable[[], bytes]:
     return receive
 
 
-def _spinning(tailer: quire.Tailer) -> Callable[[], bytes]:
+def _spinning(tailer: quire.JournalTailer) -> Callable[[], bytes]:
     spin, read = tailer.spin, tailer.read_bytes
 
     def receive() -> bytes:
@@ -257,7 +257,7 @@ def _spinning(tailer: quire.Tailer) -> Callable[[], bytes]:
     return receive
 
 
-def _record(task: Task, receiver: Callable[[quire.Tailer], Callable[[], bytes]]) -> None:
+def _record(task: Task, receiver: Callable[[quire.JournalTailer], Callable[[], bytes]]) -> None:
     """Write each message's number, due and arrival to a file; allocate nothing until the end."""
     clock, unpack, total = time.monotonic_ns, STAMPS.unpack_from, task.total
     records = array("q", bytes(3 * 8 * total))

@@ -9,7 +9,7 @@ import quire
 from bench.task import DISTINCT, Outcome, Stopwatch, Task, checksum, messages
 
 
-def _open(task: Task, path: Path | None = None) -> quire.Queue:
+def _open(task: Task, path: Path | None = None) -> quire.JournalQueue:
     return quire.open(
         path or task.queue,
         roll_cycle=task.roll_cycle,

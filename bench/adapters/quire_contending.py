@@ -42,7 +42,7 @@ def run(task: Task) -> Outcome:
         return Outcome(nanos, time.process_time_ns() - cpu_begin, count, 0)
 
 
-def _write_bytes(appender: quire.Appender) -> Callable[[Iterable[bytes]], None]:
+def _write_bytes(appender: quire.JournalAppender) -> Callable[[Iterable[bytes]], None]:
     write = appender.write_bytes
 
     def append(payloads: Iterable[bytes]) -> None:
@@ -52,7 +52,7 @@ def _write_bytes(appender: quire.Appender) -> Callable[[Iterable[bytes]], None]:
     return append
 
 
-def _documents(appender: quire.Appender) -> Callable[[Iterable[bytes]], None]:
+def _documents(appender: quire.JournalAppender) -> Callable[[Iterable[bytes]], None]:
     def append(payloads: Iterable[bytes]) -> None:
         for payload in payloads:
             with appender.writing_document() as document:

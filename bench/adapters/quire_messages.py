@@ -20,7 +20,7 @@ _TEXT_BYTES = 2
 
 Loop: TypeAlias = Callable[[int], object]
 """Does it so many times for each of the distinct objects."""
-Reader: TypeAlias = Callable[[quire.Tailer, int], int]
+Reader: TypeAlias = Callable[[quire.JournalTailer, int], int]
 """Reads so many messages and returns the sum of the numbers."""
 
 
@@ -110,7 +110,7 @@ def verify(path: Path, distinct: list[bytes], rounds: int) -> None:
 # Writing.
 
 
-def _method_write(appender: quire.Appender) -> Loop:
+def _method_write(appender: quire.JournalAppender) -> Loop:
     call, objects = appender.method_writer(Market).trade, trades()
 
     def loop(rounds: int) -> None:
@@ -121,7 +121,7 @@ def _method_write(appender: quire.Appender) -> Loop:
     return loop
 
 
-def _write_message(appender: quire.Appender) -> Loop:
+def _write_message(appender: quire.JournalAppender) -> Loop:
     write, objects = appender.write_message, trades()
 
     def loop(rounds: int) -> None:
@@ -132,7 +132,7 @@ def _write_message(appender: quire.Appender) -> Loop:
     return loop
 
 
-def _write(task: Task, prepare: Callable[[quire.Appender], Loop]) -> Outcome:
+def _write(task: Task, prepare: Callable[[quire.JournalAppender], Loop]) -> Outcome:
     with open_queue(task.queue) as queue, queue.appender() as appender:
         loop = prepare(appender)
         loop(task.warm_up // DISTINCT)
@@ -153,7 +153,7 @@ class _Sum:
         self.total += trade.id
 
 
-def _method_read(tailer: quire.Tailer, count: int) -> int:
+def _method_read(tailer: quire.JournalTailer, count: int) -> int:
     handler = _Sum()
     read_one = tailer.method_reader(handler).read_one
     for _ in range(count):
@@ -161,7 +161,7 @@ def _method_read(tailer: quire.Tailer, count: int) -> int:
     return handler.total
 
 
-def _read_message(tailer: quire.Tailer, count: int) -> int:
+def _read_message(tailer: quire.JournalTailer, count: int) -> int:
     read, total = tailer.read_message, 0
     for _ in range(count):
         trade = read(Trade)
@@ -170,7 +170,7 @@ def _read_message(tailer: quire.Tailer, count: int) -> int:
     return total
 
 
-def _columns(tailer: quire.Tailer, count: int) -> int:
+def _columns(tailer: quire.JournalTailer, count: int) -> int:
     import pyarrow.compute as pc
 
     schema, total = quire.Schema.from_methods(Market), 0

@@ -88,7 +88,7 @@ def _drain(task: Task) -> None:
         sys.stdin.read()
 
 
-def _open(task: Task) -> quire.Queue:
+def _open(task: Task) -> quire.JournalQueue:
     """Open the queue, through the ring where the operation says so."""
     is_direct = task.operation == "locked"
     return quire.open(
@@ -126,19 +126,19 @@ def _expect(child: subprocess.Popen[str], word: str) -> None:
     assert found == word, f"the other process failed: found={found!r} expected={word}"
 
 
-def _flush(queue: quire.Queue) -> None:
+def _flush(queue: quire.JournalQueue) -> None:
     if queue.ring:
         queue.ring.flush(timeout_s=_PATIENCE_S)
 
 
-def _warm_up(appender: quire.Appender, task: Task) -> array[int]:
+def _warm_up(appender: quire.JournalAppender, task: Task) -> array[int]:
     """Append the first messages; return room for the times of the others."""
     freeze_the_collector()
     append_paced(appender, task, range(task.warm_up), array("q", bytes(2 * 8 * task.warm_up)))
     return array("q", bytes(2 * 8 * task.count))
 
 
-def _measure(appender: quire.Appender, task: Task, appends: array[int]) -> None:
+def _measure(appender: quire.JournalAppender, task: Task, appends: array[int]) -> None:
     append_paced(appender, task, range(task.warm_up, task.total), appends)
 
 

@@ -25,7 +25,7 @@ NAMES = {
     "tcp": "TCP, framed by lengths",
     "websocket": "WebSocket, binary",
 }
-_RECORDERS: dict[str, Callable[[quire.Appender], PortRecorder]] = {
+_RECORDERS: dict[str, Callable[[quire.JournalAppender], PortRecorder]] = {
     "udp": UdpRecorder,
     "tcp": partial(TcpRecorder, framing="length"),
     "websocket": WebSocketRecorder,

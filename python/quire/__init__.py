@@ -33,15 +33,16 @@ from quire._native import (
     RollCycle,
     WriteDocument,
 )
-from quire.appender import Appender
 from quire.arrow.schema import Schema
 from quire.calls.messages import Typed, TypeLiteral, message
 from quire.errors import QuireError
+from quire.formats.base import Appender, Queue, Tailer
+from quire.formats.journal.appender import JournalAppender
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.journal.tailer import JournalTailer
 from quire.merging import merge as merge
 from quire.merging import read_merged
 from quire.opening.opener import open  # noqa: A004 - `quire.open` reads as what it does
-from quire.queue import Queue
-from quire.tailer import Tailer
 from quire.write_lock import LockHolder, WriteLock
 
 if _TYPE_CHECKING:
@@ -72,6 +73,9 @@ __all__ = [
     "Group",
     "GroupBatch",
     "GroupMessage",
+    "JournalAppender",
+    "JournalQueue",
+    "JournalTailer",
     "LockHolder",
     "ManualClock",
     "MessageHistory",

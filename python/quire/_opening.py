@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from quire import _formats
 from quire._common import arguments
-from quire._native import Queue, QuickQueue, VanillaQueue
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    AnyQueue: TypeAlias = Queue | VanillaQueue | QuickQueue
-
-_NATIVE: Final = {_formats.VANILLA: VanillaQueue, _formats.QUICK_QUEUE: QuickQueue}
+from quire.formats.adapters import adapter_named, is_queue
+from quire.formats.detection import format_of
+from quire.formats.protocols import AnyQueue
 
 
 @contextmanager
 def opened(queue: AnyQueue | str | PathLike[str], name: str) -> Generator[AnyQueue]:
     """Open a queue read-only; an open one is used, and left open. *name* is the argument's."""
-    if isinstance(queue, Queue | VanillaQueue | QuickQueue):
+    if not isinstance(queue, str | PathLike) and is_queue(queue):
         yield queue
         return
     path = arguments.queue_path(name, queue)
-    native = _NATIVE.get(_formats.format_of(path) or _formats.CHRONICLE, Queue)
-    with native(path, read_only=True, create=False) as found:
+    with adapter_named(format_of(path)).open(path) as found:
         yield found
 
 

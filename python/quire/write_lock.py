@@ -42,7 +42,7 @@ class LockHolder(NamedTuple):
 
 class WriteLock:
     """
-    The write lock of a queue, from :attr:`Queue.write_lock`.
+    The write lock of a queue, from :attr:`JournalQueue.write_lock`.
 
     Appends take and free it by themselves, and take it over from a process that died. Free it by
     hand only where that fails, as for a dead Java process in another container.
@@ -55,7 +55,7 @@ class WriteLock:
     """
 
     def __init__(self, queue: Queue) -> None:
-        """Use :attr:`Queue.write_lock`."""
+        """Use :attr:`JournalQueue.write_lock`."""
         self._queue = queue
 
     @property

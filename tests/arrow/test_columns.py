@@ -21,6 +21,8 @@ import wire_forms as wire
 from batches import rows, values
 from paths import GOLDEN
 from queues import DAY_MS, copy_of, payloads
+from quire import JournalAppender as Appender
+from quire import JournalTailer as Tailer
 
 if TYPE_CHECKING:
     from quire._native import Value
@@ -91,7 +93,7 @@ def trade(symbol: str, price: float, qty: int) -> bytes:
     )
 
 
-def test_maps_that_quire_wrote_are_columns(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_maps_that_quire_wrote_are_columns(appender: Appender, tailer: Tailer) -> None:
     written = [{"symbol": f"S{n}", "price": n / 2, "qty": n} for n in range(1000)]
     for value in written:
         appender.write_map(cast("dict[str, Value]", value))
@@ -101,7 +103,7 @@ def test_maps_that_quire_wrote_are_columns(appender: quire.Appender, tailer: qui
 
 
 def test_the_index_comes_first_under_its_name_or_not_at_all(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: Appender, tailer: Tailer
 ) -> None:
     appender.write_bytes(wire.field("index", b"\xa1\x05"))
 
@@ -115,9 +117,7 @@ def test_the_index_comes_first_under_its_name_or_not_at_all(
     assert without.to_pydict() == {"index": [5]}
 
 
-def test_a_batch_ends_at_its_count_and_at_its_bytes(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_a_batch_ends_at_its_count_and_at_its_bytes(appender: Appender, tailer: Tailer) -> None:
     text = quire.Schema.of_value()
     appender.write_many([wire.text("x" * 100)] * 50)
 
@@ -128,9 +128,7 @@ def test_a_batch_ends_at_its_count_and_at_its_bytes(
     assert tailer.read_batch(schema=text).num_rows == 30
 
 
-def test_texts_and_other_bare_values_are_one_column(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_texts_and_other_bare_values_are_one_column(appender: Appender, tailer: Tailer) -> None:
     for text in ("", "hello", "😀", "x" * 300):
         appender.write_text(text)
 
@@ -145,7 +143,7 @@ def test_texts_and_other_bare_values_are_one_column(
 
 
 def test_an_error_names_the_message_and_the_field_and_the_tailer_stays(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: Appender, tailer: Tailer
 ) -> None:
     appender.write_bytes(trade("A", 1.5, 3))
     bad = appender.write_bytes(wire.field("qty", wire.text("many")))
@@ -184,8 +182,8 @@ FLOATS = [
     ("kind", "cases"), [("int64", FORMS), ("float64", FORMS), ("float64", FLOATS)]
 )
 def test_every_form_of_a_number_is_read_and_stepped_over(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: Appender,
     kind: str,
     cases: list[tuple[float, bytes]],
 ) -> None:
@@ -203,9 +201,7 @@ def test_every_form_of_a_number_is_read_and_stepped_over(
     assert values(batch, "after") == values(alone, "after") == [7] * len(cases)
 
 
-def test_a_field_that_must_be_there_is_missed(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_a_field_that_must_be_there_is_missed(appender: Appender, tailer: Tailer) -> None:
     strict = quire.Schema(
         pa.schema([pa.field("a", pa.int8(), nullable=False), pa.field("b", pa.int8())])
     )
@@ -225,7 +221,7 @@ def test_a_field_that_must_be_there_is_missed(
 
 
 def test_a_named_tailer_finishes_a_batch_when_the_next_is_asked_for(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: Appender
 ) -> None:
     appender.write_many([trade("A", 1.5, n) for n in range(6)])
 
@@ -246,7 +242,7 @@ def test_a_named_tailer_finishes_a_batch_when_the_next_is_asked_for(
     assert left() == [0, 1, 2, 3, 4, 5]
 
 
-def test_batches_may_be_read_backward(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_batches_may_be_read_backward(appender: Appender, tailer: Tailer) -> None:
     appender.write_many([trade("A", 1.5, n) for n in range(4)])
     tailer.direction = "backward"
     tailer.to_end()
@@ -254,9 +250,7 @@ def test_batches_may_be_read_backward(appender: quire.Appender, tailer: quire.Ta
     assert values(tailer.read_batch(3, schema=TRADE), "qty") == [3, 2, 1]
 
 
-def test_of_sub_topics_only_those_asked_for_are_decoded(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_of_sub_topics_only_those_asked_for_are_decoded(appender: Appender, tailer: Tailer) -> None:
     for n in range(6):
         appender.topic(n % 3).write_map({"symbol": "A", "qty": n})
     appender.write_map({"symbol": "B", "qty": 7})
@@ -279,7 +273,7 @@ def test_a_batch_outlives_its_queue(path: Path) -> None:
 
 
 def test_columns_are_selected_by_name_also_inside_others(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: Appender, tailer: Tailer
 ) -> None:
     appender.write_map({"a": 1, "b": {"c": 2, "d": {"e": 3, "f": "x"}}, "g": [{"h": 4}]})
     schema = quire.Schema(
@@ -346,7 +340,7 @@ def test_schemas_pickle_compare_and_can_be_read() -> None:
 
 
 def test_the_columns_of_a_class_are_those_of_its_annotations(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: Appender, tailer: Tailer
 ) -> None:
     order = Order(
         "ABC",
@@ -397,9 +391,7 @@ class BigLeg(Leg):
     size: int = 0
 
 
-def test_a_message_that_names_another_type_is_a_misfit(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_a_message_that_names_another_type_is_a_misfit(appender: Appender, tailer: Tailer) -> None:
     for leg in (Leg("one"), BigLeg("two")):
         appender.write_message(leg)
         appender.write_message(leg, typed=True)
@@ -432,7 +424,7 @@ def test_a_class_without_columns_is_refused() -> None:
 
 
 def test_a_schema_is_inferred_from_what_is_there(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: Appender
 ) -> None:
     appender.write_map({"n": 1, "x": 1, "s": "a", "nested": {"deep": [1, 2.5]}, "none": None})
     appender.write_map({"s": 5, "n": 2**40, "x": 2.5, "flag": True, "list": [], "raw": b"x"})
@@ -462,7 +454,7 @@ def test_a_schema_is_inferred_from_what_is_there(
         quire.Schema.infer(queue, conflicts="raise")
 
 
-def test_what_cannot_be_inferred_is_said(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_what_cannot_be_inferred_is_said(queue: quire.JournalQueue, appender: Appender) -> None:
     with pytest.raises(ValueError, match="nothing to infer"):
         quire.Schema.infer(queue)
     appender.write_map({"a": {"b": 1}})
@@ -478,7 +470,7 @@ def test_what_cannot_be_inferred_is_said(queue: quire.Queue, appender: quire.App
 
 
 def test_the_history_in_front_of_a_message_is_no_column(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: Appender
 ) -> None:
     past = bytes.fromhex("ba8000810b00860001e8032a36fe9c9717")
     appender.write_bytes(past + wire.event("n", b"\x01"))
@@ -492,14 +484,14 @@ def test_the_history_in_front_of_a_message_is_no_column(
     assert row == {"n": 1, "history": {"sources": [], "timings": [1_700_000_000_000_001_000]}}
 
 
-def test_texts_are_inferred_as_one_column(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_texts_are_inferred_as_one_column(queue: quire.JournalQueue, appender: Appender) -> None:
     appender.write_text("hello")
 
     assert quire.Schema.infer(queue) == quire.Schema.of_value("utf8")
 
 
 def test_a_sample_is_spread_over_the_whole_queue(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: Appender, clock: quire.ManualClock
 ) -> None:
     for day in range(4):
         appender.write_many([wire.field(f"day{day}", b"\x01")] * 500)
@@ -513,7 +505,10 @@ def test_a_sample_is_spread_over_the_whole_queue(
 
 
 def test_the_scalars_that_java_wrote_are_inferred_and_decoded(
-    tmp_path: Path, queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    tmp_path: Path,
+    queue: quire.JournalQueue,
+    appender: Appender,
+    tailer: Tailer,
 ) -> None:
     with quire.open(copy_of(JAVA / "b_scalars", tmp_path / "q"), read_only=True) as java:
         appender.write_many(payloads(java)[:9])  # behind them are bare values
@@ -563,7 +558,7 @@ def test_a_declared_long_is_whole_where_java_stored_a_float(tmp_path: Path) -> N
     ids=lambda data: data[:12].hex(),
 )
 def test_bytes_that_are_no_message_are_a_misfit(
-    appender: quire.Appender, tailer: quire.Tailer, data: bytes
+    appender: Appender, tailer: Tailer, data: bytes
 ) -> None:
     schema = quire.Schema({"b": "int64", "a": "utf8", "c": ["binary"], "d": "binary"})
     appender.write_many([wire.field("b", b"\x01"), data, wire.field("b", b"\x02")])
@@ -584,7 +579,7 @@ def test_quire_is_imported_without_pyarrow() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_a_batch_is_a_data_frame(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_a_batch_is_a_data_frame(appender: Appender, tailer: Tailer) -> None:
     appender.write_many([trade("A", 1.5, 3), trade("B", 2.5, 4)])
 
     frame = tailer.read_batch(schema=TRADE).to_pandas()

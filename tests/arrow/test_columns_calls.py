@@ -72,7 +72,9 @@ CALLS = [
 KNOWN = [CALLS[place] for place in (0, 1, 2, 3, 4, 5, 7)]
 
 
-def test_each_method_is_a_table(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_each_method_is_a_table(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     appender.write_many(KNOWN)
 
     batches = tailer.read_batches(schema=MARKET)
@@ -92,7 +94,7 @@ def test_each_method_is_a_table(appender: quire.Appender, tailer: quire.Tailer) 
 
 
 def test_one_method_alone_passes_over_the_others(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many(CALLS)
     first = queue.first_index or 0
@@ -112,7 +114,7 @@ def test_one_method_alone_passes_over_the_others(
 
 
 def test_a_batch_of_one_method_is_empty_only_at_the_end(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many([*[wire.event("close")] * 3000, trade("A", 1.5), wire.event("close")])
 
@@ -123,7 +125,7 @@ def test_a_batch_of_one_method_is_empty_only_at_the_end(
 
 
 def test_the_union_has_a_row_for_each_call_in_their_order(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many(CALLS)
 
@@ -148,7 +150,7 @@ def test_the_union_has_a_row_for_each_call_in_their_order(
 
 
 def test_what_is_no_call_of_a_known_method_is_an_error_or_in_a_table_of_its_own(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     odd = [
         wire.event("later", b"\xa1\x07"),
@@ -185,7 +187,7 @@ def test_what_is_no_call_of_a_known_method_is_an_error_or_in_a_table_of_its_own(
 
 
 def test_nothing_is_left_of_a_message_whose_second_call_does_not_fit(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     half = wire.event("note", wire.text("half")) + wire.event("move", wire.text("x"))
     appender.write_many([trade("A", 1.5), half])
@@ -202,7 +204,7 @@ def test_nothing_is_left_of_a_message_whose_second_call_does_not_fit(
 
 
 def test_misfits_of_the_union_and_of_one_method_keep_their_place(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     bad = wire.event("trade", wire.block(wire.field("price", wire.text("x"))))
     appender.write_many([trade("A", 1.5), bad, wire.text("none"), trade("B", 2.5)])
@@ -220,7 +222,7 @@ def test_misfits_of_the_union_and_of_one_method_keep_their_place(
 
 
 def test_some_of_the_methods_and_fields_may_be_selected(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many(KNOWN)
     some = MARKET.select(["move", "trade.price"])
@@ -248,7 +250,7 @@ def test_a_schema_of_methods_pickles_and_shows_its_methods() -> None:
     assert MARKET != JAVA
 
 
-def test_methods_that_are_not_there_are_refused(tailer: quire.Tailer) -> None:
+def test_methods_that_are_not_there_are_refused(tailer: quire.JournalTailer) -> None:
     with pytest.raises(ValueError, match="method=sale known=trade, note, move, close"):
         tailer.read_batch(schema=MARKET, method="sale")
     with pytest.raises(ValueError, match="no methods"):
@@ -334,7 +336,7 @@ class Unclear(Protocol):
 
 
 def test_the_tables_of_an_interface_are_those_of_its_annotations(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     desk = appender.method_writer(Desk)
     when = datetime(2024, 1, 15, tzinfo=UTC)

@@ -244,7 +244,7 @@ def queues(draw: st.DrawFn, *, misfit: bool) -> tuple[dict[str, Any], list[Case]
     return schema, draw(st.lists(messages, min_size=1, max_size=8))
 
 
-def written(folder: Path, messages: list[Case]) -> quire.Queue:
+def written(folder: Path, messages: list[Case]) -> quire.JournalQueue:
     queue = quire.open(folder, block_bytes=2**16)
     with queue.appender() as appender:
         appender.write_many([message.data for message in messages])

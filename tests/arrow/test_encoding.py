@@ -182,7 +182,7 @@ def test_rows_are_the_maps_that_write_map_writes(
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[quire.Queue]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[quire.JournalQueue]:
     """One queue for many examples."""
     with quire.open(tmp_path_factory.mktemp("shared")) as queue:
         yield queue
@@ -191,7 +191,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[quire.Queue]:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given=tables(), form=st.sampled_from(["map", "fields", "typed"]))
 def test_what_is_encoded_is_decoded_to_the_same_columns(
-    shared: quire.Queue, given: tuple[pa.RecordBatch, list[dict[str, Any]]], form: Form
+    shared: quire.JournalQueue, given: tuple[pa.RecordBatch, list[dict[str, Any]]], form: Form
 ) -> None:
     batch, _ = given
     encoder = Encoder(batch.schema, form=form, type="T" if form == "typed" else None)
@@ -273,7 +273,7 @@ def deals() -> pa.RecordBatch:
 
 @pytest.mark.parametrize("typed", [False, True])
 def test_rows_are_the_messages_that_write_message_writes(
-    queue: quire.Queue, appender: quire.Appender, *, typed: bool
+    queue: quire.JournalQueue, appender: quire.JournalAppender, *, typed: bool
 ) -> None:
     schema = quire.Schema.from_message(Deal)
     batch = deals()
@@ -287,7 +287,7 @@ def test_rows_are_the_messages_that_write_message_writes(
 
 
 def test_a_typed_message_is_read_as_an_object_of_its_class(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     batch: Any = deals().drop_columns(["index"])
 
@@ -322,7 +322,7 @@ def call(market: Market) -> None:
 
 
 def test_the_union_of_calls_is_written_as_it_was_read(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     call(appender.method_writer(Market))
     schema = quire.Schema.from_methods(Market)
@@ -335,7 +335,10 @@ def test_the_union_of_calls_is_written_as_it_was_read(
 
 @pytest.mark.parametrize("method", ["trade", "quote", "say"])
 def test_the_calls_of_one_method_are_written_as_they_were_read(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer, method: str
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
+    tailer: quire.JournalTailer,
+    method: str,
 ) -> None:
     call(appender.method_writer(Market))
     schema = quire.Schema.from_methods(Market)
@@ -349,7 +352,7 @@ def test_the_calls_of_one_method_are_written_as_they_were_read(
 
 
 def test_columns_are_the_arguments_of_a_method_without_a_schema(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_batch(record_batch({"price": [1.5], "text": ["x"]}), method="quote")
 
@@ -357,7 +360,9 @@ def test_columns_are_the_arguments_of_a_method_without_a_schema(
     assert found == b"\xb9\x05quote\x82\x05\0\0\0\x92\x96\x01\xe1x"
 
 
-def test_a_method_id_stands_for_the_name(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_method_id_stands_for_the_name(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     schema = quire.Schema.from_methods({"say": {"text": "utf8"}}, ids={"say": 7})
 
     appender.write_batch(record_batch({"text": ["x"]}), schema=schema, method="say")
@@ -365,7 +370,9 @@ def test_a_method_id_stands_for_the_name(queue: quire.Queue, appender: quire.App
     assert payloads(queue) == [b"\xba\x07\xe1x"]
 
 
-def test_forms_follow_from_the_columns(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_forms_follow_from_the_columns(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_batch(record_batch({"payload": [b"\1\2", b"\3"]}))
     appender.write_batch(record_batch({"value": ["a😀"]}))
     appender.write_batch(record_batch({"payload": ["a"]}))
@@ -378,7 +385,9 @@ def test_forms_follow_from_the_columns(queue: quire.Queue, appender: quire.Appen
     assert found == [b"\1\2", b"\3", text, payload, number]
 
 
-def test_nulls_are_written_or_left_out(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_nulls_are_written_or_left_out(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     batch = record_batch({"a": [1, None], "b": [None, None]})
     assert batch.schema.field("b").type == pa.null()
 
@@ -407,7 +416,7 @@ def test_a_queue_without_names_of_fields_gets_none(tmp_path: Path) -> None:
 
 
 def test_a_schema_casts_what_fits_and_leaves_out_what_it_added(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     schema = quire.Schema({"n": "int32", "t": "utf8"}, index="_i")
     batch = record_batch({"t": ["x"], "_i": [99], "n": pa.array([7], pa.int64())})
@@ -466,7 +475,7 @@ def test_columns_that_make_no_messages_are_refused(
     ],
 )  # fmt: skip
 def test_a_value_without_encoding_is_named_and_nothing_is_written(
-    queue: quire.Queue, appender: quire.Appender, batch: pa.RecordBatch, problem: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, batch: pa.RecordBatch, problem: str
 ) -> None:
     with pytest.raises((ValueError, quire.errors.WireError), match=problem):
         appender.write_batch(batch)
@@ -478,7 +487,7 @@ def test_a_value_without_encoding_is_named_and_nothing_is_written(
     ("name", "problem"), [("nope", "no such method in the schema: method=nope"), (None, "=null")]
 )
 def test_a_call_of_an_unknown_method_is_refused(
-    appender: quire.Appender, name: str | None, problem: str
+    appender: quire.JournalAppender, name: str | None, problem: str
 ) -> None:
     schema = quire.Schema.from_methods({"say": {"text": "utf8"}})
     batch = pa.RecordBatch.from_pylist([{"method": name, "say": {"text": "x"}}], schema.union)
@@ -498,7 +507,7 @@ def test_buffers_that_are_too_short_are_an_error() -> None:
 
 
 def test_a_note_stands_in_front_of_a_column_where_no_tailer_looks(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     offsets, data = struct.pack("<3q", 0, 1, 3), b"abb"
 

@@ -108,6 +108,6 @@ def test_the_search_for_a_time_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         index_at_time(queue, START_NS + 20, TimeField("time"))
 
 
-def test_an_empty_queue_begins_with_its_first_message_to_come(queue: quire.Queue) -> None:
+def test_an_empty_queue_begins_with_its_first_message_to_come(queue: quire.JournalQueue) -> None:
     assert index_at_time(queue, START_NS) == 0
     assert index_at_time(queue, START_NS, TimeField("time")) == 0

@@ -66,7 +66,7 @@ def survive(copies: Iterator[tuple[str, Path]], use: Callable[[Path], None]) -> 
     assert code == 0, f"{case}: exit code {code}"
 
 
-def open_damaged(path: Path, *, read_only: bool) -> quire.Queue:
+def open_damaged(path: Path, *, read_only: bool) -> quire.JournalQueue:
     return quire.open(
         path,
         read_only=read_only,
@@ -78,14 +78,14 @@ def open_damaged(path: Path, *, read_only: bool) -> quire.Queue:
     )
 
 
-def excerpts(tailer: quire.Tailer, most: int) -> Iterator[tuple[int, bytes]]:
+def excerpts(tailer: quire.JournalTailer, most: int) -> Iterator[tuple[int, bytes]]:
     """Read until nothing comes, or an error does; more than there ever was is a loop."""
     for count, excerpt in enumerate(tailer):
         assert count <= most, "messages without end"
         yield excerpt.index, excerpt.data
 
 
-def read_in_every_way(queue: quire.Queue, whole: Read) -> Iterator[tuple[int, bytes]]:
+def read_in_every_way(queue: quire.JournalQueue, whole: Read) -> Iterator[tuple[int, bytes]]:
     """Yield whatever can be read, each way until it ends in an error."""
     with suppress(quire.QuireError):
         yield from excerpts(queue.tailer(), len(whole))

@@ -28,7 +28,7 @@ DELETIONS: dict[str, Deletion] = {
 
 
 @pytest.fixture
-def days(queue: quire.Queue, clock: quire.ManualClock) -> list[Path]:
+def days(queue: quire.JournalQueue, clock: quire.ManualClock) -> list[Path]:
     """Seven files of three messages each, `day.number`."""
     with queue.appender() as appender:
         for day in range(DAYS):
@@ -53,7 +53,7 @@ def of_days(days: list[int]) -> list[bytes]:
 @pytest.mark.parametrize("refreshed", ["refreshed", ""])
 @pytest.mark.parametrize("name", DELETIONS)
 def test_a_tailer_goes_on_with_the_next_file_there_is(
-    name: str, refreshed: str, queue: quire.Queue, days: list[Path]
+    name: str, refreshed: str, queue: quire.JournalQueue, days: list[Path]
 ) -> None:
     gone = DELETIONS[name](days)
     left = [day for day, file in enumerate(days) if file not in gone]
@@ -80,7 +80,7 @@ def test_a_tailer_goes_on_with_the_next_file_there_is(
 
 @pytest.mark.parametrize("name", DELETIONS)
 def test_a_named_tailer_resumes_behind_what_was_deleted(
-    name: str, queue: quire.Queue, path: Path, clock: quire.ManualClock, days: list[Path]
+    name: str, queue: quire.JournalQueue, path: Path, clock: quire.ManualClock, days: list[Path]
 ) -> None:
     with queue.tailer("risk") as tailer:
         assert [tailer.read_bytes() for _ in range(10)] == [*of_days([0, 1, 2]), message(3, 0)]
@@ -94,7 +94,7 @@ def test_a_named_tailer_resumes_behind_what_was_deleted(
         assert found == present + of_days([day for day in left if day > 3])
 
 
-def test_a_deleted_index_is_not_found(queue: quire.Queue, days: list[Path]) -> None:
+def test_a_deleted_index_is_not_found(queue: quire.JournalQueue, days: list[Path]) -> None:
     tailer = queue.tailer()
     excerpts = {excerpt.data: excerpt.index for excerpt in queue.tailer()}
     index = excerpts[message(2, 1)]
@@ -107,7 +107,7 @@ def test_a_deleted_index_is_not_found(queue: quire.Queue, days: list[Path]) -> N
 
 
 def test_a_queue_without_files_starts_over(
-    queue: quire.Queue, days: list[Path], path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, days: list[Path], path: Path, clock: quire.ManualClock
 ) -> None:
     tailer, named = queue.tailer(), queue.tailer("risk")
     named.to_end()
@@ -128,7 +128,7 @@ def test_a_queue_without_files_starts_over(
 @pytest.mark.parametrize("write", ["write_bytes", "write_many", "writing_document"])
 def test_an_appender_leaves_a_newest_file_that_was_deleted(
     write: str,
-    queue: quire.Queue,
+    queue: quire.JournalQueue,
     path: Path,
     clock: quire.ManualClock,
     caplog: pytest.LogCaptureFixture,
@@ -164,7 +164,7 @@ def test_an_appender_leaves_a_newest_file_that_was_deleted(
 
 
 def test_no_index_is_given_twice_where_the_next_file_could_not_be_made(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     """The second append finds no file at all, but knows what the appender has left."""
     appender = queue.appender()
@@ -185,7 +185,7 @@ def test_no_index_is_given_twice_where_the_next_file_could_not_be_made(
 
 
 def test_messages_lost_to_a_deletion_are_those_of_a_second(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     appender = queue.appender()
     appender.write_bytes(b"first")
@@ -199,7 +199,7 @@ def test_messages_lost_to_a_deletion_are_those_of_a_second(
 
 
 def test_appenders_of_two_processes_meet_again_behind_a_deleted_file(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     appender = queue.appender()
     appender.write_bytes(b"first")
@@ -225,7 +225,7 @@ def test_appenders_of_two_processes_meet_again_behind_a_deleted_file(
 
 
 def test_an_appender_whose_queue_was_deleted_says_so(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     appender = queue.appender()
     appender.write_bytes(b"first")

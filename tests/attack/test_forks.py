@@ -50,7 +50,7 @@ def running(*works: Callable[[], object]) -> Generator[None]:
         raise failed[0]
 
 
-def open_small(path: Path) -> quire.Queue:
+def open_small(path: Path) -> quire.JournalQueue:
     return quire.open(path, block_bytes=1, timeout_s=600)
 
 

@@ -20,10 +20,10 @@ DISK = 1024 * KIB
 BLOCK = 64 * KIB
 TABLE_PAGES = 32
 PROMISE = "A full disk is an error before anything is published"
-Write = Callable[[quire.Appender, bytes], object]
+Write = Callable[[quire.JournalAppender, bytes], object]
 
 
-def open_queue(path: Path, clock: quire.ManualClock | None = None) -> quire.Queue:
+def open_queue(path: Path, clock: quire.ManualClock | None = None) -> quire.JournalQueue:
     return quire.open(
         path,
         roll_cycle="TEST8_DAILY",
@@ -39,16 +39,16 @@ def empty(path: Path) -> None:
     gc.collect()
 
 
-def write_document(appender: quire.Appender, message: bytes) -> None:
+def write_document(appender: quire.JournalAppender, message: bytes) -> None:
     with appender.writing_document() as document:
         document.write_bytes(message)
 
 
-def write_two(appender: quire.Appender, message: bytes) -> None:
+def write_two(appender: quire.JournalAppender, message: bytes) -> None:
     appender.write_many([message, message])
 
 
-def write_until_full(appender: quire.Appender, write: Write, size: int) -> list[bytes]:
+def write_until_full(appender: quire.JournalAppender, write: Write, size: int) -> list[bytes]:
     """Write until an error, which must be the right one; return what was acknowledged."""
     acknowledged: list[bytes] = []
     failed = OSError("the disk never filled up")
@@ -72,7 +72,7 @@ def each_once(messages: list[bytes]) -> list[bytes]:
 @pytest.mark.parametrize("size", [8, 104, 3000])
 @pytest.mark.parametrize(
     "write",
-    [quire.Appender.write_bytes, write_two, write_document],
+    [quire.JournalAppender.write_bytes, write_two, write_document],
     ids=["append", "bulk", "document"],
 )
 def test_appends_end_with_an_error_and_go_on_when_space_returns(
@@ -270,7 +270,7 @@ def test_holes_read_as_nothing_on_a_full_disk(tmp_path: Path, tally: Tally) -> N
                 tailer.to_end()
                 assert list(tailer.payloads()) == messages[::-1]
         with open_queue(path) as queue, queue.appender() as appender, queue.tailer() as tailer:
-            more = write_until_full(appender, quire.Appender.write_bytes, 800)
+            more = write_until_full(appender, quire.JournalAppender.write_bytes, 800)
             assert list(tailer.payloads()) == [*messages, *more]
             make_room(disk)
             appender.write_bytes(b"after")

@@ -111,7 +111,7 @@ def produce(peer: JavaPeer, path: Path, producer: int, count: int) -> list[tuple
     return [numbers(line) for line in lines]
 
 
-def read_until_hole(tailer: quire.Tailer) -> list[tuple[int, bytes]]:
+def read_until_hole(tailer: quire.JournalTailer) -> list[tuple[int, bytes]]:
     """Read on to the end, or to an error that says why there is no more."""
     seen: list[tuple[int, bytes]] = []
     try:
@@ -122,7 +122,7 @@ def read_until_hole(tailer: quire.Tailer) -> list[tuple[int, bytes]]:
     return seen
 
 
-def refused_for_space(appender: quire.Appender) -> None:
+def refused_for_space(appender: quire.JournalAppender) -> None:
     for _ in range(3):
         with pytest.raises(OSError, match="make room") as caught:
             appender.write_bytes(b"x" * 15_000)

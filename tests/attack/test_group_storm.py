@@ -54,7 +54,7 @@ class Storm:
         environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
         self.alive.append((subprocess.Popen(command, env=environment), log))
 
-    def kill_one(self, appender: quire.Appender, rng: random.Random) -> None:
+    def kill_one(self, appender: quire.JournalAppender, rng: random.Random) -> None:
         """Kill a consumer after a few more lines of its log, at any place of its work."""
         victim = rng.choice(self.alive)
         process, log = victim
@@ -74,7 +74,7 @@ class Storm:
         with quire.open(self.path, read_only=True) as queue:
             return queue.group("storm").lag
 
-    def append(self, appender: quire.Appender) -> None:
+    def append(self, appender: quire.JournalAppender) -> None:
         for number in range(self.written, self.written + AT_ONCE):
             appender.write_map({"key": number % group_victim.KEYS, "number": number})
         self.written += AT_ONCE
@@ -118,7 +118,7 @@ def test_nothing_is_lost_nor_delivered_twice_without_saying_so(
     )
 
 
-def drain(queue: quire.Queue, mode: str) -> dict[int, int]:
+def drain(queue: quire.JournalQueue, mode: str) -> dict[int, int]:
     """Acknowledge what is left; return the delivery count of each message."""
     with group_victim.group_of(queue, mode).consumer() as consumer:
         rest: dict[int, int] = {}

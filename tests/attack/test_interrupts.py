@@ -45,7 +45,7 @@ def times(seed: str) -> Iterator[float]:
     return (rng.uniform(0.001, 0.02) for _ in range(scaled(15, 1000)))
 
 
-def test_in_an_append_that_waits_for_the_lock(queue: quire.Queue, path: Path) -> None:
+def test_in_an_append_that_waits_for_the_lock(queue: quire.JournalQueue, path: Path) -> None:
     appender = queue.appender()
     appender.write_bytes(b"first")
     with quire_peer.start("produce", dir=path, count=0, hold="document") as holder:
@@ -93,7 +93,7 @@ def test_in_a_bulk_write_a_prefix_stays(how: str, path: Path, tally: Tally) -> N
             appender, numbers = queue.appender(), count()
 
             def write(
-                appender: quire.Appender = appender, numbers: Iterator[int] = numbers
+                appender: quire.JournalAppender = appender, numbers: Iterator[int] = numbers
             ) -> None:
                 some = (b"%d" % number for number in islice(numbers, 30_000))
                 appender.write_many([*some] if how == "list" else some)
@@ -110,7 +110,7 @@ def test_in_a_bulk_write_a_prefix_stays(how: str, path: Path, tally: Tally) -> N
     tally(PROMISE, len(moments), f"interrupts of bulk writes of a {how}")
 
 
-READS: dict[str, Callable[[quire.Tailer], Iterator[bytes]]] = {
+READS: dict[str, Callable[[quire.JournalTailer], Iterator[bytes]]] = {
     "read": lambda tailer: iter([it.data for it in [tailer.read()] if it]),
     "read_many": lambda tailer: iter(tailer.read_many(100)),
     "payloads": lambda tailer: tailer.payloads(),
@@ -131,7 +131,7 @@ def test_in_a_read_nothing_is_passed_over_and_nothing_comes_again(
         for after_s in moments:
             tailer, seen = queue.tailer(), list[bytes]()
 
-            def read(tailer: quire.Tailer = tailer, seen: list[bytes] = seen) -> None:
+            def read(tailer: quire.JournalTailer = tailer, seen: list[bytes] = seen) -> None:
                 for it in READS[name](tailer):
                     seen.append(it)  # noqa: PERF402 - an interrupt may come between the two
 
@@ -144,7 +144,7 @@ def test_in_a_read_nothing_is_passed_over_and_nothing_comes_again(
     tally("An interrupt does not lose a tailer's position", len(moments), f"interrupts of {name}")
 
 
-def test_tasks_of_one_loop_append_and_tail(queue: quire.Queue) -> None:
+def test_tasks_of_one_loop_append_and_tail(queue: quire.JournalQueue) -> None:
     tasks, rounds = 8, 50
 
     async def write(task: int) -> None:
@@ -174,7 +174,7 @@ def test_tasks_of_one_loop_append_and_tail(queue: quire.Queue) -> None:
 
 
 def test_a_task_that_appends_while_another_has_a_document_open_is_told(
-    queue: quire.Queue,
+    queue: quire.JournalQueue,
 ) -> None:
     async def hold(opened: asyncio.Event, close: asyncio.Event) -> None:
         with queue.appender().writing_document() as document:
@@ -196,7 +196,9 @@ def test_a_task_that_appends_while_another_has_a_document_open_is_told(
     assert payloads(queue) == [b"held", b"after"]
 
 
-def test_a_cancelled_task_rolls_its_document_back_and_keeps_its_place(queue: quire.Queue) -> None:
+def test_a_cancelled_task_rolls_its_document_back_and_keeps_its_place(
+    queue: quire.JournalQueue,
+) -> None:
     appender, tailer = queue.appender(), queue.tailer()
     seen: list[bytes] = []
 

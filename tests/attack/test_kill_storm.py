@@ -166,7 +166,7 @@ class Round:
         while time.monotonic() < strike:
             pass
 
-    def end_of_storm(self, tailer: quire.Tailer) -> None:
+    def end_of_storm(self, tailer: quire.JournalTailer) -> None:
         """Append once more, and read to the end with each tailer."""
         with quire.open(self.queue_path, block_bytes=self.block_bytes) as queue:
             queue.appender().write_bytes(encode(self.born + 1, 0, 50, self.rng))
@@ -183,7 +183,7 @@ class Round:
                     again.read()
                 self.add_rest("tailer", again)
 
-    def add_rest(self, role: victims.Reader, tailer: quire.Tailer) -> None:
+    def add_rest(self, role: victims.Reader, tailer: quire.JournalTailer) -> None:
         rest = [Record(victims.mark_of(excerpt.data), excerpt.index) for excerpt in tailer]
         self.fates.append(Fate(replace(self.of(role)[0].life, number=self.born + 1), 0, rest))
 
@@ -262,7 +262,7 @@ def assert_same(seen: list[Message], final: list[Message]) -> None:
     assert len(seen) == len(final)
 
 
-def assert_found(queue: quire.Queue, final: list[Message], rng: random.Random) -> None:
+def assert_found(queue: quire.JournalQueue, final: list[Message], rng: random.Random) -> None:
     """Every way to a message leads to it, whatever the killed left of the index."""
     assert queue.entry_count == len(final)
     assert queue.last_index == final[-1].index

@@ -18,14 +18,14 @@ MOST_GROWTH = 96 << 20
 
 
 @pytest.fixture
-def filled(path: Path, queue: quire.Queue) -> Path:
+def filled(path: Path, queue: quire.JournalQueue) -> Path:
     """A closed queue of one file and three messages."""
     queue.appender().write_many([b"one", b"two", b"three"])
     queue.close()
     return path
 
 
-def reopened(path: Path, *, read_only: bool) -> quire.Queue:
+def reopened(path: Path, *, read_only: bool) -> quire.JournalQueue:
     return quire.open(path, read_only=read_only, clock=quire.ManualClock(START_MS), block_bytes=1)
 
 

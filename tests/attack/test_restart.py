@@ -35,7 +35,7 @@ UNFINISHED = struct.pack("<I", 0x80000000)
 MESSAGES = [b"%04d" % number * 10 for number in range(400)]
 
 
-def opened(path: Path, day: int = 0, timeout_s: float = HANG_S) -> quire.Queue:
+def opened(path: Path, day: int = 0, timeout_s: float = HANG_S) -> quire.JournalQueue:
     clock = quire.ManualClock(START_MS + day * DAY_MS)
     return quire.open(
         path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16, timeout_s=timeout_s

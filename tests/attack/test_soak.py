@@ -99,7 +99,7 @@ def bulks(roll: int, count: int) -> Iterator[list[bytes]]:
         yield [b"%d of roll %d" % (number, roll) for number in range(first, first + BULK)]
 
 
-def read(tailer: quire.Tailer, expected: list[bytes]) -> int:
+def read(tailer: quire.JournalTailer, expected: list[bytes]) -> int:
     """Read with another call each time."""
     half = len(expected) // 2
     assert [excerpt.data for _, excerpt in zip(range(half), tailer, strict=False)] == expected[

@@ -47,7 +47,7 @@ steps_run = [0]
 
 def open_queue(
     path: Path, clock: quire.ManualClock, block: int, *, read_only: bool = False
-) -> quire.Queue:
+) -> quire.JournalQueue:
     return quire.open(
         path,
         roll_cycle=CYCLE.name,
@@ -118,7 +118,7 @@ class Attacked(RuleBasedStateMachine):
     def end_older_files(self, writer: int) -> None:
         self.appenders[writer].normalise_eofs()
 
-    def in_a_child(self, work: Callable[[quire.Appender], object], *, killed: bool) -> int:
+    def in_a_child(self, work: Callable[[quire.JournalAppender], object], *, killed: bool) -> int:
         """Have a process of its own append with the first clock, and return its pid."""
 
         def child() -> None:
@@ -142,7 +142,7 @@ class Attacked(RuleBasedStateMachine):
     def die_in_a_document(self, data: bytes, *, metadata: bool) -> None:
         self.journal.file(self.clocks[0].now_ms)
 
-        def begin(appender: quire.Appender) -> None:
+        def begin(appender: quire.JournalAppender) -> None:
             appender.writing_document(metadata=metadata).write_bytes(data)
 
         pid = self.in_a_child(begin, killed=True)

@@ -41,7 +41,7 @@ def run_all(works: list[Callable[[], None]]) -> list[BaseException]:
     return raised
 
 
-def open_small(path: Path) -> quire.Queue:
+def open_small(path: Path) -> quire.JournalQueue:
     return quire.open(path, block_bytes=1, timeout_s=600)
 
 
@@ -50,7 +50,7 @@ def test_threads_append_every_message_once(appenders: int, path: Path, tally: Ta
     rounds = scaled(150, 5000)
     indexes: dict[bytes, int] = {}
 
-    def write(thread: int, appender: quire.Appender) -> None:
+    def write(thread: int, appender: quire.JournalAppender) -> None:
         for number in range(rounds):
             name = b"%d %d" % (thread, number)
             indexes[name] = appender.write_bytes(name)
@@ -82,7 +82,7 @@ def test_no_thread_takes_the_lock_from_another_of_its_process(path: Path) -> Non
     """Waiters look whether the holder lives: it must not seem dead between one and the next."""
     rounds = scaled(600, 20_000)
 
-    def hold(appender: quire.Appender) -> None:
+    def hold(appender: quire.JournalAppender) -> None:
         for _ in range(rounds):
             with appender.writing_document() as document:
                 document.write_bytes(b"held")
@@ -98,7 +98,7 @@ def test_threads_that_share_a_tailer_get_each_message_once(path: Path, tally: Ta
     messages = [b"%d" % number for number in range(count)]
     got: list[list[bytes]] = []
 
-    def read(tailer: quire.Tailer, way: int) -> None:
+    def read(tailer: quire.JournalTailer, way: int) -> None:
         own: list[bytes] = []
         got.append(own)
         while True:
@@ -160,19 +160,19 @@ def test_closing_under_threads_is_a_closed_error_to_them(what: str, path: Path) 
         appender, tailer = queue.appender(), queue.tailer()
         appender.write_bytes(b"first")
 
-        def write(appender: quire.Appender = appender) -> None:
+        def write(appender: quire.JournalAppender = appender) -> None:
             while True:
                 appender.write_bytes(b"one")
                 appender.write_many([b"two"] * 100)
                 with appender.writing_document() as document:
                     document.write_bytes(b"three")
 
-        def read(tailer: quire.Tailer = tailer) -> None:
+        def read(tailer: quire.JournalTailer = tailer) -> None:
             while True:
                 tailer.read_many(10)
                 tailer.to_start()
 
-        def close(queue: quire.Queue = queue, handles: object = (appender, tailer)) -> None:
+        def close(queue: quire.JournalQueue = queue, handles: object = (appender, tailer)) -> None:
             time.sleep(0.005)
             for handle in (queue,) if what == "queue" else handles:  # type: ignore[attr-defined]
                 handle.close()

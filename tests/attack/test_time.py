@@ -81,7 +81,7 @@ def test_an_appender_that_is_years_ahead_takes_the_others_along(
 
 @pytest.mark.parametrize("now_ms", [2**62, 2**53, -(2**62), -DAY_MS])
 def test_a_time_that_no_cycle_can_number_is_refused(
-    now_ms: int, queue: quire.Queue, clock: quire.ManualClock
+    now_ms: int, queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     appender = queue.appender()
     appender.write_bytes(b"first")

@@ -115,7 +115,7 @@ def is_same(java: object, found: object) -> bool:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_a_value_becomes_what_java_makes_of_it(
-    queue: quire.Queue, appender: quire.Appender, row: dict[str, Any]
+    queue: quire.JournalQueue, appender: quire.JournalAppender, row: dict[str, Any]
 ) -> None:
     appender.write_bytes(b"\xc1f" + bytes.fromhex(row["hex"]))
     with queue.tailer().reading_document() as document:

@@ -45,7 +45,7 @@ def test_the_history_of_each_message_of_java_is_read(tmp_path: Path) -> None:
 
 
 def test_the_history_is_that_of_the_message_read_last(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_bytes(bytes.fromhex(FIELDS) + b"\xb9\x01a\xa1\x01")
     appender.write_text("without")
@@ -63,7 +63,7 @@ def test_the_history_is_that_of_the_message_read_last(
 
 
 def test_a_history_that_does_not_decode_names_its_message(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     index = appender.write_bytes(packed([(1, 7)], [5])[:-3] + b"\xa1")
     tailer.read_bytes()
@@ -88,7 +88,7 @@ def test_a_history_is_a_value() -> None:
         history.sources = ()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def open_source(path: Path, source_id: int) -> quire.Queue:
+def open_source(path: Path, source_id: int) -> quire.JournalQueue:
     return quire.open(path, source_id=source_id, clock=quire.ManualClock(START_MS))
 
 

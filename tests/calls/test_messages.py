@@ -59,7 +59,9 @@ class Counted:
 ORDER = Order("EURUSD", 100, 1.25, Venue.XPAR, [Leg("EUR"), Leg("USD", -1)], Order("x", 1))
 
 
-def test_an_object_comes_back_equal(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_an_object_comes_back_equal(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     appender.write_message(ORDER)
     appender.write_message(ORDER, typed=True)
     appender.write_message(Venue.XPAR)
@@ -100,7 +102,7 @@ def test_any_object_comes_back_equal(
 
 
 def test_fields_may_come_in_any_order_and_may_be_missing(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_map({"price": 2, "quantity": 7, "symbol": "x"})
 
@@ -108,7 +110,7 @@ def test_fields_may_come_in_any_order_and_may_be_missing(
 
 
 def test_a_missing_field_without_default_is_named(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     index = appender.write_map({"symbol": "x"})
 
@@ -118,7 +120,9 @@ def test_a_missing_field_without_default_is_named(
     assert tailer.index == index
 
 
-def test_unknown_fields_are_kept_or_ignored(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_unknown_fields_are_kept_or_ignored(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     later: dict[str, Any] = {"symbol": "x", "quantity": 1, "flags": [1, 2]}
     appender.write_map(later)
     order = tailer.read_message(Order)
@@ -133,7 +137,7 @@ def test_unknown_fields_are_kept_or_ignored(appender: quire.Appender, tailer: qu
 
 
 def test_post_init_runs_and_fields_outside_init_are_read(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_message(Counted(4))
 
@@ -141,7 +145,7 @@ def test_post_init_runs_and_fields_outside_init_are_read(
 
 
 def test_nobody_makes_a_class_that_is_not_registered(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_map({"x": quire.Typed("subprocess.Popen", {"args": ["true"]})})
 
@@ -149,7 +153,7 @@ def test_nobody_makes_a_class_that_is_not_registered(
 
 
 def test_a_value_that_does_not_fit_is_named_and_nothing_is_written(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     bad = dataclasses.replace(ORDER, legs=[Leg("ok"), Leg("bad", 2**15)])
 
@@ -161,7 +165,7 @@ def test_a_value_that_does_not_fit_is_named_and_nothing_is_written(
 
 
 def test_a_field_that_does_not_fit_is_named_when_read(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     index = appender.write_map(
         {"symbol": "x", "quantity": 1, "parent": {"symbol": "y", "quantity": "many"}}
@@ -215,7 +219,7 @@ def test_names_can_be_made_javas() -> None:
 
 
 def test_a_fixed_layout_has_no_names(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     @quire.message(bytes_layout=True)
     @dataclass
@@ -259,7 +263,9 @@ def test_a_queue_without_field_names(tmp_path: Path) -> None:
         assert queue.tailer().read_message(Order) == ORDER
 
 
-def test_documents_hold_values_one_by_one(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_documents_hold_values_one_by_one(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     with appender.writing_document() as document:
         document.wire.write_value("EURUSD")
         document.wire.write_value(7, quire.types.int64)
@@ -277,7 +283,9 @@ def test_documents_hold_values_one_by_one(appender: quire.Appender, tailer: quir
             wire.read_value()
 
 
-def test_documents_hold_fields_in_any_order(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_documents_hold_fields_in_any_order(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     with appender.writing_document() as document:
         document.wire.write("a", 1, int)
         document.wire.write_comment("between")
@@ -293,7 +301,9 @@ def test_documents_hold_fields_in_any_order(appender: quire.Appender, tailer: qu
             document.wire.read("d")
 
 
-def test_documents_hold_raw_numbers(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_documents_hold_raw_numbers(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     with appender.writing_document() as document:
         raw = document.raw
         raw.write_int8(-1)
@@ -332,7 +342,7 @@ def test_documents_hold_raw_numbers(appender: quire.Appender, tailer: quire.Tail
 
 
 def test_reserved_memory_is_written_in_place(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     with appender.writing_document() as document:
         document.write_bytes(b"head")
@@ -345,7 +355,7 @@ def test_reserved_memory_is_written_in_place(
 
 
 def test_a_value_that_looks_at_its_document_finds_it(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     class Nosy(dict[str, int]):
         def items(self) -> Any:  # noqa: ANN401 - of a dict
@@ -369,7 +379,7 @@ def test_a_value_that_looks_at_its_document_finds_it(
     ],
 )
 def test_bad_messages_are_refused_with_their_place(
-    appender: quire.Appender, tailer: quire.Tailer, payload: bytes, message: str
+    appender: quire.JournalAppender, tailer: quire.JournalTailer, payload: bytes, message: str
 ) -> None:
     index = appender.write_bytes(payload)
 
@@ -382,7 +392,7 @@ def test_bad_messages_are_refused_with_their_place(
 
 
 def test_a_class_may_name_itself_and_be_defined_again(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     for _ in range(2):  # as when a cell of a notebook runs again
 
@@ -397,7 +407,7 @@ def test_a_class_may_name_itself_and_be_defined_again(
 
 
 def test_a_class_with_its_own_init_is_made_of_its_fields(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     @quire.message(alias="test.Own")
     @dataclass
@@ -414,7 +424,7 @@ def test_a_class_with_its_own_init_is_made_of_its_fields(
 
 
 def test_a_message_without_names_is_no_object(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_text("hello")
 
@@ -424,7 +434,7 @@ def test_a_message_without_names_is_no_object(
 
 
 def test_a_fixed_layout_within_itself_has_a_bound(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     @quire.message(alias="test.Inner", bytes_layout=True)
     @dataclass
@@ -446,7 +456,7 @@ def test_a_fixed_layout_within_itself_has_a_bound(
     ],
 )
 def test_a_moment_keeps_its_offset(
-    appender: quire.Appender, tailer: quire.Tailer, text: str
+    appender: quire.JournalAppender, tailer: quire.JournalTailer, text: str
 ) -> None:
     appender.write_bytes(b"\xc1t\xb5" + bytes([len(text)]) + text.encode())
 
@@ -468,7 +478,7 @@ def test_a_moment_keeps_its_offset(
     ids=repr,
 )
 def test_what_nobody_could_read_is_not_written(
-    queue: quire.Queue, appender: quire.Appender, value: object
+    queue: quire.JournalQueue, appender: quire.JournalAppender, value: object
 ) -> None:
     with appender.writing_document() as document:
         with pytest.raises(quire.errors.WireError):
@@ -485,7 +495,7 @@ def test_what_nobody_could_read_is_not_written(
     ],
 )
 def test_what_is_no_set_is_none(
-    appender: quire.Appender, tailer: quire.Tailer, payload: bytes, value: object
+    appender: quire.JournalAppender, tailer: quire.JournalTailer, payload: bytes, value: object
 ) -> None:
     appender.write_bytes(payload)
 
@@ -493,7 +503,7 @@ def test_what_is_no_set_is_none(
 
 
 def test_tailers_shared_by_threads_deliver_each_message_once(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     count = 3000
     appender.write_many(b"\xc1n\xa6" + n.to_bytes(4, "little") for n in range(count))
@@ -511,7 +521,7 @@ def test_tailers_shared_by_threads_deliver_each_message_once(
     assert sorted(found) == list(range(count))
 
 
-def test_a_finaliser_may_look_at_the_document(appender: quire.Appender) -> None:
+def test_a_finaliser_may_look_at_the_document(appender: quire.JournalAppender) -> None:
     class Nosy:
         def __init__(self) -> None:
             self.myself = self
@@ -558,7 +568,7 @@ class Struct(msgspec.Struct, frozen=True):
     "value", [Attrs("x", 3, ["a"]), Frozen("x", [Leg("y")]), Struct("x", 3, ["a"])], ids=repr
 )
 def test_classes_of_attrs_and_msgspec_are_messages_too(
-    appender: quire.Appender, tailer: quire.Tailer, value: object
+    appender: quire.JournalAppender, tailer: quire.JournalTailer, value: object
 ) -> None:
     appender.write_message(value)
     appender.write_message(value, typed=True)

@@ -24,7 +24,7 @@ class Failing(Talker):
 
 
 def test_an_error_is_raised_and_its_message_read_again(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     writer = appender.method_writer(Talk)
     for text in ("a", "bad", "b"):
@@ -64,7 +64,7 @@ BAD_PAYLOADS = [
 
 @pytest.mark.parametrize(("payload", "text"), BAD_PAYLOADS)
 def test_a_message_that_does_not_decode_names_its_place_and_stays(
-    queue: quire.Queue, appender: quire.Appender, payload: bytes, text: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, payload: bytes, text: str
 ) -> None:
     class Two(Talker):
         def two(self, text: str, number: int) -> None:
@@ -82,7 +82,7 @@ def test_a_message_that_does_not_decode_names_its_place_and_stays(
 
 
 def test_an_error_may_be_skipped(
-    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = appender.method_writer(Talk)
     for text in ("bad", "a"):
@@ -98,7 +98,7 @@ def test_an_error_may_be_skipped(
 
 
 def test_an_error_may_go_to_the_dead_letters(
-    tmp_path: Path, queue: quire.Queue, appender: quire.Appender
+    tmp_path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     writer = appender.method_writer(Talk)
     writer.say("bad")
@@ -118,7 +118,7 @@ def test_an_error_may_go_to_the_dead_letters(
 
 
 def test_a_dead_letter_that_cannot_be_written_leaves_the_message(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.method_writer(Talk).say("bad")
     dead = queue.appender()
@@ -133,7 +133,9 @@ def test_a_dead_letter_that_cannot_be_written_leaves_the_message(
 
 @pytest.mark.parametrize("on_error", ["skip", "dead_letter"])
 def test_an_interrupt_is_never_dealt_with(
-    queue: quire.Queue, appender: quire.Appender, on_error: Literal["skip", "dead_letter"]
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
+    on_error: Literal["skip", "dead_letter"],
 ) -> None:
     class Interrupted:
         def say(self, text: str) -> None:
@@ -199,7 +201,7 @@ BAD_READERS: list[tuple[Callable[[Any], object], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("make", "error", "text"), BAD_READERS)
 def test_a_reader_that_could_not_work_is_refused_at_once(
-    tailer: quire.Tailer,
+    tailer: quire.JournalTailer,
     make: Callable[[Any], object],
     error: type[Exception],
     text: str,

@@ -57,7 +57,7 @@ def test_a_handler_sees_the_history_that_is_to_be_carried_on(tmp_path: Path) -> 
 
 
 def test_events_of_one_document_are_handled_in_their_order(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     talker = Talker()
     reader = tailer.method_reader(talker)
@@ -91,7 +91,7 @@ def test_events_of_one_document_are_handled_in_their_order(
     ],
 )
 def test_what_a_document_may_hold(
-    appender: quire.Appender, tailer: quire.Tailer, payload: bytes, calls: list[Call]
+    appender: quire.JournalAppender, tailer: quire.JournalTailer, payload: bytes, calls: list[Call]
 ) -> None:
     talker = Talker()
     reader = tailer.method_reader(talker)
@@ -102,7 +102,7 @@ def test_what_a_document_may_hold(
     assert talker.calls == calls
 
 
-def test_metadata_is_passed_over_unless_somebody_handles_it(queue: quire.Queue) -> None:
+def test_metadata_is_passed_over_unless_somebody_handles_it(queue: quire.JournalQueue) -> None:
     talker, metadata = Talker(), Talker()
     with queue.appender() as appender:
         appender.method_writer(Talk, metadata=True).say("meta")
@@ -118,7 +118,7 @@ def test_metadata_is_passed_over_unless_somebody_handles_it(queue: quire.Queue) 
 
 
 def test_a_scan_reads_on_until_something_was_handled(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     writer = appender.method_writer(Talk)
     for number in range(5):
@@ -143,7 +143,7 @@ def test_a_scan_reads_on_until_something_was_handled(
 
 
 def test_what_nobody_handles_goes_to_the_default(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     others: list[Call] = []
     talker = Talker()
@@ -157,7 +157,7 @@ def test_what_nobody_handles_goes_to_the_default(
 
 
 def test_a_filter_keeps_calls_from_the_handler(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     @quire.message(alias="filter.Order")
     @dataclass
@@ -188,7 +188,7 @@ def test_a_filter_keeps_calls_from_the_handler(
 
 
 def test_arguments_may_be_missing_where_there_is_a_default(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     class Orders:
         def order(self, symbol: str = "?", price: float = 1.5, count: int = 7) -> None:
@@ -208,7 +208,7 @@ def test_arguments_may_be_missing_where_there_is_a_default(
 
 
 def test_types_come_from_the_class_a_handler_derives_from_or_the_interface(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     class Derived(Talk):
         def num(self, number):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -236,7 +236,7 @@ def test_types_come_from_the_class_a_handler_derives_from_or_the_interface(
 
 
 def test_of_several_handlers_the_first_that_has_the_method_is_called(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     class OnlySay:
         def say(self, text: str) -> None:
@@ -254,7 +254,7 @@ def test_of_several_handlers_the_first_that_has_the_method_is_called(
 
 
 def test_what_a_handler_returns_handles_the_next_event(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     class Destination(Protocol):
         def deliver(self, text: str) -> None: ...
@@ -329,7 +329,10 @@ def standard(_self: object, _key: str) -> MutableMapping[str, int]:
 @pytest.mark.parametrize("locate", [undeclared, concrete, declared, standard])
 @pytest.mark.parametrize("interface", [None, Getter])
 def test_messages_call_nothing_on_what_a_handler_returned_but_what_it_declared(
-    appender: quire.Appender, tailer: quire.Tailer, locate: object, interface: type | None
+    appender: quire.JournalAppender,
+    tailer: quire.JournalTailer,
+    locate: object,
+    interface: type | None,
 ) -> None:
     class Locating:
         def get(self, key: str) -> None:
@@ -348,7 +351,7 @@ def test_messages_call_nothing_on_what_a_handler_returned_but_what_it_declared(
 
 
 def test_static_and_class_methods_of_a_handler_are_called(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     class Static:
         @staticmethod
@@ -366,7 +369,7 @@ def test_static_and_class_methods_of_a_handler_are_called(
     assert made == [("one", 1), ("Static", 2)]
 
 
-def test_a_writer_is_a_handler(tmp_path: Path, queue: quire.Queue) -> None:
+def test_a_writer_is_a_handler(tmp_path: Path, queue: quire.JournalQueue) -> None:
     with queue.appender() as appender:
         make_calls(appender.method_writer(Calls))
     with quire.open(tmp_path / "copy", clock=quire.ManualClock(START_MS)) as copy:
@@ -376,7 +379,7 @@ def test_a_writer_is_a_handler(tmp_path: Path, queue: quire.Queue) -> None:
 
 
 def test_a_handler_may_use_the_reader_and_the_queue_it_reads(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     class Nested(Talker):
         def num(self, number: int) -> None:
@@ -397,7 +400,9 @@ def test_a_handler_may_use_the_reader_and_the_queue_it_reads(
     assert nested.calls == calls
 
 
-def test_a_closed_reader_reads_no_more(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_a_closed_reader_reads_no_more(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     class Closing(Talker):
         def none(self) -> None:
             reader.close()
@@ -417,7 +422,7 @@ def test_a_closed_reader_reads_no_more(appender: quire.Appender, tailer: quire.T
 
 
 def test_a_reader_runs_until_it_is_closed_by_another_thread(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     talker = Talker()
     reader = queue.tailer().method_reader(talker)
@@ -431,7 +436,7 @@ def test_a_reader_runs_until_it_is_closed_by_another_thread(
 
 
 def test_a_run_ends_when_there_is_no_more_and_enough(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     writer = appender.method_writer(Talk)
     for number in range(3000):
@@ -445,7 +450,7 @@ def test_a_run_ends_when_there_is_no_more_and_enough(
 
 
 def test_a_reader_runs_beside_others_in_an_event_loop(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     talker = Talker()
     reader = queue.tailer().method_reader(talker)
@@ -467,7 +472,7 @@ def test_a_reader_runs_beside_others_in_an_event_loop(
 
 
 def test_threads_share_a_reader_and_each_message_is_handled_once(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     writer = appender.method_writer(Talk)
     for number in range(2000):
@@ -483,7 +488,9 @@ def test_threads_share_a_reader_and_each_message_is_handled_once(
     assert sorted(talker.calls) == [("num", number) for number in range(2000)]
 
 
-def test_messages_are_handled_backward(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_messages_are_handled_backward(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     writer = appender.method_writer(Talk)
     for number in range(5):
         writer.num(number)
@@ -502,7 +509,7 @@ values = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[quire.Queue]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[quire.JournalQueue]:
     with quire.open(tmp_path_factory.mktemp("shared") / "queue") as queue:
         yield queue
 
@@ -530,7 +537,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[quire.Queue]:
         )
     )
 )
-def test_calls_come_back_as_they_were_made(shared: quire.Queue, calls: list[Call]) -> None:
+def test_calls_come_back_as_they_were_made(shared: quire.JournalQueue, calls: list[Call]) -> None:
     found: list[Call] = []
     with shared.appender() as appender, shared.tailer() as tailer:
         tailer.to_end()
@@ -542,7 +549,7 @@ def test_calls_come_back_as_they_were_made(shared: quire.Queue, calls: list[Call
     assert found == calls
 
 
-def test_a_handler_that_holds_its_reader_is_collected(queue: quire.Queue) -> None:
+def test_a_handler_that_holds_its_reader_is_collected(queue: quire.JournalQueue) -> None:
     class Handler:
         reader: MethodReader
 

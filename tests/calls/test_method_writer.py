@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def test_calls_are_written_as_java_writes_them(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     make_calls(appender.method_writer(Calls))
 
@@ -29,7 +29,7 @@ def test_calls_are_written_as_java_writes_them(
 
 
 def test_a_call_may_name_its_arguments_and_leave_defaults_out(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     class Market(Protocol):
         def trade(self, symbol: str, price: float = 1.5, side: Side = Side.BUY) -> None: ...
@@ -44,7 +44,7 @@ def test_a_call_may_name_its_arguments_and_leave_defaults_out(
 
 
 def test_an_abstract_class_and_its_bases_are_an_interface(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     class Saying(ABC):
         @abstractmethod
@@ -84,7 +84,7 @@ class Source(Generic[T]):
 
 
 def test_type_variables_stand_for_what_they_are_given(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.method_writer(Publisher[Dto]).publish(Dto())
     appender.method_writer(Sided).publish(2.0)
@@ -99,7 +99,9 @@ def test_type_variables_stand_for_what_they_are_given(
     assert found[3][:10] == b"\xb9\7publish\x91", "undeclared: boxed"
 
 
-def test_a_chain_may_return_its_own_interface(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_chain_may_return_its_own_interface(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     class Route(Protocol):
         def via(self, name: str) -> Self: ...
         def again(self, name: str) -> Route: ...
@@ -111,7 +113,7 @@ def test_a_chain_may_return_its_own_interface(queue: quire.Queue, appender: quir
 
 
 def test_nothing_is_written_of_a_chain_without_its_last_call(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     calls = appender.method_writer(Calls)
     channel = calls.via("x")
@@ -147,8 +149,8 @@ BAD_CALLS: list[tuple[Callable[[Any], object], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD_CALLS)
 def test_a_wrong_call_says_so_writes_nothing_and_harms_nothing(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     call: Callable[[Any], object],
     error: type[Exception],
     text: str,
@@ -226,13 +228,13 @@ class Greek(Protocol):
     ],
 )
 def test_an_interface_that_cannot_stand_in_messages_is_refused_at_once(
-    appender: quire.Appender, interface: type, text: str
+    appender: quire.JournalAppender, interface: type, text: str
 ) -> None:
     with pytest.raises(TypeError, match=text):
         appender.method_writer(interface)
 
 
-def test_a_name_outside_latin_1_is_refused(appender: quire.Appender) -> None:
+def test_a_name_outside_latin_1_is_refused(appender: quire.JournalAppender) -> None:
     with pytest.raises(quire.errors.WireError, match="Latin-1"):
         appender.method_writer(Greek)
 
@@ -243,7 +245,9 @@ def test_a_method_id_has_32_bits(number: int) -> None:
         quire.calls.method_id(number)
 
 
-def test_a_method_id_may_be_a_character(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_method_id_may_be_a_character(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     class Market(Protocol):
         @quire.calls.method_id("s")
         def say(self, text: str) -> None: ...
@@ -257,7 +261,7 @@ def test_a_method_id_may_be_a_character(queue: quire.Queue, appender: quire.Appe
     assert payloads(queue) == [b"\xba\x73\xe5hello", b"\xba\xc8\x01\xe0"]
 
 
-def test_calls_may_be_metadata(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_calls_may_be_metadata(queue: quire.JournalQueue, appender: quire.JournalAppender) -> None:
     appender.method_writer(Calls, metadata=True).strArg("a")
     appender.method_writer(Calls).strArg("b")
 
@@ -290,7 +294,9 @@ def test_several_calls_may_go_into_one_document(tmp_path: Path) -> None:
     assert len(history.timings) == 1
 
 
-def test_a_filter_keeps_calls_out(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_filter_keeps_calls_out(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     asked: list[object] = []
 
     def is_wanted(name: str, first: object) -> object:
@@ -315,7 +321,7 @@ def test_a_filter_keeps_calls_out(queue: quire.Queue, appender: quire.Appender) 
 
 
 def test_an_argument_may_call_while_it_is_written(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     class Market(Protocol):
         def take(self, value: dict[str, str]) -> None: ...
@@ -332,7 +338,7 @@ def test_an_argument_may_call_while_it_is_written(
     assert payloads(queue)[-1] == b"\xb9\4take\x82\5\0\0\0\xb9\1a\xe1b"
 
 
-def test_a_closed_appender_closes_its_writers(appender: quire.Appender) -> None:
+def test_a_closed_appender_closes_its_writers(appender: quire.JournalAppender) -> None:
     calls = appender.method_writer(Calls)
     appender.close()
 
@@ -340,7 +346,9 @@ def test_a_closed_appender_closes_its_writers(appender: quire.Appender) -> None:
         calls.noArg()
 
 
-def test_threads_may_share_a_writer(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_threads_may_share_a_writer(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     calls = appender.method_writer(Calls)
 
     def work(number: int) -> None:
@@ -362,7 +370,7 @@ def test_threads_may_share_a_writer(queue: quire.Queue, appender: quire.Appender
         assert sorted(payloads(queue)) == sorted(payloads(other))
 
 
-def test_a_writer_that_is_let_go_leaves_nothing(appender: quire.Appender) -> None:
+def test_a_writer_that_is_let_go_leaves_nothing(appender: quire.JournalAppender) -> None:
     writer = appender.method_writer(Calls)
     gone = weakref.ref(type(writer))
     del writer

@@ -61,7 +61,9 @@ def test_each_call_is_a_yaml_document(capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
-def test_it_prints_what_a_queue_holds(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_it_prints_what_a_queue_holds(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     file = io.StringIO()
     for market in (
         quire.calls.print_all(Market, file),
@@ -87,7 +89,9 @@ def test_a_chain_is_printed_with_its_last_call() -> None:
     assert file.getvalue() == "via: 2\ndeliver: b\n...\nvia: 1\ndeliver: a\n...\n"
 
 
-def test_a_reader_prints_what_it_reads(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_reader_prints_what_it_reads(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.method_writer(Destination).deliver("read")
     file = io.StringIO()
 

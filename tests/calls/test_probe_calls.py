@@ -18,7 +18,7 @@ def made(name: str) -> list[tuple[str, tuple[Any, ...]]]:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_written_as_java_writes_it_and_read_back(
-    queue: quire.Queue, appender: quire.Appender, name: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, name: str
 ) -> None:
     make(appender.method_writer(Market), name)
     with queue.tailer() as tailer:

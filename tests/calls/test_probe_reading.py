@@ -93,14 +93,16 @@ MAPS: dict[str, dict[Any, Any]] = {
 REFUSED = ("utf8 of a", "utf8 of euro", "bytesLiteral of 3", "compress snappy of 300")
 
 
-def read(queue: quire.Queue, appender: quire.Appender, name: str) -> dict[str, Any] | None:
+def read(
+    queue: quire.JournalQueue, appender: quire.JournalAppender, name: str
+) -> dict[str, Any] | None:
     appender.write_bytes(bytes.fromhex(ROWS[name]["bytes"]))
     with queue.tailer() as tailer:
         return tailer.read_map()
 
 
 @pytest.mark.parametrize("name", [*VALUES, *MAPS])
-def test_it_is_read(queue: quire.Queue, appender: quire.Appender, name: str) -> None:
+def test_it_is_read(queue: quire.JournalQueue, appender: quire.JournalAppender, name: str) -> None:
     expected = {"f": VALUES[name]} if name in VALUES else MAPS[name]
     found = read(queue, appender, name)
     assert found == expected
@@ -108,7 +110,9 @@ def test_it_is_read(queue: quire.Queue, appender: quire.Appender, name: str) -> 
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused_as_by_java(queue: quire.Queue, appender: quire.Appender, name: str) -> None:
+def test_it_is_refused_as_by_java(
+    queue: quire.JournalQueue, appender: quire.JournalAppender, name: str
+) -> None:
     assert ROWS[name]["object"].startswith("!")
     with pytest.raises(quire.errors.WireError):
         read(queue, appender, name)

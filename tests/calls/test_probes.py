@@ -16,7 +16,7 @@ from probes import DOCUMENTS, FIELDS, NOT_OFFERED, ROWS
 @pytest.fixture(scope="module")
 def pair(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[quire.Appender, quire.Tailer]]:
+) -> Iterator[tuple[quire.JournalAppender, quire.JournalTailer]]:
     path = tmp_path_factory.mktemp("probes")
     with (
         quire.open(path, roll_cycle="TEST8_DAILY") as queue,
@@ -26,7 +26,7 @@ def pair(
         yield appender, tailer
 
 
-def written(pair: tuple[quire.Appender, quire.Tailer], name: str) -> bytes:
+def written(pair: tuple[quire.JournalAppender, quire.JournalTailer], name: str) -> bytes:
     appender, tailer = pair
     with appender.writing_document() as document:
         if name in FIELDS:
@@ -39,7 +39,9 @@ def written(pair: tuple[quire.Appender, quire.Tailer], name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", [*FIELDS, *DOCUMENTS])
-def test_the_bytes_are_javas(pair: tuple[quire.Appender, quire.Tailer], name: str) -> None:
+def test_the_bytes_are_javas(
+    pair: tuple[quire.JournalAppender, quire.JournalTailer], name: str
+) -> None:
     payload = written(pair, name)
     if "sha256" in ROWS[name]:
         assert hashlib.sha256(payload).hexdigest() == ROWS[name]["sha256"]
@@ -48,7 +50,9 @@ def test_the_bytes_are_javas(pair: tuple[quire.Appender, quire.Tailer], name: st
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_the_value_comes_back(pair: tuple[quire.Appender, quire.Tailer], name: str) -> None:
+def test_the_value_comes_back(
+    pair: tuple[quire.JournalAppender, quire.JournalTailer], name: str
+) -> None:
     written(pair, name)
     _, tailer = pair
     field = FIELDS[name]

@@ -44,7 +44,7 @@ class Parts:
 
 
 SCHEMA = quire.Schema({f"b{number}": "binary" for number in range(LIMIT // PART + 1)})
-READERS: dict[str, Callable[[quire.Tailer], object]] = {
+READERS: dict[str, Callable[[quire.JournalTailer], object]] = {
     "map": lambda tailer: tailer.read_map(),
     "message": lambda tailer: tailer.read_message(Parts),
     "batch": lambda tailer: tailer.read_batch(schema=SCHEMA),
@@ -52,7 +52,7 @@ READERS: dict[str, Callable[[quire.Tailer], object]] = {
 
 
 @pytest.fixture
-def queue(path: Path) -> Iterator[quire.Queue]:
+def queue(path: Path) -> Iterator[quire.JournalQueue]:
     """Have messages of a megabyte fit."""
     with quire.open(path, block_bytes=4 * MIB) as queue:
         yield queue
@@ -60,7 +60,7 @@ def queue(path: Path) -> Iterator[quire.Queue]:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_message_of_many_bombs_is_refused(
-    reader: str, appender: quire.Appender, tailer: quire.Tailer
+    reader: str, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_bytes(TOO_MANY)
 
@@ -68,7 +68,9 @@ def test_a_message_of_many_bombs_is_refused(
         READERS[reader](tailer)
 
 
-def test_each_message_has_the_whole_limit(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_each_message_has_the_whole_limit(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     appender.write_many([AS_MANY_AS_ALLOWED] * 2)
 
     for _ in range(2):

@@ -72,7 +72,7 @@ def fields() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("row", "declared"), [*fields()])
 def test_a_field_is_written_as_java_writes_it(
-    queue: quire.Queue, appender: quire.Appender, row: dict[str, Any], declared: type
+    queue: quire.JournalQueue, appender: quire.JournalAppender, row: dict[str, Any], declared: type
 ) -> None:
     payload = bytes.fromhex(row["bytes"])
     appender.write_bytes(payload)
@@ -120,7 +120,7 @@ def messages() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("row", "cls"), [*messages()])
 def test_an_object_is_written_as_java_writes_it(
-    queue: quire.Queue, appender: quire.Appender, row: dict[str, Any], cls: type
+    queue: quire.JournalQueue, appender: quire.JournalAppender, row: dict[str, Any], cls: type
 ) -> None:
     payload = bytes.fromhex(row["bytes"])
     declared = cls if row["name"].endswith("declared") else None
@@ -193,7 +193,7 @@ def objects() -> Iterator[Any]:
 
 @pytest.mark.parametrize("row", [*objects()])
 def test_any_object_is_read_and_written_again(
-    queue: quire.Queue, appender: quire.Appender, row: dict[str, Any]
+    queue: quire.JournalQueue, appender: quire.JournalAppender, row: dict[str, Any]
 ) -> None:
     payload = bytes.fromhex(row["bytes"])
     appender.write_bytes(payload)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     "text", ["", "hello", "x" * 31, "x" * 32, "é" * 200, "a\0b", "中", "😀 x 😀"]
 )
 def test_text_is_read_as_it_was_written(
-    appender: quire.Appender, tailer: quire.Tailer, text: str
+    appender: quire.JournalAppender, tailer: quire.JournalTailer, text: str
 ) -> None:
     appender.write_text(text)
     appender.write_map({"text": text})
@@ -27,7 +27,9 @@ def test_text_is_read_as_it_was_written(
     assert tailer.read_map() == {"text": text}
 
 
-def test_text_is_stored_as_java_stores_it(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_text_is_stored_as_java_stores_it(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     for text in ("msg0", "", "x" * 300, "😀"):
         appender.write_text(text)
 
@@ -36,7 +38,7 @@ def test_text_is_stored_as_java_stores_it(queue: quire.Queue, appender: quire.Ap
 
 
 def test_text_that_utf_8_cannot_hold_is_refused(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         appender.write_text("\ud83d")
@@ -44,7 +46,9 @@ def test_text_that_utf_8_cannot_hold_is_refused(
     assert payloads(queue) == []
 
 
-def test_a_map_comes_back_with_its_types(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_a_map_comes_back_with_its_types(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     values: Mapping[str, Value] = {
         "int": -(2**63),
         "bool": True,
@@ -60,7 +64,9 @@ def test_a_map_comes_back_with_its_types(appender: quire.Appender, tailer: quire
     assert tailer.read_map() == values
 
 
-def test_a_map_is_stored_as_java_stores_it(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_map_is_stored_as_java_stores_it(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_map({"k": 1})
 
     assert payloads(queue) == [bytes.fromhex("b9 01 6b a6 01 00 00 00")]
@@ -72,7 +78,7 @@ def test_a_map_is_stored_as_java_stores_it(queue: quire.Queue, appender: quire.A
     ids=["object", "key", "long", "complex", "set"],
 )
 def test_a_value_without_encoding_is_refused_and_nothing_is_written(
-    queue: quire.Queue, appender: quire.Appender, value: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, value: str
 ) -> None:
     with pytest.raises(quire.errors.WireError):
         appender.write_map({"good": 1, "bad": value})
@@ -83,7 +89,7 @@ def test_a_value_without_encoding_is_refused_and_nothing_is_written(
 
 
 def test_a_document_of_named_values_is_stored_as_java_stores_a_map(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with appender.writing_document() as document:
         document.write("a", 1)
@@ -93,7 +99,7 @@ def test_a_document_of_named_values_is_stored_as_java_stores_a_map(
 
 
 def test_a_document_of_named_values_reads_back_as_a_map(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     values: Mapping[str, Value] = {"n": 2, "of": [1.5, None], "x" * 40: {"12": b"bytes"}}
     with appender.writing_document() as document:
@@ -105,7 +111,7 @@ def test_a_document_of_named_values_reads_back_as_a_map(
 
 
 def test_a_value_without_encoding_leaves_the_document_as_it_was(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     wrong: list[Value] = [object()]
     with appender.writing_document() as document:
@@ -117,7 +123,9 @@ def test_a_value_without_encoding_leaves_the_document_as_it_was(
     assert tailer.read_map() == {"before": 1, "after": 2}
 
 
-def test_nesting_without_end_is_an_error(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_nesting_without_end_is_an_error(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     endless: list[Value] = []
     endless.append(endless)
 

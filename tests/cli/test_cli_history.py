@@ -110,7 +110,7 @@ def test_a_format_without_histories_is_refused(
 
 
 def test_messages_without_histories_are_one_clear_line(
-    cli: Cli, path: Path, appender: quire.Appender
+    cli: Cli, path: Path, appender: quire.JournalAppender
 ) -> None:
     appender.write_text("none")
     ran = cli("history", path)

@@ -21,7 +21,7 @@ class FromFour:
 
 
 @pytest.fixture
-def indexes(path: Path, appender: quire.Appender) -> list[int]:
+def indexes(path: Path, appender: quire.JournalAppender) -> list[int]:
     del path
     return [appender.write_map({"size": number}) for number in range(COUNT)]
 

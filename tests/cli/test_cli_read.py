@@ -32,12 +32,12 @@ DAYS = (4, 3, 0, 5)  # messages a day; there is no file of the third
 
 
 @pytest.fixture
-def indexes(clock: quire.ManualClock, appender: quire.Appender) -> list[int]:
+def indexes(clock: quire.ManualClock, appender: quire.JournalAppender) -> list[int]:
     """Of the messages `m0`, `m1`, ... on four days."""
     return written(appender, clock)
 
 
-def written(appender: quire.Appender, clock: quire.ManualClock) -> list[int]:
+def written(appender: quire.JournalAppender, clock: quire.ManualClock) -> list[int]:
     names = (f"m{number}" for number in range(sum(DAYS)))
     found: list[int] = []
     for count in DAYS:
@@ -100,7 +100,9 @@ def model(count: int, bounds: Bounds, at: list[int]) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[quire.Queue, list[int]]]:
+def filled(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[quire.JournalQueue, list[int]]]:
     clock = quire.ManualClock(1_705_314_600_000)
     path = tmp_path_factory.mktemp("filled")
     with (
@@ -112,7 +114,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[quire.Que
 
 @given(data=st.data())
 def test_any_bounds_select_what_a_list_would(
-    filled: tuple[quire.Queue, list[int]], data: st.DataObject
+    filled: tuple[quire.JournalQueue, list[int]], data: st.DataObject
 ) -> None:
     queue, indexes = filled
     index = st.none() | st.sampled_from(indexes)
@@ -142,7 +144,7 @@ def test_an_index_is_taken_as_it_is_shown(cli: Cli, path: Path, indexes: list[in
 
 
 def test_a_slow_reader_ends_although_writers_go_on(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_text("0")
     bounds = Bounds(start=None, end=None, last=None, reverse=False, follow=False, metadata=False)
@@ -156,7 +158,9 @@ def test_a_slow_reader_ends_although_writers_go_on(
     assert shown == ["0"]
 
 
-def test_metadata_is_shown_on_demand_alone(cli: Cli, path: Path, appender: quire.Appender) -> None:
+def test_metadata_is_shown_on_demand_alone(
+    cli: Cli, path: Path, appender: quire.JournalAppender
+) -> None:
     with appender.writing_document(metadata=True) as document:
         document.write_bytes(b"\xe1m")
     index = appender.write_text("t")
@@ -166,7 +170,7 @@ def test_metadata_is_shown_on_demand_alone(cli: Cli, path: Path, appender: quire
     assert lines[-2:] == [f"{index:#x}: m # metadata", f"{index:#x}: t"]
 
 
-def test_hex_and_raw_are_the_bytes(cli: Cli, path: Path, appender: quire.Appender) -> None:
+def test_hex_and_raw_are_the_bytes(cli: Cli, path: Path, appender: quire.JournalAppender) -> None:
     appender.write_bytes(bytes(range(256)))
     index = appender.write_bytes(b"\n")
 
@@ -176,7 +180,7 @@ def test_hex_and_raw_are_the_bytes(cli: Cli, path: Path, appender: quire.Appende
 
 
 def test_yaml_is_the_default_and_documents_where_no_index_parts_them(
-    cli: Cli, path: Path, appender: quire.Appender
+    cli: Cli, path: Path, appender: quire.JournalAppender
 ) -> None:
     first = appender.write_map({"a": 1, "b": {"c": [True, None]}})
     appender.write_text("two")
@@ -189,7 +193,7 @@ def test_yaml_is_the_default_and_documents_where_no_index_parts_them(
 
 
 def test_bytes_without_values_are_shown_as_they_read(
-    cli: Cli, path: Path, appender: quire.Appender
+    cli: Cli, path: Path, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes("plain: text\n\tÜ".encode())
     appender.write_bytes(b"\xff\x1b[2J" + b"0123456789abcdef")
@@ -202,7 +206,7 @@ def test_bytes_without_values_are_shown_as_they_read(
 
 
 def test_json_is_an_array_and_jsonl_lines_of_it(
-    cli: Cli, path: Path, appender: quire.Appender
+    cli: Cli, path: Path, appender: quire.JournalAppender
 ) -> None:
     assert json.loads(cli.ok("read", path, "--format", "json").out) == []
     with appender.writing_document(metadata=True) as document:
@@ -229,7 +233,7 @@ def test_json_is_an_array_and_jsonl_lines_of_it(
 
 @pytest.mark.parametrize("verb", ["read", "dump"])
 def test_names_in_a_message_cannot_command_a_terminal(
-    path: Path, appender: quire.Appender, verb: str
+    path: Path, appender: quire.JournalAppender, verb: str
 ) -> None:
     appender.write_bytes(b"\xb6\x05\x1b[2Jx\xe1a")  # a type of this name, in front of a text
     master, slave = pty.openpty()
@@ -275,7 +279,9 @@ def test_yaml_is_what_javas_reader_shows(
         assert shown.startswith(expected)
 
 
-def test_text_cannot_command_the_terminal(cli: Cli, path: Path, appender: quire.Appender) -> None:
+def test_text_cannot_command_the_terminal(
+    cli: Cli, path: Path, appender: quire.JournalAppender
+) -> None:
     appender.write_text("a\x1b[2J\n\r\tb\x7f\x9b\x00ü€😀")
     appender.write_bytes(b"\xff\x1b[2J")
 
@@ -313,13 +319,15 @@ def test_reading_changes_nothing(cli: Cli, path: Path, indexes: list[int]) -> No
     assert snapshot(path) == before
 
 
-def test_one_roll_file_is_read_alone(cli: Cli, queue: quire.Queue, indexes: list[int]) -> None:
+def test_one_roll_file_is_read_alone(
+    cli: Cli, queue: quire.JournalQueue, indexes: list[int]
+) -> None:
     file = queue.file_for_cycle(queue.cycles[1])
     lines = cli.ok("read", file, "--format", "text").lines
     assert lines == [f"{indexes[n]:#x}: m{n}" for n in range(4, 7)]
 
 
-def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.Queue) -> None:
+def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.JournalQueue) -> None:
     for options in ([], ["--last", "3"], ["--reverse"]):
         assert cli.ok("read", path, "--format", "text", *options).raw == b""
     ran = cli("read", path, "--from", "0x1")
@@ -370,7 +378,7 @@ def test_a_mistyped_path_is_told_and_not_made(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_what_came_before_damage_is_shown(
-    cli: Cli, path: Path, queue: quire.Queue, appender: quire.Appender
+    cli: Cli, path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     for number in range(3):
         appender.write_text(f"m{number}")
@@ -397,7 +405,7 @@ def test_what_came_before_damage_is_shown(
 
 
 def test_a_named_tailer_is_moved_behind_what_was_shown(
-    cli: Cli, path: Path, queue: quire.Queue, indexes: list[int]
+    cli: Cli, path: Path, queue: quire.JournalQueue, indexes: list[int]
 ) -> None:
     options = ["--named", "t", "--format", "text", "--no-index"]
     assert cli.ok("read", path, *options, "--count", "2").lines == ["m0", "m1"]
@@ -430,7 +438,7 @@ class Reader:
 
 
 def test_following_shows_what_comes_and_an_interrupt_ends_it_quietly(
-    path: Path, appender: quire.Appender, clock: quire.ManualClock
+    path: Path, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     for number in range(3):
         appender.write_text(f"m{number}")
@@ -448,14 +456,16 @@ def test_following_shows_what_comes_and_an_interrupt_ends_it_quietly(
 
 
 def test_following_an_empty_queue_waits_for_the_first_message(
-    path: Path, appender: quire.Appender
+    path: Path, appender: quire.JournalAppender
 ) -> None:
     reader = Reader(path, "--format", "text", "--no-index", "--follow", "--count", "1")
     appender.write_text("first")
     assert reader.end() == (0, b"first\n", b"")
 
 
-def test_following_from_the_index_that_comes_next(path: Path, appender: quire.Appender) -> None:
+def test_following_from_the_index_that_comes_next(
+    path: Path, appender: quire.JournalAppender
+) -> None:
     index = appender.write_text("m0")
     options = ["--format", "text", "--no-index", "--follow", "--count", "1"]
     reader = Reader(path, "--from", f"{index + 1:#x}", *options)
@@ -466,7 +476,7 @@ def test_following_from_the_index_that_comes_next(path: Path, appender: quire.Ap
 @pytest.mark.parametrize("before", [[], [10, 20]])
 def test_following_from_a_time_waits_for_it(
     path: Path,
-    appender: quire.Appender,
+    appender: quire.JournalAppender,
     cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
     before: list[int],
@@ -486,7 +496,7 @@ def test_following_from_a_time_waits_for_it(
     assert [int(it) for it in re.findall(r"at: (\d+)", out)] == [START_MS + 50, START_MS + 60]
 
 
-def test_a_closed_pipe_ends_it_quietly(path: Path, appender: quire.Appender) -> None:
+def test_a_closed_pipe_ends_it_quietly(path: Path, appender: quire.JournalAppender) -> None:
     for number in range(2_000):
         appender.write_text(f"m{number} " + "x" * 500)
     for options in ([], ["--named", "t"]):
@@ -502,7 +512,7 @@ def test_a_closed_pipe_ends_it_quietly(path: Path, appender: quire.Appender) -> 
 
 
 def test_what_was_not_handed_on_is_read_again_by_name(
-    path: Path, queue: quire.Queue, appender: quire.Appender
+    path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     indexes = [appender.write_text(f"m{number} " + "x" * 500) for number in range(2_000)]
     reader = Reader(path, "--format", "text", "--named", "t")

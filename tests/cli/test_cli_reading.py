@@ -203,7 +203,7 @@ def test_an_indexed_chronicle_is_read(cli: Cli, tmp_path: Path) -> None:
     assert (ran.code, ran.err.count("\n"), "no cycles" in ran.err) == (2, 1, True)
 
 
-def test_a_copied_day_is_read(cli: Cli, queue: quire.Queue, tmp_path: Path) -> None:
+def test_a_copied_day_is_read(cli: Cli, queue: quire.JournalQueue, tmp_path: Path) -> None:
     with queue.appender() as appender:
         appender.write_bytes(b"m0")
     file = Path(queue.file_for_cycle(queue.cycles[0]))
@@ -231,7 +231,7 @@ def test_a_comparator_says_where_to_start(
 
 
 def test_an_interface_decodes_its_calls_alone(
-    cli: Cli, path: Path, functions: str, queue: quire.Queue
+    cli: Cli, path: Path, functions: str, queue: quire.JournalQueue
 ) -> None:
     with queue.appender() as appender:
         appender.write_yaml("buy: {symbol: EURUSD, size: 3}")

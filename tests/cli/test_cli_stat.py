@@ -26,7 +26,7 @@ def stat_of(cli: Cli, path: Path) -> dict[str, Any]:
 
 
 def test_a_queue_of_three_days_is_told(
-    cli: Cli, path: Path, clock: quire.ManualClock, appender: quire.Appender
+    cli: Cli, path: Path, clock: quire.ManualClock, appender: quire.JournalAppender
 ) -> None:
     indexes: list[int] = []
     for count in (4, 3, 5):
@@ -57,7 +57,11 @@ def test_a_queue_of_three_days_is_told(
 
 
 def test_a_tailers_lag_is_exact(
-    cli: Cli, path: Path, queue: quire.Queue, clock: quire.ManualClock, appender: quire.Appender
+    cli: Cli,
+    path: Path,
+    queue: quire.JournalQueue,
+    clock: quire.ManualClock,
+    appender: quire.JournalAppender,
 ) -> None:
     with queue.tailer("none"), queue.tailer("some") as some, queue.tailer("all") as everything:
         for count in (4, 3, 5):
@@ -117,7 +121,7 @@ def test_the_rate_is_told_by_the_history_of_the_messages(cli: Cli) -> None:
 
 
 def test_the_text_says_what_the_object_says(
-    cli: Cli, path: Path, queue: quire.Queue, appender: quire.Appender
+    cli: Cli, path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     for _ in range(1_234):
         appender.write_text("x")
@@ -133,7 +137,7 @@ def test_the_text_says_what_the_object_says(
 
 
 def test_the_holder_of_a_lock_is_told_and_not_waited_for(
-    cli: Cli, path: Path, appender: quire.Appender
+    cli: Cli, path: Path, appender: quire.JournalAppender
 ) -> None:
     with appender.writing_document() as document:
         document.write_bytes(b"x")
@@ -148,7 +152,7 @@ def test_the_holder_of_a_lock_is_told_and_not_waited_for(
     poke(path, WRITE_LOCK, UNLOCKED)
 
 
-def test_looking_changes_nothing(cli: Cli, path: Path, appender: quire.Appender) -> None:
+def test_looking_changes_nothing(cli: Cli, path: Path, appender: quire.JournalAppender) -> None:
     appender.write_text("x")
     before = snapshot(path)
     stat_of(cli, path)
@@ -157,7 +161,7 @@ def test_looking_changes_nothing(cli: Cli, path: Path, appender: quire.Appender)
 
 
 def test_odd_queues_are_told(
-    cli: Cli, path: Path, queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     empty = stat_of(cli, path)
     assert (empty["messages"], empty["first_index"], empty["files"]) == (0, None, [])
@@ -175,7 +179,11 @@ def test_odd_queues_are_told(
 
 
 def test_a_damaged_file_is_named_and_the_others_are_told(
-    cli: Cli, path: Path, queue: quire.Queue, clock: quire.ManualClock, appender: quire.Appender
+    cli: Cli,
+    path: Path,
+    queue: quire.JournalQueue,
+    clock: quire.ManualClock,
+    appender: quire.JournalAppender,
 ) -> None:
     for _ in range(3):
         appender.write_text("x")
@@ -228,7 +236,11 @@ def test_a_path_without_a_queue_is_told_in_one_line(cli: Cli, verb: str, tmp_pat
 
 
 def test_a_dump_is_that_of_the_library(
-    cli: Cli, path: Path, queue: quire.Queue, clock: quire.ManualClock, appender: quire.Appender
+    cli: Cli,
+    path: Path,
+    queue: quire.JournalQueue,
+    clock: quire.ManualClock,
+    appender: quire.JournalAppender,
 ) -> None:
     for _ in range(2):
         appender.write_text("x")
@@ -245,7 +257,11 @@ def test_a_dump_is_that_of_the_library(
 
 
 def test_a_dump_goes_on_behind_a_damaged_file(
-    cli: Cli, path: Path, queue: quire.Queue, clock: quire.ManualClock, appender: quire.Appender
+    cli: Cli,
+    path: Path,
+    queue: quire.JournalQueue,
+    clock: quire.ManualClock,
+    appender: quire.JournalAppender,
 ) -> None:
     for _ in range(2):
         appender.write_text("x")
@@ -265,7 +281,9 @@ def test_a_dump_goes_on_behind_a_damaged_file(
     assert ran.out.endswith(whole[whole.index("## ", 1) :])
 
 
-def test_a_dump_into_a_closed_pipe_ends_quietly(path: Path, appender: quire.Appender) -> None:
+def test_a_dump_into_a_closed_pipe_ends_quietly(
+    path: Path, appender: quire.JournalAppender
+) -> None:
     for _ in range(2_000):
         appender.write_bytes(bytes(100))
     with subprocess.Popen(

@@ -50,7 +50,7 @@ EXPRESSIONS = [
 
 
 @pytest.fixture
-def rows(appender: quire.Appender) -> list[int]:
+def rows(appender: quire.JournalAppender) -> list[int]:
     return [appender.write_map(row) for row in ROWS]
 
 
@@ -71,7 +71,7 @@ def test_a_condition_holds_for_values_as_it_does_for_columns(
 
 
 def test_messages_without_a_common_schema_are_looked_at_one_by_one(
-    cli: Cli, path: Path, rows: list[int], appender: quire.Appender
+    cli: Cli, path: Path, rows: list[int], appender: quire.JournalAppender
 ) -> None:
     appender.write_text("a text has no fields")
     for expression, expected in EXPRESSIONS:
@@ -134,7 +134,7 @@ def test_columns_are_shown_in_each_format(cli: Cli, path: Path, rows: list[int])
     assert found.column("trade.venue").to_pylist() == ["LDN", "TKO"]
 
 
-def test_a_named_schema_gives_types(cli: Cli, path: Path, appender: quire.Appender) -> None:
+def test_a_named_schema_gives_types(cli: Cli, path: Path, appender: quire.JournalAppender) -> None:
     appender.write_map({"at": "2024-01-15T10:30:00Z", "size": 7})
     appender.write_map({"at": "2024-01-15T12:00:00Z", "size": 8})
     schema = path.parent / "schema.json"

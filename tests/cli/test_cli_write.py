@@ -65,7 +65,7 @@ def test_lines_are_written_as_they_come(path: Path) -> None:
 
 
 def test_each_line_of_hex_is_the_bytes_of_a_message(
-    cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, tmp_path: Path
 ) -> None:
     (tmp_path / "it.hex").write_bytes(b"DEADbeef\n\n  \n00 ff 0a\r\n")
     cli.ok("write", path, tmp_path / "it.hex")
@@ -73,7 +73,7 @@ def test_each_line_of_hex_is_the_bytes_of_a_message(
 
 
 def test_a_raw_file_is_one_message(
-    cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, tmp_path: Path
 ) -> None:
     data = os.urandom(10_000) + b"\n"
     (tmp_path / "blob").write_bytes(data)
@@ -82,7 +82,7 @@ def test_a_raw_file_is_one_message(
 
 
 def test_a_line_is_the_argument_of_a_method(
-    cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, tmp_path: Path
 ) -> None:
     (tmp_path / "words").write_text("hi\n")
     cli.ok("write", path, "--text", "--method", "say", tmp_path / "words")
@@ -243,7 +243,7 @@ def test_what_was_shown_can_be_written_again(path: Path, tmp_path: Path) -> None
 
 
 def test_a_refused_line_is_named_and_what_came_before_stays(
-    cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, tmp_path: Path
 ) -> None:
     file = tmp_path / "it"
     file.write_bytes(b"00\n01\n" + b"zz" * 99 + b"\n02\n")
@@ -258,7 +258,7 @@ def test_a_refused_line_is_named_and_what_came_before_stays(
 
 
 def test_refused_lines_can_be_skipped(
-    cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, tmp_path: Path
 ) -> None:
     (tmp_path / "it").write_bytes(b"00\n0\n01\nx\n")
 
@@ -274,7 +274,7 @@ def test_refused_lines_can_be_skipped(
 
 
 def test_bytes_that_are_no_text_are_refused(
-    cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, tmp_path: Path
 ) -> None:
     (tmp_path / "it").write_bytes(b"good\nb\xffd\x1b\n")
     ran = cli("write", path, "--text", tmp_path / "it")
@@ -300,14 +300,14 @@ def test_a_failure_of_the_queue_ends_it_and_tells_how_much_is_written(  # noqa: 
     error: Exception,
     on_error: str,
 ) -> None:
-    write_text = quire.Appender.write_text
+    write_text = quire.JournalAppender.write_text
 
-    def write(appender: quire.Appender, text: str, /) -> int:
+    def write(appender: quire.JournalAppender, text: str, /) -> int:
         if text:
             return write_text(appender, text)
         raise error
 
-    monkeypatch.setattr(quire.Appender, "write_text", write)
+    monkeypatch.setattr(quire.JournalAppender, "write_text", write)
 
     ran = cli("write", path, "--create", "--text", "--on-error", on_error, lines)
 
@@ -318,7 +318,7 @@ def test_a_failure_of_the_queue_ends_it_and_tells_how_much_is_written(  # noqa: 
 
 
 def test_a_message_too_long_is_refused_as_a_line(
-    cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
+    cli: Cli, path: Path, queue: quire.JournalQueue, tmp_path: Path
 ) -> None:
     (tmp_path / "it").write_bytes(b"a\n" + b"x" * 2**25 + b"\nb\n")
     ran = cli("write", path, "--text", "--on-error", "skip", tmp_path / "it")
@@ -424,10 +424,10 @@ def test_sync_waits_for_the_medium(
 ) -> None:
     synced: list[int | None] = []
 
-    def sync(appender: quire.Appender) -> None:
+    def sync(appender: quire.JournalAppender) -> None:
         synced.append(appender.last_index_appended)
 
-    monkeypatch.setattr(quire.Appender, "sync", sync)
+    monkeypatch.setattr(quire.JournalAppender, "sync", sync)
     cli.ok("write", path, "--create", "--text", lines)
     assert synced == []
     cli.ok("write", path, "--text", "--sync", lines)

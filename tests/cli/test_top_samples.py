@@ -47,7 +47,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(appender: quire.Appender, path: Path) -> Iterator[Watched]:
+def watched(appender: quire.JournalAppender, path: Path) -> Iterator[Watched]:
     """A queue with three messages, sampled once."""
     appender.write_many([b"one", b"two", b"three"])
     found = Watched(path)
@@ -56,7 +56,7 @@ def watched(appender: quire.Appender, path: Path) -> Iterator[Watched]:
     found.sampler.close()
 
 
-def test_a_first_sample_has_no_rates(appender: quire.Appender, path: Path) -> None:
+def test_a_first_sample_has_no_rates(appender: quire.JournalAppender, path: Path) -> None:
     appender.write_bytes(b"one")
     found = Watched(path).one()
     assert (found.state, found.format, found.messages_per_second) == ("ok", "chronicle", None)
@@ -66,7 +66,9 @@ def test_a_first_sample_has_no_rates(appender: quire.Appender, path: Path) -> No
     assert 0 < found.disk.free < found.disk.size
 
 
-def test_rates_are_of_what_was_appended_since(watched: Watched, appender: quire.Appender) -> None:
+def test_rates_are_of_what_was_appended_since(
+    watched: Watched, appender: quire.JournalAppender
+) -> None:
     last = appender.write_many([b"four", b"fi"])
     assert last is not None
     found = watched.one()
@@ -77,7 +79,7 @@ def test_rates_are_of_what_was_appended_since(watched: Watched, appender: quire.
 
 
 def test_bytes_are_extrapolated_from_the_newest_messages(
-    watched: Watched, appender: quire.Appender
+    watched: Watched, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"x" * 10] * 1000)
     found = watched.one()
@@ -85,7 +87,7 @@ def test_bytes_are_extrapolated_from_the_newest_messages(
 
 
 def test_messages_are_counted_across_rolls(
-    watched: Watched, appender: quire.Appender, clock: quire.ManualClock
+    watched: Watched, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     appender.write_many([b"old"] * 5)
     for _ in range(2):
@@ -97,8 +99,8 @@ def test_messages_are_counted_across_rolls(
 
 
 def test_lags_are_those_of_the_named_tailers(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     clock: quire.ManualClock,
     watched: Watched,
 ) -> None:
@@ -122,7 +124,9 @@ def test_lags_are_those_of_the_named_tailers(
         assert (risk_now.lag, risk_now.messages_per_second) == (7, None)
 
 
-def test_the_holder_of_the_write_lock_is_shown(watched: Watched, appender: quire.Appender) -> None:
+def test_the_holder_of_the_write_lock_is_shown(
+    watched: Watched, appender: quire.JournalAppender
+) -> None:
     with appender.writing_document() as document:
         document.write("n", 1)
         assert watched.one().lock_pid == os.getpid()
@@ -132,7 +136,7 @@ def test_the_holder_of_the_write_lock_is_shown(watched: Watched, appender: quire
 
 
 def test_latency_is_from_the_first_append_in_histories(
-    watched: Watched, appender: quire.Appender
+    watched: Watched, appender: quire.JournalAppender
 ) -> None:
     for timings in ((10_000, 25_000, 30_000), (10_000, 25_000, 50_000), (10_000,)):
         history = {"sources": [1, 5], "timings": [*timings]}
@@ -142,7 +146,9 @@ def test_latency_is_from_the_first_append_in_histories(
     assert found.latency_of == "history"
 
 
-def test_latency_by_a_time_field_ends_with_the_sample(appender: quire.Appender, path: Path) -> None:
+def test_latency_by_a_time_field_ends_with_the_sample(
+    appender: quire.JournalAppender, path: Path
+) -> None:
     watched = Watched(path, time_field="at")
     watched.one()
     appender.write_map({"at": START_MS})

@@ -171,7 +171,7 @@ def test_the_documentation_shows_a_screen_as_it_is() -> None:
 
 
 def test_messages_of_the_selected_queue_open_and_close(
-    appender: quire.Appender, path: Path
+    appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_map({"symbol": "EURUSD", "note": "\x1b[31m"})
     sampler = Sampler([path])
@@ -208,7 +208,7 @@ async def until(pilot: Pilot[None], is_so: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("count", [50, 150, 1000])
 def test_only_the_newest_messages_are_read(
-    appender: quire.Appender, path: Path, count: int
+    appender: quire.JournalAppender, path: Path, count: int
 ) -> None:
     appender.write_many([b"old"] * 3)
     newest = Newest(Source("", path))

@@ -84,7 +84,7 @@ def test_polars_scans_lazily(filled: Queue) -> None:
     assert lazy.filter(pl.col("at") == START_MS + 7).select("n").collect().to_dicts() == [{"n": 7}]
 
 
-def misfit(path: Path) -> quire.Queue:
+def misfit(path: Path) -> quire.JournalQueue:
     """Return a queue whose messages fit the column ``good`` alone."""
     queue = quire.open(path)
     with queue.appender() as appender:

@@ -71,7 +71,7 @@ def test_batches_are_shown_once_the_extension_is_loaded() -> None:
     assert text.count("<tr>") == 21
 
 
-def test_a_dataset_shows_its_first_rows(queue: quire.Queue) -> None:
+def test_a_dataset_shows_its_first_rows(queue: quire.JournalQueue) -> None:
     queue.appender().write_map({"symbol": EVIL})
 
     assert "&lt;script&gt;" in shown(queue.scan({"symbol": "utf8"}))

@@ -35,8 +35,8 @@ from pyspark.sql import SparkSession
 
 import quire
 from paths import ROOT
-from quire._formats import format_of
 from quire.cli import main as cli
+from quire.formats.detection import format_of
 
 
 @pytest.fixture(scope="module")

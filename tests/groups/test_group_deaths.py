@@ -35,7 +35,7 @@ with quire.open(path) as queue:
 
 
 def test_a_message_that_kills_takes_no_other_to_the_dead_letters(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     appender.write_many([b"%d" % number for number in range(64)])
     letters = tmp_path / "letters"
@@ -54,7 +54,7 @@ def test_a_message_that_kills_takes_no_other_to_the_dead_letters(
 
 
 def test_a_refused_message_says_why_it_is_a_dead_letter(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     appender.write_many([b"good", b"bad"])
     with quire.open(tmp_path / "letters") as letters:
@@ -69,7 +69,7 @@ def test_a_refused_message_says_why_it_is_a_dead_letter(
 
 
 def test_a_message_whose_time_is_over_is_not_given_out(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"a", b"b", b"c"])
     with queue.group("billing", ack_timeout_s=math.inf).consumer() as gone:
@@ -89,7 +89,7 @@ def test_a_message_whose_time_is_over_is_not_given_out(
 
 
 def test_the_time_of_a_message_begins_when_it_is_given_out(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"a", b"b"])
     with queue.group("billing", ack_timeout_s=HOUR_S).consumer() as gone:
@@ -148,7 +148,7 @@ def interrupt() -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_what_an_interrupted_read_claimed_comes_next(
-    queue: quire.Queue, appender: quire.Appender, call: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, call: str
 ) -> None:
     appender.write_many([b"%d" % number for number in range(5)])
     with queue.group("billing", ack_timeout_s=math.inf).consumer() as consumer:
@@ -165,7 +165,7 @@ def test_what_an_interrupted_read_claimed_comes_next(
 
 @pytest.mark.parametrize("call", AGAIN)
 def test_what_an_interrupted_read_took_over_comes_next(
-    queue: quire.Queue, appender: quire.Appender, call: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, call: str
 ) -> None:
     appender.write_many([b"%d" % number for number in range(5)])
     with queue.group("billing", ack_timeout_s=math.inf).consumer() as gone:
@@ -183,7 +183,7 @@ def test_what_an_interrupted_read_took_over_comes_next(
 @pytest.mark.parametrize("is_again", [False, True])
 @pytest.mark.parametrize("call", sorted({*CALLS, *AGAIN}))
 def test_a_handler_may_read_the_consumer_that_its_signal_interrupts(
-    queue: quire.Queue, appender: quire.Appender, call: str, *, is_again: bool
+    queue: quire.JournalQueue, appender: quire.JournalAppender, call: str, *, is_again: bool
 ) -> None:
     payloads = [b"%d" % number for number in range(5)]
     appender.write_many(payloads)
@@ -229,8 +229,8 @@ with quire.open(sys.argv[1]) as queue:
     ],
 )
 def test_a_signal_between_claim_and_delivery_loses_nothing(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     point: str,
     side: Any,  # noqa: ANN401
 ) -> None:
@@ -242,7 +242,7 @@ def test_a_signal_between_claim_and_delivery_loses_nothing(
         assert party.result() == ["interrupted", ["a", "b"]]
 
 
-def test_a_cancelled_task_leaves_its_messages(queue: quire.Queue) -> None:
+def test_a_cancelled_task_leaves_its_messages(queue: quire.JournalQueue) -> None:
     async def cancelled() -> list[bytes]:
         with queue.group("billing", ack_timeout_s=math.inf).consumer() as consumer:
 

@@ -23,16 +23,16 @@ CLAIMS = 69_632
 CLAIM = 128
 
 
-def group(queue: quire.Queue) -> quire.Group:
+def group(queue: quire.JournalQueue) -> quire.Group:
     return queue.group("billing", ack_timeout_s=HOUR_S)
 
 
-def side_file(queue: quire.Queue) -> Path:
+def side_file(queue: quire.JournalQueue) -> Path:
     return Path(queue.path, "billing.qgroup")
 
 
 @pytest.fixture
-def used(queue: quire.Queue, appender: quire.Appender) -> Path:
+def used(queue: quire.JournalQueue, appender: quire.JournalAppender) -> Path:
     """The side file of a group that acknowledged the first of three messages."""
     appender.write_many([b"a", b"b", b"c"])
     with group(queue).consumer() as consumer:
@@ -71,7 +71,7 @@ def cut(length: int) -> Callable[[Path], None]:
     ],
 )
 def test_a_damaged_side_file_is_made_again_and_all_is_delivered_again(
-    queue: quire.Queue,
+    queue: quire.JournalQueue,
     used: Path,
     damage: Callable[[Path], None],
     caplog: pytest.LogCaptureFixture,
@@ -86,7 +86,7 @@ def test_a_damaged_side_file_is_made_again_and_all_is_delivered_again(
 
 @pytest.mark.parametrize("cycles", [1, 1000])
 def test_a_claim_in_a_cycle_that_was_lost_is_logged_and_done(
-    queue: quire.Queue, used: Path, cycles: int, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, used: Path, cycles: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = (queue.first_index or 0) + (cycles << 32)
     overwrite(CLAIMS + 16, struct.pack("<QQ", first, first + 3))(used)
@@ -99,13 +99,15 @@ def test_a_claim_in_a_cycle_that_was_lost_is_logged_and_done(
     assert group(queue).lag == 0
 
 
-def test_random_bytes_neither_crash_nor_hang(queue: quire.Queue, used: Path) -> None:
+def test_random_bytes_neither_crash_nor_hang(queue: quire.JournalQueue, used: Path) -> None:
     used.write_bytes(os.urandom(used.stat().st_size))
     with group(queue).consumer() as consumer:
         assert len(consumer.read_many(10)) == 3
 
 
-def test_a_link_or_a_directory_in_its_place_is_refused(queue: quire.Queue, tmp_path: Path) -> None:
+def test_a_link_or_a_directory_in_its_place_is_refused(
+    queue: quire.JournalQueue, tmp_path: Path
+) -> None:
     side_file(queue).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(quire.errors.NotAQueueError, match="a symbolic link"):
         group(queue).consumer()
@@ -115,7 +117,7 @@ def test_a_link_or_a_directory_in_its_place_is_refused(queue: quire.Queue, tmp_p
         group(queue).consumer()
 
 
-def test_reading_the_state_changes_no_byte(queue: quire.Queue, used: Path) -> None:
+def test_reading_the_state_changes_no_byte(queue: quire.JournalQueue, used: Path) -> None:
     before = used.read_bytes()
     assert group(queue).lag == 2
     assert lowest_needed(queue.path) == {"billing": (queue.first_index or 0) + 1}
@@ -132,7 +134,7 @@ sys.stdin.read()
 
 
 def test_what_a_killed_process_had_comes_again_at_once(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"a", b"b", b"c"])
     command = [sys.executable, "-c", DYING, queue.path]
@@ -150,7 +152,7 @@ def test_what_a_killed_process_had_comes_again_at_once(
 
 
 def test_a_forked_child_has_no_consumer_and_keeps_none_alive(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes(b"a")
     consumer = group(queue).consumer("parent")
@@ -175,7 +177,7 @@ def test_a_forked_child_has_no_consumer_and_keeps_none_alive(
 
 
 def test_members_of_a_group_that_was_made_again_say_so(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes(b"a")
     with group(queue).consumer() as consumer:
@@ -187,7 +189,7 @@ def test_members_of_a_group_that_was_made_again_say_so(
 
 
 def test_an_ack_never_reaches_another_message_in_the_same_slot(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     # A generation comes again after 2,048 owners of a slot; messages use two slots in turn.
     for _ in range(2):
@@ -209,7 +211,7 @@ def test_an_ack_never_reaches_another_message_in_the_same_slot(
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "moved away"])
 def test_members_notice_that_their_side_file_is_gone(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path, how: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path, how: str
 ) -> None:
     appender.write_many([b"a", b"b"])
     file = side_file(queue)
@@ -234,7 +236,7 @@ def test_members_notice_that_their_side_file_is_gone(
 
 
 def test_a_group_is_deleted_unless_it_has_members(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"a", b"b"])
     assert not group(queue).delete()
@@ -256,7 +258,7 @@ def test_a_group_is_deleted_unless_it_has_members(
 
 
 def test_messages_of_unknown_history_say_so(
-    queue: quire.Queue, appender: quire.Appender, used: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, used: Path
 ) -> None:
     appender.write_bytes(b"d")
 
@@ -275,7 +277,7 @@ def test_messages_of_unknown_history_say_so(
 
 
 def test_a_side_file_of_another_version_is_refused_and_says_what_to_do(
-    queue: quire.Queue, used: Path
+    queue: quire.JournalQueue, used: Path
 ) -> None:
     def total(*fields: int) -> int:
         found = 0
@@ -293,7 +295,7 @@ def test_a_side_file_of_another_version_is_refused_and_says_what_to_do(
 
 
 def test_blocks_of_a_copied_side_file_are_reserved_before_use(
-    queue: quire.Queue, used: Path
+    queue: quire.JournalQueue, used: Path
 ) -> None:
     whole = used.read_bytes()
     used.unlink()

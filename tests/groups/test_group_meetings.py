@@ -16,7 +16,7 @@ HOUR_S = 3600.0
 ENDLESS_MS = 2**43 - 1
 
 
-def group(queue: quire.Queue) -> quire.Group:
+def group(queue: quire.JournalQueue) -> quire.Group:
     return queue.group("billing", ack_timeout_s=HOUR_S)
 
 
@@ -77,7 +77,7 @@ os._exit(1)
 
 
 def test_a_dead_consumer_of_another_container_is_known_by_its_lock(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     need_namespaces()
     appender.write_many([b"a", b"b"])
@@ -95,7 +95,7 @@ def test_a_dead_consumer_of_another_container_is_known_by_its_lock(
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_no_deadline_of_before_a_reboot_counts(
-    queue: quire.Queue, appender: quire.Appender, others: int
+    queue: quire.JournalQueue, appender: quire.JournalAppender, others: int
 ) -> None:
     appender.write_many([b"a", b"b"])
     side_file = Path(queue.path, "billing.qgroup")

@@ -28,18 +28,20 @@ def files(path: Path) -> list[Path]:
     return sorted(path.glob("*.cq4"))
 
 
-def group(queue: quire.Queue, on_missing: Literal["raise", "warn", "skip"] = "warn") -> quire.Group:
+def group(
+    queue: quire.JournalQueue, on_missing: Literal["raise", "warn", "skip"] = "warn"
+) -> quire.Group:
     return queue.group("billing", ack_timeout_s=HOUR_S, on_missing=on_missing)
 
 
-def take(queue: quire.Queue, count: int = 1000) -> list[bytes]:
+def take(queue: quire.JournalQueue, count: int = 1000) -> list[bytes]:
     with group(queue).consumer() as consumer:
         batch = consumer.read_many(count)
         assert consumer.ack_many(batch) == len(batch)
         return batch.payloads()
 
 
-def add(queue: quire.Queue, *payloads: bytes) -> None:
+def add(queue: quire.JournalQueue, *payloads: bytes) -> None:
     with queue.appender() as appender:
         appender.write_many(payloads)
 

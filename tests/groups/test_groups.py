@@ -18,7 +18,7 @@ from quire.groups import dead_letters, lowest_needed
 HOUR_S = 3600.0
 
 
-def group(queue: quire.Queue, name: str = "billing", **options: Any) -> quire.Group:  # noqa: ANN401
+def group(queue: quire.JournalQueue, name: str = "billing", **options: Any) -> quire.Group:  # noqa: ANN401
     """A group in which no time is over while a test runs."""
     options.setdefault("ack_timeout_s", HOUR_S)
     return queue.group(name, **options)
@@ -32,7 +32,9 @@ def payloads(messages: Iterable[quire.GroupMessage]) -> list[bytes]:
     return [message.data for message in messages]
 
 
-def test_each_message_goes_to_one_member(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_each_message_goes_to_one_member(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_many([b"%d" % number for number in range(100)])
     billing = group(queue)
     with billing.consumer("c1") as first, billing.consumer("c2") as second:
@@ -45,7 +47,7 @@ def test_each_message_goes_to_one_member(queue: quire.Queue, appender: quire.App
 
 
 def test_the_lag_is_what_nobody_acknowledged(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     billing = group(queue)
     appender.write_many([b"a", b"b", b"c"])
@@ -63,7 +65,9 @@ def test_the_lag_is_what_nobody_acknowledged(
     assert billing.lag == 0
 
 
-def test_a_message_is_acknowledged_once(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_message_is_acknowledged_once(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_bytes(b"a")
     with group(queue).consumer() as consumer:
         message = consumer.read()
@@ -72,7 +76,7 @@ def test_a_message_is_acknowledged_once(queue: quire.Queue, appender: quire.Appe
 
 
 def test_a_refused_message_comes_again_to_any_member(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes(b"a")
     billing = group(queue)
@@ -90,7 +94,7 @@ def test_a_refused_message_comes_again_to_any_member(
 
 
 def test_a_refused_message_of_a_batch_comes_again_without_the_others(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"%d" % number for number in range(70)])
     with group(queue).consumer() as consumer:
@@ -103,7 +107,7 @@ def test_a_refused_message_of_a_batch_comes_again_without_the_others(
 
 
 def test_a_message_comes_again_when_its_time_is_over(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes(b"a")
     with (
@@ -119,7 +123,7 @@ def test_a_message_comes_again_when_its_time_is_over(
 
 
 def test_what_a_member_leaves_comes_again_at_once(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"a", b"b", b"c"])
     billing = group(queue)
@@ -131,7 +135,9 @@ def test_what_a_member_leaves_comes_again_at_once(
     assert found == [(b"a", 2), (b"c", 2)]
 
 
-def test_groups_do_not_know_each_other(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_groups_do_not_know_each_other(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_many([b"a", b"b"])
     for name in ("billing", "audit"):
         with group(queue, name).consumer() as consumer:
@@ -139,7 +145,9 @@ def test_groups_do_not_know_each_other(queue: quire.Queue, appender: quire.Appen
     assert [(it.name, it.lag) for it in queue.groups()] == [("audit", 0), ("billing", 0)]
 
 
-def test_members_are_listed_while_they_live(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_members_are_listed_while_they_live(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_many([b"a", b"b"])
     billing = group(queue)
     with billing.consumer("c1") as first, billing.consumer("c2"):
@@ -150,7 +158,7 @@ def test_members_are_listed_while_they_live(queue: quire.Queue, appender: quire.
 
 
 def test_retention_learns_what_each_group_needs(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     last = appender.write_many([b"a", b"b", b"c"])
     assert last is not None
@@ -165,7 +173,7 @@ def test_retention_learns_what_each_group_needs(
 
 
 def test_cycles_that_a_group_needs_are_not_pruned(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     for _ in range(3):
         appender.write_bytes(b"a")
@@ -181,8 +189,8 @@ def test_cycles_that_a_group_needs_are_not_pruned(
 
 
 def test_messages_deleted_before_they_were_acknowledged_are_logged(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     clock: quire.ManualClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -201,7 +209,7 @@ def test_messages_deleted_before_they_were_acknowledged_are_logged(
 
 
 def test_one_key_is_with_one_member_and_in_order(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     for text in ("a1", "a2", "b1", "a3", "c1", "b2"):
         appender.write_map({"key": text[0], "text": text})
@@ -229,7 +237,7 @@ def test_one_key_is_with_one_member_and_in_order(
 
 
 def test_messages_without_a_key_are_in_no_order(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"a", b"b"])
     with group(queue, key=no_key).consumer() as consumer:
@@ -237,7 +245,7 @@ def test_messages_without_a_key_are_in_no_order(
 
 
 def test_a_message_delivered_too_often_is_a_dead_letter(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     appender.write_map({"order": 1})
     appender.write_map({"order": 2})
@@ -258,7 +266,7 @@ def test_a_message_delivered_too_often_is_a_dead_letter(
 
 
 def test_dead_letters_do_not_end_a_read(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     appender.write_many([b"a", b"b", b"c"])
     with group(queue).consumer() as consumer:
@@ -273,7 +281,7 @@ def test_dead_letters_do_not_end_a_read(
 
 
 def test_dead_letters_that_cannot_be_written_leave_all_messages_to_others(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     appender.write_many([b"a", b"b"])
     with group(queue).consumer() as consumer:
@@ -290,7 +298,7 @@ def test_dead_letters_that_cannot_be_written_leave_all_messages_to_others(
 
 
 def test_reset_begins_elsewhere_unless_there_are_members(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     last = appender.write_many([b"a", b"b", b"c"])
     assert last is not None
@@ -314,7 +322,7 @@ def test_reset_begins_elsewhere_unless_there_are_members(
 
 
 def test_a_reset_that_is_refused_leaves_the_side_file_alone(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes(b"a")
     billing = group(queue)
@@ -328,7 +336,9 @@ def test_a_reset_that_is_refused_leaves_the_side_file_alone(
         assert side_file.stat().st_mtime_ns == 0
 
 
-def test_a_consumer_works_in_an_event_loop(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_consumer_works_in_an_event_loop(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     async def first() -> bytes:
         async with group(queue).consumer() as consumer:
             async for message in consumer:
@@ -351,7 +361,7 @@ class Charge:
     amount: float
 
 
-def test_messages_are_objects(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_messages_are_objects(queue: quire.JournalQueue, appender: quire.JournalAppender) -> None:
     appender.write_message(Charge(1.5))
     with group(queue).consumer() as consumer:
         message = consumer.read()
@@ -387,13 +397,17 @@ def test_a_quick_queue_has_groups(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_are_refused(
-    queue: quire.Queue, name: str, settings: dict[str, Any], error: type[Exception], text: str
+    queue: quire.JournalQueue,
+    name: str,
+    settings: dict[str, Any],
+    error: type[Exception],
+    text: str,
 ) -> None:
     with pytest.raises(error, match=text):
         queue.group(name, **settings)
 
 
-def test_a_queue_takes_no_dead_letters_of_its_own_group(queue: quire.Queue) -> None:
+def test_a_queue_takes_no_dead_letters_of_its_own_group(queue: quire.JournalQueue) -> None:
     for own in (queue, queue.path, Path(queue.path)):
         with pytest.raises(ValueError, match="dead letters would be delivered again"):
             queue.group("billing", dead_letter=own)
@@ -407,7 +421,9 @@ def test_a_quick_queues_group_begins_at_a_message(tmp_path: Path) -> None:
         queue.group("billing").reset(5)
 
 
-def test_only_messages_are_acknowledged(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_only_messages_are_acknowledged(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_bytes(b"a")
     with group(queue).consumer() as consumer:
         for wrong, kind in ((None, "None"), ([7], "int")):
@@ -415,7 +431,9 @@ def test_only_messages_are_acknowledged(queue: quire.Queue, appender: quire.Appe
                 consumer.ack_many(wrong)  # type: ignore[arg-type]
 
 
-def test_formats_and_queues_without_groups_say_so(queue: quire.Queue, tmp_path: Path) -> None:
+def test_formats_and_queues_without_groups_say_so(
+    queue: quire.JournalQueue, tmp_path: Path
+) -> None:
     with (
         quire.open(tmp_path / "vanilla", format="vanilla") as vanilla,
         pytest.raises(quire.errors.UnsupportedError, match="slow writers of a Vanilla Chronicle"),
@@ -428,7 +446,7 @@ def test_formats_and_queues_without_groups_say_so(queue: quire.Queue, tmp_path: 
         read_only.group("billing").consumer()
 
 
-def test_members_agree_on_having_a_key(queue: quire.Queue) -> None:
+def test_members_agree_on_having_a_key(queue: quire.JournalQueue) -> None:
     group(queue).consumer().close()
     with pytest.raises(
         quire.errors.GroupError, match="made with no key, and is opened with one: group="
@@ -437,7 +455,7 @@ def test_members_agree_on_having_a_key(queue: quire.Queue) -> None:
 
 
 def test_a_closed_consumer_and_its_messages_say_so(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes(b"a")
     with group(queue).consumer() as consumer:
@@ -455,7 +473,7 @@ def key_of(excerpt: quire.Excerpt) -> bytes:
 
 
 def test_a_message_whose_key_cannot_be_found_becomes_a_dead_letter_alone(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     appender.write_many([b"a1", b"bad", b"a2", b"b1"])
     with quire.open(tmp_path / "letters") as letters:
@@ -469,7 +487,7 @@ def test_a_message_whose_key_cannot_be_found_becomes_a_dead_letter_alone(
 
 
 def test_without_dead_letters_a_message_whose_key_cannot_be_found_is_in_no_order(
-    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     appender.write_many([b"a1", b"bad", b"a2"])
     keyed = group(queue, key=key_of)

@@ -43,7 +43,7 @@ NOT_BUFFERS = ["text", 7, None, [b"x"], object()]
 
 @pytest.mark.parametrize("buffer", BUFFERS.values(), ids=BUFFERS)
 def test_any_contiguous_buffer_is_a_message(
-    queue: quire.Queue, appender: quire.Appender, buffer: Buffer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, buffer: Buffer
 ) -> None:
     appender.write_bytes(buffer)
     appender.write_many([buffer, buffer])
@@ -53,7 +53,9 @@ def test_any_contiguous_buffer_is_a_message(
     assert payloads(queue) == [bytes(buffer)] * 4
 
 
-def test_a_mapped_file_is_a_message(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_mapped_file_is_a_message(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     with mmap.mmap(-1, 4096) as mapped:
         mapped[:5] = b"hello"
         appender.write_bytes(mapped)
@@ -62,7 +64,7 @@ def test_a_mapped_file_is_a_message(queue: quire.Queue, appender: quire.Appender
 
 
 def test_a_buffer_may_change_once_it_was_written(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     buffer = bytearray(b"first")
     appender.write_bytes(buffer)
@@ -73,7 +75,9 @@ def test_a_buffer_may_change_once_it_was_written(
     assert payloads(queue) == [b"first", b"other"]
 
 
-def test_a_buffer_with_gaps_is_refused(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_buffer_with_gaps_is_refused(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     with_gaps: list[Any] = [memoryview(b"abcdef")[::2], np.arange(9).reshape(3, 3)[:, 1]]
     for buffer in with_gaps:
         with pytest.raises((BufferError, TypeError, ValueError)):
@@ -84,7 +88,7 @@ def test_a_buffer_with_gaps_is_refused(queue: quire.Queue, appender: quire.Appen
 
 @pytest.mark.parametrize("wrong", NOT_BUFFERS, ids=lambda it: type(it).__name__)
 def test_what_is_no_buffer_is_refused(
-    queue: quire.Queue, appender: quire.Appender, wrong: Buffer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, wrong: Buffer
 ) -> None:
     with pytest.raises(TypeError):
         appender.write_bytes(wrong)
@@ -96,7 +100,7 @@ def test_what_is_no_buffer_is_refused(
 
 @pytest.mark.parametrize("empty", EMPTIES, ids=lambda empty: type(empty).__name__)
 def test_an_empty_message_is_refused_and_nothing_is_written(
-    queue: quire.Queue, appender: quire.Appender, empty: Buffer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, empty: Buffer
 ) -> None:
     with pytest.raises(ValueError, match="length=0"):
         appender.write_bytes(empty)
@@ -109,7 +113,7 @@ def test_an_empty_message_is_refused_and_nothing_is_written(
 
 
 def test_every_write_returns_the_next_index(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     cycle = queue.roll_cycle.cycle_at(clock.now_ms)
     first = queue.roll_cycle.to_index(cycle, 0)
@@ -129,7 +133,7 @@ def test_every_write_returns_the_next_index(
     assert queue.last_index == appender.last_index_appended
 
 
-def test_a_second_appender_goes_on_where_the_first_stopped(queue: quire.Queue) -> None:
+def test_a_second_appender_goes_on_where_the_first_stopped(queue: quire.JournalQueue) -> None:
     first, second = queue.appender(), queue.appender()
     index = first.write_bytes(b"0")
 
@@ -166,7 +170,7 @@ def test_a_generator_longer_than_what_is_taken_at_a_time_is_written_whole(path: 
     assert [int.from_bytes(data, "big") for _, data in read_queue(path)] == list(range(25_001))
 
 
-def test_many_of_none_is_none(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_many_of_none_is_none(queue: quire.JournalQueue, appender: quire.JournalAppender) -> None:
     assert appender.write_many([]) is None
     assert appender.write_many(()) is None
     assert appender.write_many(iter([])) is None
@@ -175,7 +179,7 @@ def test_many_of_none_is_none(queue: quire.Queue, appender: quire.Appender) -> N
 
 
 def test_an_exception_of_the_generator_goes_through(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     def failing() -> Iterator[bytes]:
         yield b"one"
@@ -189,7 +193,7 @@ def test_an_exception_of_the_generator_goes_through(
 
 
 def test_the_longest_message_is_written_and_one_byte_more_refused(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     longest = os.urandom(LIMIT)
     appender.write_bytes(longest)
@@ -213,7 +217,7 @@ def test_the_longest_message_is_written_and_one_byte_more_refused(
 
 
 def test_a_message_too_large_among_many_leaves_those_before_it(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with pytest.raises(quire.errors.MessageTooLargeError):
         appender.write_many([b"one", b"two", bytes(LIMIT + 1), b"three"])
@@ -224,7 +228,7 @@ def test_a_message_too_large_among_many_leaves_those_before_it(
 
 
 def test_sync_tells_how_far_messages_are_on_the_medium(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     appender.sync()
     assert queue.table_value("chronicle.lastIndexMSynced") == -1
@@ -237,7 +241,7 @@ def test_sync_tells_how_far_messages_are_on_the_medium(
 
 
 def test_an_append_lock_refuses_messages_until_it_is_given_back(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     poke(path, APPEND_LOCK, 1)
@@ -284,7 +288,7 @@ def test_threads_write_every_message_once_and_in_their_order(path: Path, appende
 
 
 def test_an_interrupt_ends_the_wait_for_the_lock(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     poke(path, WRITE_LOCK, 1)  # held by a living process

@@ -20,7 +20,7 @@ LEAST = 2**16
 
 
 @pytest.fixture
-def patient(path: Path) -> Iterator[quire.Queue]:
+def patient(path: Path) -> Iterator[quire.JournalQueue]:
     """A queue whose appends give up long after any test is over."""
     with quire.open(path, timeout_s=PATIENCE_S) as queue:
         yield queue
@@ -40,7 +40,7 @@ class Clock:
         return 1_700_000_000_000
 
 
-def test_no_more_than_the_limit_are_under_way(patient: quire.Queue) -> None:
+def test_no_more_than_the_limit_are_under_way(patient: quire.JournalQueue) -> None:
     appender = patient.appender(limit=3)
     begun: list[int] = []
 
@@ -62,7 +62,7 @@ def test_no_more_than_the_limit_are_under_way(patient: quire.Queue) -> None:
     assert sorted(payloads(patient)[1:]) == [b"%d" % it for it in range(9)]
 
 
-def test_a_limit_of_one_keeps_the_order_of_calls(patient: quire.Queue) -> None:
+def test_a_limit_of_one_keeps_the_order_of_calls(patient: quire.JournalQueue) -> None:
     appender = patient.appender(limit=1)
 
     async def main() -> None:
@@ -78,7 +78,9 @@ def test_a_limit_of_one_keeps_the_order_of_calls(patient: quire.Queue) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_cancelled_appends_lose_no_slot_and_no_message(limit: int, patient: quire.Queue) -> None:
+def test_cancelled_appends_lose_no_slot_and_no_message(
+    limit: int, patient: quire.JournalQueue
+) -> None:
     appender = patient.appender(limit=limit)
 
     async def main() -> None:
@@ -101,7 +103,7 @@ def test_cancelled_appends_lose_no_slot_and_no_message(limit: int, patient: quir
     assert sorted(payloads(patient)[1:]) == sorted(expected)
 
 
-def test_an_append_that_fails_gives_its_slot_back(patient: quire.Queue) -> None:
+def test_an_append_that_fails_gives_its_slot_back(patient: quire.JournalQueue) -> None:
     appender = patient.appender(limit=2)
 
     async def main() -> None:
@@ -116,7 +118,9 @@ def test_an_append_that_fails_gives_its_slot_back(patient: quire.Queue) -> None:
     assert payloads(patient)[-1] == b"after"
 
 
-def test_an_appender_with_a_limit_serves_one_loop_after_another(patient: quire.Queue) -> None:
+def test_an_appender_with_a_limit_serves_one_loop_after_another(
+    patient: quire.JournalQueue,
+) -> None:
     appender = patient.appender(limit=1)
 
     async def main(let_go: Callable[[], None]) -> None:
@@ -176,7 +180,7 @@ def batch() -> Any:  # noqa: ANN401 - of pyarrow
     return pa.array([b"1", b"2"])
 
 
-IN_RING: dict[str, tuple[Callable[[quire.Appender], Awaitable[int | None]], int]] = {
+IN_RING: dict[str, tuple[Callable[[quire.JournalAppender], Awaitable[int | None]], int]] = {
     "bytes": (lambda appender: appender.awrite_bytes(b"1"), 1),
     "map": (lambda appender: appender.awrite_map({"a": 1}), 1),
     "topic": (lambda appender: appender.topic("t").awrite_text("x"), 1),
@@ -199,11 +203,11 @@ def filled(path: Path) -> int:
 
 @pytest.mark.parametrize("name", IN_RING)
 def test_an_append_waits_for_a_full_ring_while_the_loop_runs(
-    name: str, path: Path, patient: quire.Queue
+    name: str, path: Path, patient: quire.JournalQueue
 ) -> None:
     write, number = IN_RING[name]
 
-    async def main(appender: quire.Appender) -> int | None:
+    async def main(appender: quire.JournalAppender) -> int | None:
         async with ticking() as ticks:
             task = asyncio.ensure_future(write(appender))
             await ticks.more()
@@ -223,9 +227,9 @@ def test_an_append_waits_for_a_full_ring_while_the_loop_runs(
 
 
 def test_an_append_cancelled_at_a_full_ring_puts_nothing_in(
-    path: Path, patient: quire.Queue
+    path: Path, patient: quire.JournalQueue
 ) -> None:
-    async def main(appender: quire.Appender) -> None:
+    async def main(appender: quire.JournalAppender) -> None:
         async with ticking() as ticks:
             task = asyncio.create_task(appender.awrite_bytes(b"no"))
             await ticks.more()
@@ -250,7 +254,7 @@ def test_an_append_gives_up_on_a_full_ring(
     on_full: Any,  # noqa: ANN401 - a literal
     waited: str,
     path: Path,
-    patient: quire.Queue,
+    patient: quire.JournalQueue,
 ) -> None:
     with held(patient):
         filled(path)
@@ -274,7 +278,7 @@ def test_a_wrong_limit_is_refused(
     limit: Any,  # noqa: ANN401 - wrong ones
     error: type[Exception],
     said: str,
-    patient: quire.Queue,
+    patient: quire.JournalQueue,
 ) -> None:
     with pytest.raises(error, match=said):
         patient.appender(limit=limit)

@@ -76,7 +76,7 @@ def use(path: Path, *, read_only: bool = False) -> list[bytes]:
 
 
 @pytest.fixture
-def filled(path: Path, queue: quire.Queue) -> Path:
+def filled(path: Path, queue: quire.JournalQueue) -> Path:
     """A closed queue of one file and three messages."""
     queue.appender().write_many([b"one", b"two", b"three"])
     queue.close()
@@ -283,7 +283,7 @@ def test_another_roll_cycle_is_refused_where_there_is_data(filled: Path) -> None
 
 
 def test_an_empty_queue_keeps_its_roll_cycle_with_a_warning_if_one_was_named(
-    path: Path, queue: quire.Queue, caplog: pytest.LogCaptureFixture
+    path: Path, queue: quire.JournalQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "quire"):
         with quire.open(path, roll_cycle="DAILY") as again:

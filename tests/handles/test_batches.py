@@ -36,7 +36,7 @@ def payload_column(batch: pa.RecordBatch) -> pa.Array[Any]:
 
 @pytest.mark.parametrize("kind", BINARY, ids=str)
 def test_a_binary_column_is_written_as_it_is(
-    queue: quire.Queue, appender: quire.Appender, kind: pa.DataType
+    queue: quire.JournalQueue, appender: quire.JournalAppender, kind: pa.DataType
 ) -> None:
     last = appender.write_batch(pa.array(BYTES, type=kind))
 
@@ -46,7 +46,7 @@ def test_a_binary_column_is_written_as_it_is(
 
 @pytest.mark.parametrize("kind", STRINGS, ids=str)
 def test_a_string_column_is_written_as_text(
-    queue: quire.Queue, appender: quire.Appender, kind: pa.DataType
+    queue: quire.JournalQueue, appender: quire.JournalAppender, kind: pa.DataType
 ) -> None:
     appender.write_batch(pa.array(["", *WORDS, "😀"], type=kind))
 
@@ -58,7 +58,7 @@ def test_a_string_column_is_written_as_text(
 
 @pytest.mark.parametrize("kind", BINARY, ids=str)
 def test_of_a_slice_only_its_elements_are_written(
-    queue: quire.Queue, appender: quire.Appender, kind: pa.DataType
+    queue: quire.JournalQueue, appender: quire.JournalAppender, kind: pa.DataType
 ) -> None:
     column = pa.array([b"", *BYTES, b""], type=kind)
 
@@ -69,7 +69,7 @@ def test_of_a_slice_only_its_elements_are_written(
 
 
 def test_a_batch_of_payloads_ends_before_it_has_too_many_bytes(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many([b"x" * 10] * 5 + [b"y" * 30])
 
@@ -79,7 +79,7 @@ def test_a_batch_of_payloads_ends_before_it_has_too_many_bytes(
 
 
 def test_a_column_of_chunks_is_written_chunk_by_chunk(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     column = pa.chunked_array([BYTES[:2], [], BYTES[2:]], type=pa.binary())
 
@@ -92,7 +92,7 @@ def test_a_column_of_chunks_is_written_chunk_by_chunk(
 
 
 def test_a_column_without_elements_writes_nothing(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     assert appender.write_batch(pa.array([], type=pa.binary())) is None
     assert appender.write_batch(pa.array(BYTES).slice(2, 0)) is None
@@ -113,7 +113,7 @@ def test_a_column_without_elements_writes_nothing(
     ids=["null", "null string", "null in a chunk", "empty", "empty in large", "empty in a chunk"],
 )
 def test_a_column_with_a_null_or_an_empty_element_is_refused_whole(
-    queue: quire.Queue, appender: quire.Appender, column: pa.Array[Any], names: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, column: pa.Array[Any], names: str
 ) -> None:
     with pytest.raises(ValueError, match=names):
         appender.write_batch(column)
@@ -124,7 +124,7 @@ def test_a_column_with_a_null_or_an_empty_element_is_refused_whole(
 
 @pytest.mark.parametrize("column", OTHERS, ids=lambda column: str(column.type))
 def test_a_column_of_something_else_is_refused(
-    queue: quire.Queue, appender: quire.Appender, column: pa.Array[Any]
+    queue: quire.JournalQueue, appender: quire.JournalAppender, column: pa.Array[Any]
 ) -> None:
     with pytest.raises(TypeError, match="binary or string"):
         appender.write_batch(column)
@@ -139,7 +139,7 @@ def test_the_very_first_index_is_returned_too(path: Path) -> None:
 
 
 def test_offsets_that_leave_the_data_are_refused(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     offsets = [[0, 9], [4, 2], [-1, 2], [0]]
     for pair in offsets:
@@ -152,7 +152,7 @@ def test_offsets_that_leave_the_data_are_refused(
 
 
 def test_a_batch_longer_than_its_cycle_leaves_the_messages_that_fit(
-    path: Path, queue: quire.Queue, appender: quire.Appender
+    path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with pytest.raises(quire.errors.CycleFullError):
         appender.write_batch(pa.array([b"%d" % number for number in range(5000)]))
@@ -164,7 +164,10 @@ def test_a_batch_longer_than_its_cycle_leaves_the_messages_that_fit(
 
 
 def test_a_batch_that_was_read_holds_indexes_and_payloads(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, tailer: quire.Tailer
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
+    clock: quire.ManualClock,
+    tailer: quire.JournalTailer,
 ) -> None:
     appender.write_many(BYTES[:2])
     clock.advance(DAY_MS)
@@ -181,7 +184,7 @@ def test_a_batch_that_was_read_holds_indexes_and_payloads(
 
 
 def test_batches_are_no_larger_than_asked_for(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many(BYTES)
 
@@ -190,7 +193,7 @@ def test_batches_are_no_larger_than_asked_for(
     assert rows == [2, 0, 1, 2, 0]
 
 
-def test_a_batch_outlives_its_queue(path: Path, queue: quire.Queue) -> None:
+def test_a_batch_outlives_its_queue(path: Path, queue: quire.JournalQueue) -> None:
     with queue.appender() as appender, queue.tailer() as tailer:
         appender.write_many(BYTES)
         batch = tailer.read_batch()
@@ -202,7 +205,7 @@ def test_a_batch_outlives_its_queue(path: Path, queue: quire.Queue) -> None:
 
 
 def test_what_was_read_as_a_batch_can_be_written_as_one(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many(BYTES)
     appender.write_batch(payload_column(tailer.read_batch()))
@@ -210,7 +213,9 @@ def test_what_was_read_as_a_batch_can_be_written_as_one(
     assert payloads(queue) == BYTES * 2
 
 
-def test_a_batch_may_be_read_backward(appender: quire.Appender, tailer: quire.Tailer) -> None:
+def test_a_batch_may_be_read_backward(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
     appender.write_many(BYTES)
     tailer.direction = "backward"
     tailer.to_end()

@@ -21,20 +21,20 @@ def epoch_ms(request: pytest.FixtureRequest) -> int:
     return START_MS - START_MS % DAY_MS - number * DAY_MS
 
 
-def opened(path: Path, epoch_ms: int) -> quire.Queue:
+def opened(path: Path, epoch_ms: int) -> quire.JournalQueue:
     clock = quire.ManualClock(START_MS)
     return quire.open(
         path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16, epoch_ms=epoch_ms
     )
 
 
-def filled(path: Path, epoch_ms: int) -> quire.Queue:
+def filled(path: Path, epoch_ms: int) -> quire.JournalQueue:
     queue = opened(path, epoch_ms)
     queue.appender().write_many([b"one", b"two", b"three"])
     return queue
 
 
-def past_the_start(tailer: quire.Tailer) -> None:
+def past_the_start(tailer: quire.JournalTailer) -> None:
     tailer.direction = "backward"
     tailer.to_end()
     assert [*tailer.payloads()] == [b"three", b"two", b"one"]

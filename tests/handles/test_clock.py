@@ -18,7 +18,7 @@ from reference import END_OF_DATA, Store, open_queue, read_queue
 SECOND_MS = 1000
 
 
-def cycles_of(queue: quire.Queue) -> list[int]:
+def cycles_of(queue: quire.JournalQueue) -> list[int]:
     return [queue.roll_cycle.to_cycle(excerpt.index) for excerpt in queue.tailer()]
 
 
@@ -35,7 +35,7 @@ def test_a_manual_clock_moves_when_told_to() -> None:
 
 
 def test_the_clock_decides_the_cycle(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock, path: Path
 ) -> None:
     first = queue.roll_cycle.cycle_at(START_MS)
     start_of_day_ms = first * DAY_MS
@@ -97,7 +97,7 @@ def test_a_clock_that_gives_no_number_of_milliseconds_is_an_error(path: Path, an
 
 
 def test_a_clock_set_back_never_writes_into_the_past(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock, path: Path
 ) -> None:
     first = appender.write_bytes(b"day 0")
     clock.advance(3 * DAY_MS)
@@ -121,7 +121,7 @@ def test_a_clock_set_back_never_writes_into_the_past(
 
 
 def test_normalising_leaves_the_newest_file_open(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     clock.advance(DAY_MS)
@@ -135,7 +135,7 @@ def test_normalising_leaves_the_newest_file_open(
 
 
 def test_behind_a_newest_file_that_was_ended_the_next_cycle_is_used(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     (cycle,) = queue.cycles
@@ -157,7 +157,7 @@ def test_behind_a_newest_file_that_was_ended_the_next_cycle_is_used(
 
 
 def test_a_bulk_write_behind_an_ended_file_stays_in_the_next_cycle(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     (cycle,) = queue.cycles
@@ -170,7 +170,7 @@ def test_a_bulk_write_behind_an_ended_file_stays_in_the_next_cycle(
 
 
 def test_an_appender_goes_past_ended_files_that_the_listing_does_not_tell_of(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     (cycle,) = queue.cycles
@@ -187,7 +187,7 @@ def test_an_appender_goes_past_ended_files_that_the_listing_does_not_tell_of(
 
 
 def test_who_appends_to_a_file_that_the_listing_does_not_tell_of_tells_of_it(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     (cycle,) = queue.cycles
@@ -228,7 +228,7 @@ def test_a_time_that_no_cycle_number_reaches_is_refused(path: Path, now_ms: int)
         assert queue.cycles == [START_MS // SECOND_MS]
 
 
-def roll_while_writing(queue: quire.Queue, clock: quire.ManualClock, count: int) -> None:
+def roll_while_writing(queue: quire.JournalQueue, clock: quire.ManualClock, count: int) -> None:
     """Write many from a list while another thread moves the clock, a second at a time."""
     done = threading.Event()
 

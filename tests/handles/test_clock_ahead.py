@@ -16,7 +16,7 @@ WEEK_S = 7 * 86_400.0
 
 def opened(
     path: Path, clock: quire.ManualClock, max_clock_ahead_s: float | None = None
-) -> quire.Queue:
+) -> quire.JournalQueue:
     return quire.open(
         path,
         roll_cycle="TEST4_DAILY",

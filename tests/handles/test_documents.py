@@ -20,18 +20,18 @@ class BoomError(Exception):
     """What a caller's code raises."""
 
 
-def is_locked(queue: quire.Queue) -> bool:
+def is_locked(queue: quire.JournalQueue) -> bool:
     return queue.table_value(WRITE_LOCK) != UNLOCKED
 
 
-def write_and_fail(appender: quire.Appender) -> None:
+def write_and_fail(appender: quire.JournalAppender) -> None:
     with appender.writing_document() as document:
         document.write_bytes(HIDDEN)
         raise BoomError
 
 
 def test_a_document_appears_when_it_closes_and_not_before(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with appender.writing_document() as document:
         document.write_bytes(b"first ")
@@ -44,7 +44,7 @@ def test_a_document_appears_when_it_closes_and_not_before(
 
 
 def test_a_document_knows_its_index_before_and_after(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     before = appender.write_bytes(b"before")
     with appender.writing_document() as document:
@@ -55,7 +55,7 @@ def test_a_document_knows_its_index_before_and_after(
 
 
 def test_an_exception_rolls_back_and_goes_through(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"before")
     files = {file.name: file.read_bytes() for file in path.glob("*.cq4")}
@@ -71,7 +71,7 @@ def test_an_exception_rolls_back_and_goes_through(
 
 
 def test_a_document_rolls_back_when_asked_to(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     with appender.writing_document() as document:
         document.write_bytes(HIDDEN)
@@ -87,7 +87,7 @@ def test_a_document_rolls_back_when_asked_to(
 
 
 def test_a_document_closed_by_hand_is_closed_once(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     document = appender.writing_document()
     document.write_bytes(b"by hand")
@@ -102,7 +102,7 @@ def test_a_document_closed_by_hand_is_closed_once(
 
 
 def test_a_document_that_nobody_closes_is_dropped(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     document = appender.writing_document()
     document.write_bytes(HIDDEN)
@@ -115,7 +115,7 @@ def test_a_document_that_nobody_closes_is_dropped(
 
 
 def test_a_document_without_content_is_one_padding_byte(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with appender.writing_document():
         pass
@@ -124,7 +124,7 @@ def test_a_document_without_content_is_one_padding_byte(
 
 
 def test_while_a_document_is_open_its_thread_cannot_append(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     with quire.open(path) as same, appender.writing_document() as document:
         for other in (appender, queue.appender(), same.appender()):
@@ -144,9 +144,9 @@ def test_while_a_document_is_open_its_thread_cannot_append(
 
 
 def test_while_a_document_is_open_another_task_cannot_append(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
-    async def write(other: quire.Appender) -> None:
+    async def write(other: quire.JournalAppender) -> None:
         with pytest.raises(quire.errors.DocumentOpenError, match="a document is open"):
             other.write_bytes(b"x")
 
@@ -160,7 +160,7 @@ def test_while_a_document_is_open_another_task_cannot_append(
 
 
 def test_while_a_document_is_open_other_threads_wait(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
         with appender.writing_document() as document:
@@ -173,7 +173,9 @@ def test_while_a_document_is_open_other_threads_wait(
     assert payloads(queue) == [b"first", b"second"]
 
 
-def test_another_thread_may_close_a_document(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_another_thread_may_close_a_document(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     document = appender.writing_document()
     document.write_bytes(b"handed over")
     thread = threading.Thread(target=document.close)
@@ -185,7 +187,7 @@ def test_another_thread_may_close_a_document(queue: quire.Queue, appender: quire
 
 
 def test_a_reader_reads_on_while_a_document_is_open(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_many([b"one", b"two"])
     with appender.writing_document():
@@ -207,7 +209,7 @@ def test_closing_the_queue_ends_an_open_document(path: Path, clock: quire.Manual
 
 
 def test_a_document_whose_lock_was_taken_away_is_not_published(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     for word in (UNLOCKED, 1):
         document = appender.writing_document()
@@ -223,7 +225,7 @@ def test_a_document_whose_lock_was_taken_away_is_not_published(
 
 
 def test_metadata_is_seen_by_those_who_ask_for_it(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     first = appender.write_bytes(b"one")
     with appender.writing_document(metadata=True) as document:
@@ -277,7 +279,7 @@ def test_a_buffered_document_rolls_back_too(path: Path) -> None:
 
 
 def test_a_document_stays_in_the_cycle_in_which_it_began(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     with appender.writing_document() as document:
         clock.advance(DAY_MS)

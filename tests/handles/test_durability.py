@@ -27,7 +27,9 @@ def reached(done: Callable[[], bool]) -> bool:
     return done()
 
 
-def test_nothing_is_synced_by_default(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_nothing_is_synced_by_default(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_text("one")
     assert queue.last_index_synced is None
     appender.sync()
@@ -124,7 +126,7 @@ def test_a_child_of_a_fork_leaves_the_sync_to_its_parent(path: Path) -> None:
 
 
 def test_the_synced_index_of_a_file_that_is_gone_is_not_shown(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"one", b"two"])
     appender.sync()

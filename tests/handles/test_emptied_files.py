@@ -87,7 +87,7 @@ def test_reading_backward_does_not_pass_it(path: Path, day: int) -> None:
             back_from_the_end(tailer)
 
 
-def back_from_the_end(tailer: quire.Tailer) -> None:
+def back_from_the_end(tailer: quire.JournalTailer) -> None:
     tailer.to_end()
     while tailer.read_map() is not None:
         pass

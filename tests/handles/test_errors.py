@@ -77,7 +77,7 @@ def test_a_corrupt_file_keeps_its_values_apart() -> None:
     assert (again.found, again.expected) == ("found", "expected")
 
 
-def test_errors_that_were_raised_pickle_too(queue: quire.Queue, path: Path) -> None:
+def test_errors_that_were_raised_pickle_too(queue: quire.JournalQueue, path: Path) -> None:
     appender, tailer = queue.appender(), queue.tailer()
     appender.write_bytes(b"\xa1")
     (path / "20240116T4.cq4").write_bytes(b"\x01\x00\x00\x40 no header " * 100)

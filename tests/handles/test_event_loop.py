@@ -36,14 +36,14 @@ def slow_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def big(path: Path) -> Iterator[quire.Queue]:
+def big(path: Path) -> Iterator[quire.JournalQueue]:
     with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=2**22) as queue:
         yield queue
 
 
 @pytest.mark.usefixtures("slow_reads")
 @pytest.mark.parametrize("how", ["async for", "follow_async", "follow_messages_async"])
-def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.Queue) -> None:
+def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.JournalQueue) -> None:
     appender = big.appender()
     number = BACKLOG
     if how == "follow_messages_async":
@@ -71,7 +71,7 @@ def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.Queue) -> None:
     assert asyncio.run(main()) > 5
 
 
-def test_a_scan_for_a_topic_keeps_no_task_waiting(big: quire.Queue) -> None:
+def test_a_scan_for_a_topic_keeps_no_task_waiting(big: quire.JournalQueue) -> None:
     other = quire.types.parse_yaml("to: other\nother: x\n")
     big.appender().write_many([other] * BACKLOG)
     big.appender().topic("wanted").write_bytes(b"found")
@@ -88,7 +88,7 @@ def test_a_scan_for_a_topic_keeps_no_task_waiting(big: quire.Queue) -> None:
 
 
 @pytest.mark.usefixtures("slow_reads")
-def test_handlers_of_a_backlog_keep_no_task_waiting(big: quire.Queue) -> None:
+def test_handlers_of_a_backlog_keep_no_task_waiting(big: quire.JournalQueue) -> None:
     class Handler:
         def number(self, number: int) -> None: ...
 
@@ -110,7 +110,7 @@ def record_batch() -> Any:  # noqa: ANN401 - of pyarrow
     return pa.RecordBatch.from_pydict({"number": [1, 2]})
 
 
-WRITES: dict[str, tuple[Callable[[quire.Appender], Awaitable[int | None]], int]] = {
+WRITES: dict[str, tuple[Callable[[quire.JournalAppender], Awaitable[int | None]], int]] = {
     "bytes": (lambda appender: appender.awrite_bytes(b"x"), 1),
     "text": (lambda appender: appender.awrite_text("x"), 1),
     "map": (lambda appender: appender.awrite_map({"a": 1}), 1),
@@ -129,7 +129,7 @@ WRITES: dict[str, tuple[Callable[[quire.Appender], Awaitable[int | None]], int]]
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_an_append_waits_for_a_lock_while_the_loop_runs(name: str, big: quire.Queue) -> None:
+def test_an_append_waits_for_a_lock_while_the_loop_runs(name: str, big: quire.JournalQueue) -> None:
     appender = big.appender()
     write, number = WRITES[name]
 
@@ -149,7 +149,7 @@ def test_an_append_waits_for_a_lock_while_the_loop_runs(name: str, big: quire.Qu
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_an_append_that_need_not_wait_is_done_at_once(name: str, big: quire.Queue) -> None:
+def test_an_append_that_need_not_wait_is_done_at_once(name: str, big: quire.JournalQueue) -> None:
     appender = big.appender()
     write, number = WRITES[name]
 
@@ -164,7 +164,7 @@ def test_an_append_that_need_not_wait_is_done_at_once(name: str, big: quire.Queu
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_a_cancelled_append_writes_nothing(name: str, big: quire.Queue) -> None:
+def test_a_cancelled_append_writes_nothing(name: str, big: quire.JournalQueue) -> None:
     appender = big.appender()
     write, _ = WRITES[name]
 
@@ -185,7 +185,7 @@ def test_a_cancelled_append_writes_nothing(name: str, big: quire.Queue) -> None:
     assert payloads(big) == [b"held", b"after"]
 
 
-def test_an_append_waits_for_the_document_of_another_task(big: quire.Queue) -> None:
+def test_an_append_waits_for_the_document_of_another_task(big: quire.JournalQueue) -> None:
     async def hold(opened: asyncio.Event, close: asyncio.Event) -> None:
         with big.appender().writing_document() as document:
             document.write_bytes(b"held")
@@ -218,7 +218,7 @@ def test_an_append_gives_up_after_the_timeout(path: Path) -> None:
         assert payloads(queue) == [b"held"]
 
 
-def test_an_append_takes_the_lock_of_a_dead_process(path: Path, big: quire.Queue) -> None:
+def test_an_append_takes_the_lock_of_a_dead_process(path: Path, big: quire.JournalQueue) -> None:
     appender = big.appender()
     poke(path, WRITE_LOCK, DEAD_PID)
     asyncio.run(appender.awrite_bytes(b"after"))
@@ -226,7 +226,7 @@ def test_an_append_takes_the_lock_of_a_dead_process(path: Path, big: quire.Queue
     assert big.table_value(WRITE_LOCK) == UNLOCKED
 
 
-def test_appends_that_wait_in_one_loop_all_come(big: quire.Queue) -> None:
+def test_appends_that_wait_in_one_loop_all_come(big: quire.JournalQueue) -> None:
     appender = big.appender()
 
     async def main() -> None:
@@ -241,7 +241,7 @@ def test_appends_that_wait_in_one_loop_all_come(big: quire.Queue) -> None:
     assert sorted(payloads(big)) == sorted([b"held", *(b"%d" % it for it in range(50))])
 
 
-def test_a_message_that_cannot_be_written_is_no_wait(big: quire.Queue) -> None:
+def test_a_message_that_cannot_be_written_is_no_wait(big: quire.JournalQueue) -> None:
     appender = big.appender()
     with pytest.raises(ValueError, match="at least one"):
         asyncio.run(appender.awrite_map({}))
@@ -253,7 +253,7 @@ def test_a_message_that_cannot_be_written_is_no_wait(big: quire.Queue) -> None:
 
 @pytest.mark.parametrize("limit", [None, 1, 5])
 def test_awaited_appends_keep_the_order_of_their_calls(limit: int | None, path: Path) -> None:
-    async def main(queue: quire.Queue) -> None:
+    async def main(queue: quire.JournalQueue) -> None:
         appender = queue.appender(limit=limit)
         with quire.open(path) as other, other.appender().writing_document() as document:
             document.write("first", 1)
@@ -262,7 +262,7 @@ def test_awaited_appends_keep_the_order_of_their_calls(limit: int | None, path: 
                 await asyncio.sleep(0.000_5)
         await asyncio.gather(*tasks)
 
-    async def _numbered(appender: quire.Appender, number: int) -> None:
+    async def _numbered(appender: quire.JournalAppender, number: int) -> None:
         if number % 10:
             await appender.awrite_bytes(b"%d" % number)
         else:

@@ -47,7 +47,7 @@ class Files:
 
     def listen(
         self, path: Path, *, clock: quire.ManualClock | None = None, read_only: bool = False
-    ) -> quire.Queue:
+    ) -> quire.JournalQueue:
         return quire.open(
             path,
             roll_cycle="TEST4_DAILY",
@@ -59,7 +59,7 @@ class Files:
         )
 
 
-def write_days(queue: quire.Queue, clock: quire.ManualClock, days: int) -> None:
+def write_days(queue: quire.JournalQueue, clock: quire.ManualClock, days: int) -> None:
     with queue.appender() as appender:
         for day in range(days):
             appender.write_bytes(b"%d" % day)

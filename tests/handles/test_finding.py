@@ -96,7 +96,9 @@ def test_the_next_message_is_the_first_whose_key_is_not_less(
             ]
 
 
-def test_a_key_is_found_below_the_top_level(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_key_is_found_below_the_top_level(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_yaml("trade: {id: EURUSD, leg: {id: 1}}")
     appender.write_yaml("trade: {id: USDJPY, leg: {id: 2}}")
     tailer = queue.tailer()
@@ -106,7 +108,7 @@ def test_a_key_is_found_below_the_top_level(queue: quire.Queue, appender: quire.
 
 
 def test_messages_of_any_bytes_are_found_by_a_function(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     indexes = [appender.write_bytes(b"%04d" % number) for number in range(300)]
     with queue.tailer("finder") as tailer:
@@ -118,7 +120,7 @@ def test_messages_of_any_bytes_are_found_by_a_function(
 
 @pytest.mark.parametrize("filled", [0, 5])
 def test_what_is_appended_during_the_search_is_not_passed_over(
-    queue: quire.Queue, appender: quire.Appender, filled: int
+    queue: quire.JournalQueue, appender: quire.JournalAppender, filled: int
 ) -> None:
     for number in range(filled):
         appender.write_map({"key": number})
@@ -136,7 +138,7 @@ def test_what_is_appended_during_the_search_is_not_passed_over(
     assert (tailer.read_map() or {})["key"] == 3
 
 
-def test_backward_from_a_key(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_backward_from_a_key(queue: quire.JournalQueue, appender: quire.JournalAppender) -> None:
     for number in range(10):
         appender.write_map({"key": number})
     tailer = queue.tailer()
@@ -148,7 +150,7 @@ def test_backward_from_a_key(queue: quire.Queue, appender: quire.Appender) -> No
 
 
 def test_a_search_that_fails_leaves_the_position(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     for number in range(10):
         appender.write_map({"key": number})
@@ -180,7 +182,7 @@ def test_a_time_after_all_cycles_that_can_be_is_after_the_last(
 
 
 def test_what_is_no_time_and_no_field_is_refused(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_map({"at": START_MS})
     tailer = queue.tailer()

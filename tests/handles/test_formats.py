@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -20,11 +19,11 @@ def public(cls: type) -> list[str]:
 
 
 @pytest.fixture(params=FORMATS)
-def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[quire.Queue]:
+def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[quire.JournalQueue]:
     if request.param == "indexed":
         written(tmp_path / "queue", [b"one", b"two"])
     with quire.open(tmp_path / "queue", format=request.param) as queue:
-        yield cast("quire.Queue", queue)
+        yield queue
 
 
 def reason(handle: object, name: str) -> str | None:
@@ -65,19 +64,19 @@ def check_options(handle: object, journal: type, name: str) -> None:
             call(*needed, nothing=1)
 
 
-def test_names_of_queues(queue: quire.Queue) -> None:
-    check(queue, quire.Queue)
+def test_names_of_queues(queue: quire.JournalQueue) -> None:
+    check(queue, quire.JournalQueue)
 
 
-def test_names_of_tailers(queue: quire.Queue) -> None:
+def test_names_of_tailers(queue: quire.JournalQueue) -> None:
     with queue.tailer() as tailer:
-        check(tailer, quire.Tailer)
+        check(tailer, quire.JournalTailer)
 
 
-def test_names_of_appenders(queue: quire.Queue) -> None:
-    if isinstance(cast("object", queue), quire.indexed.IndexedQueue):
+def test_names_of_appenders(queue: quire.JournalQueue) -> None:
+    if isinstance(queue, quire.indexed.IndexedQueue):
         with pytest.raises(quire.errors.UnsupportedError, match="appender"):
             queue.appender()
         return
     with queue.appender() as appender:
-        check(appender, quire.Appender)
+        check(appender, quire.JournalAppender)

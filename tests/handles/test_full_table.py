@@ -21,7 +21,7 @@ def name_of(number: int) -> str:
     return f"{number:04}".ljust(LENGTH, "x")
 
 
-def fill(queue: quire.Queue, *, first: int = 0) -> int:
+def fill(queue: quire.JournalQueue, *, first: int = 0) -> int:
     """Make tailers until there is no room; the number that there was none for."""
     number = first
     while has_room(queue, name_of(number)):
@@ -31,7 +31,7 @@ def fill(queue: quire.Queue, *, first: int = 0) -> int:
     return number
 
 
-def has_room(queue: quire.Queue, name: str) -> bool:
+def has_room(queue: quire.JournalQueue, name: str) -> bool:
     try:
         queue.tailer(name).close()
     except ValueError:

@@ -16,7 +16,7 @@ from reference import open_queue
 OLD = "v4"
 
 
-def by_index(queue: quire.Queue, indexes: list[int]) -> Iterator[Message]:
+def by_index(queue: quire.JournalQueue, indexes: list[int]) -> Iterator[Message]:
     with queue.tailer() as tailer:
         for index in indexes:
             assert tailer.move_to_index(index)
@@ -26,7 +26,7 @@ def by_index(queue: quire.Queue, indexes: list[int]) -> Iterator[Message]:
             yield message(excerpt.index, excerpt.data)
 
 
-def documents(queue: quire.Queue) -> Iterator[tuple[Message, bool]]:
+def documents(queue: quire.JournalQueue) -> Iterator[tuple[Message, bool]]:
     with queue.tailer() as tailer:
         while True:
             with tailer.reading_document(include_metadata=True) as document:
@@ -35,7 +35,7 @@ def documents(queue: quire.Queue) -> Iterator[tuple[Message, bool]]:
                 yield message(document.index, document.bytes), document.is_metadata
 
 
-def all_ways(queue: quire.Queue, expected: list[Message]) -> None:
+def all_ways(queue: quire.JournalQueue, expected: list[Message]) -> None:
     indexes = [index for index, *_ in expected]
     assert forward(queue) == expected
     assert backward(queue) == expected[::-1]
@@ -48,7 +48,7 @@ def all_ways(queue: quire.Queue, expected: list[Message]) -> None:
 @pytest.fixture(params=[True, False], ids=["read-only", "writable"])
 def opened(
     request: pytest.FixtureRequest, golden: Path, tmp_path: Path
-) -> Iterator[tuple[quire.Queue, Path]]:
+) -> Iterator[tuple[quire.JournalQueue, Path]]:
     """A copy of a golden queue, opened; read-only it lies in a directory without write bits."""
     path = copy_of(golden, tmp_path / "queue")
     read_only = bool(request.param) or golden.name == OLD  # which opens in no other way
@@ -61,19 +61,23 @@ def opened(
 
 
 @pytest.mark.parametrize("golden", QUEUES, ids=name_of)
-def test_messages_are_read_forward_as_they_were_listed(opened: tuple[quire.Queue, Path]) -> None:
+def test_messages_are_read_forward_as_they_were_listed(
+    opened: tuple[quire.JournalQueue, Path],
+) -> None:
     queue, golden = opened
     assert forward(queue) == delivered(golden, "list.jsonl")
 
 
 @pytest.mark.parametrize("golden", QUEUES, ids=name_of)
-def test_messages_are_read_backward_as_they_were_listed(opened: tuple[quire.Queue, Path]) -> None:
+def test_messages_are_read_backward_as_they_were_listed(
+    opened: tuple[quire.JournalQueue, Path],
+) -> None:
     queue, golden = opened
     assert backward(queue) == delivered(golden, "list.jsonl")[::-1]
 
 
 @pytest.mark.parametrize("golden", QUEUES, ids=name_of)
-def test_every_message_is_found_by_its_index(opened: tuple[quire.Queue, Path]) -> None:
+def test_every_message_is_found_by_its_index(opened: tuple[quire.JournalQueue, Path]) -> None:
     queue, golden = opened
     expected = delivered(golden, "list.jsonl")
     indexes = [index for index, *_ in expected]
@@ -83,7 +87,7 @@ def test_every_message_is_found_by_its_index(opened: tuple[quire.Queue, Path]) -
 
 
 @pytest.mark.parametrize("golden", QUEUES, ids=name_of)
-def test_messages_are_counted_as_they_were_listed(opened: tuple[quire.Queue, Path]) -> None:
+def test_messages_are_counted_as_they_were_listed(opened: tuple[quire.JournalQueue, Path]) -> None:
     queue, golden = opened
     indexes = [index for index, *_ in delivered(golden, "list.jsonl")]
 
@@ -96,7 +100,7 @@ def test_messages_are_counted_as_they_were_listed(opened: tuple[quire.Queue, Pat
 
 
 @pytest.mark.parametrize("golden", JAVA, ids=name_of)
-def test_metadata_is_read_as_it_was_listed(opened: tuple[quire.Queue, Path]) -> None:
+def test_metadata_is_read_as_it_was_listed(opened: tuple[quire.JournalQueue, Path]) -> None:
     queue, golden = opened
     expected = delivered(golden, "list-meta.jsonl")
     is_metadata = [row.get("meta", False) for row in listing(golden, "list-meta.jsonl")]

@@ -17,7 +17,7 @@ from paths import GOLDEN
 from queues import START_MS, UNLOCKED, WRITE_LOCK
 from reference import Store, align, open_queue
 
-Write: TypeAlias = Callable[[quire.Appender, Sequence[bytes]], object]
+Write: TypeAlias = Callable[[quire.JournalAppender, Sequence[bytes]], object]
 
 FIELDLESS = "e_wt_fieldless_binary"
 OLD = {"java-5.20.123", "java-5.22.28"}  # numbers are encoded otherwise, docs/format.md §3.6
@@ -29,12 +29,12 @@ LONG = {"b_scalars": 2**19}  # Java squeezed a message of 70 305 bytes into bloc
 ROLLBACKS = {"k_rollback", "k_rollback_first", "rollback"}
 
 
-def one_by_one(appender: quire.Appender, payloads: Sequence[bytes]) -> None:
+def one_by_one(appender: quire.JournalAppender, payloads: Sequence[bytes]) -> None:
     for payload in payloads:
         appender.write_bytes(payload)
 
 
-def as_documents(appender: quire.Appender, payloads: Sequence[bytes]) -> None:
+def as_documents(appender: quire.JournalAppender, payloads: Sequence[bytes]) -> None:
     """Java's writer that wrote nothing is a document closed at once."""
     for payload in payloads:
         with appender.writing_document() as document:
@@ -42,14 +42,14 @@ def as_documents(appender: quire.Appender, payloads: Sequence[bytes]) -> None:
                 document.write_bytes(payload[start : start + 7])
 
 
-def as_a_batch(appender: quire.Appender, payloads: Sequence[bytes]) -> None:
+def as_a_batch(appender: quire.JournalAppender, payloads: Sequence[bytes]) -> None:
     appender.write_batch(pa.array(payloads, type=pa.binary()))
 
 
 WAYS: dict[str, Write] = {
     "one": one_by_one,
     "documents": as_documents,
-    "many": quire.Appender.write_many,
+    "many": quire.JournalAppender.write_many,
     "batch": as_a_batch,
 }
 
@@ -67,13 +67,13 @@ def runs(documents: Sequence[tuple[bytes, bool]]) -> Iterator[tuple[list[bytes],
     yield run, False
 
 
-def drop_a_document(appender: quire.Appender) -> None:
+def drop_a_document(appender: quire.JournalAppender) -> None:
     with appender.writing_document() as document:
         document.write("dropped", "x" * 50)
         document.rollback_on_close()
 
 
-def open_as(golden: Path, path: Path, clock: quire.ManualClock) -> quire.Queue:
+def open_as(golden: Path, path: Path, clock: quire.ManualClock) -> quire.JournalQueue:
     """Open a new queue with the options that a golden queue shows in its files."""
     roll_cycle, _ = open_queue(golden)
     table = Store((golden / "metadata.cq4t").read_bytes())
@@ -90,7 +90,7 @@ def open_as(golden: Path, path: Path, clock: quire.ManualClock) -> quire.Queue:
     )
 
 
-def rewrite(golden: Path, path: Path, write: Write) -> quire.Queue:
+def rewrite(golden: Path, path: Path, write: Write) -> quire.JournalQueue:
     """Give Quire the payloads of a golden queue, at the times of its cycles; return it open."""
     roll_cycle, stores = open_queue(golden)
     clock = quire.ManualClock(START_MS)
@@ -109,7 +109,7 @@ def rewrite(golden: Path, path: Path, write: Write) -> quire.Queue:
     return queue
 
 
-def read_as_java_did(golden: Path, queue: quire.Queue) -> None:
+def read_as_java_did(golden: Path, queue: quire.JournalQueue) -> None:
     """Read with the named tailers of a golden queue, in the order of their keys."""
     table = Store((golden / "metadata.cq4t").read_bytes())
     keys = [key.removeprefix("index.") for key in table.entries() if key.startswith("index.")]

@@ -38,7 +38,7 @@ def logger() -> Iterator[logging.Logger]:
 
 
 def test_an_interrupt_while_a_claim_is_logged_frees_the_lock(
-    path: Path, queue: quire.Queue, appender: quire.Appender, logger: logging.Logger
+    path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender, logger: logging.Logger
 ) -> None:
     poke(path, WRITE_LOCK, DEAD_PID)
     logger.addFilter(Raising(KeyboardInterrupt()))
@@ -51,7 +51,7 @@ def test_an_interrupt_while_a_claim_is_logged_frees_the_lock(
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_filter_that_fails_does_not_undo_an_append(
-    path: Path, queue: quire.Queue, appender: quire.Appender, logger: logging.Logger
+    path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender, logger: logging.Logger
 ) -> None:
     poke(path, WRITE_LOCK, DEAD_PID)
     logger.addFilter(Raising(ValueError("a bad filter")))
@@ -101,7 +101,7 @@ def test_an_append_that_waits_while_its_queue_is_closed_appends_nothing(path: Pa
 
 
 def test_replicated_tailers_wait_for_their_own_lock_alone(
-    path: Path, appender: quire.Appender
+    path: Path, appender: quire.JournalAppender
 ) -> None:
     appender.write_bytes(b"one")
     with quire.open(path, timeout_s=1) as impatient, other_process(path) as holder:

@@ -46,12 +46,12 @@ def waiting(call: Callable[[], object]) -> Generator[None]:
     assert not failed, failed
 
 
-def write_document(appender: quire.Appender) -> None:
+def write_document(appender: quire.JournalAppender) -> None:
     with appender.writing_document() as document:
         document.write_bytes(b"document")
 
 
-USES: dict[str, Callable[[quire.Appender], object]] = {
+USES: dict[str, Callable[[quire.JournalAppender], object]] = {
     "bytes": lambda appender: appender.write_bytes(b"one"),
     "long": lambda appender: appender.write_bytes(bytes(2**15)),
     "text": lambda appender: appender.write_text("one"),

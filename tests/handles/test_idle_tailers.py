@@ -16,13 +16,13 @@ TAILERS, ROUNDS = 1_000, 20
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 
 
-def poll(tailers: list[quire.Tailer]) -> None:
+def poll(tailers: list[quire.JournalTailer]) -> None:
     for _ in range(ROUNDS):
         assert not any(tailer.read() for tailer in tailers)
         assert not any(tailer.read_many(10) for tailer in tailers)
 
 
-def test_what_is_listed_and_opened_is_counted(queue: quire.Queue, path: Path) -> None:
+def test_what_is_listed_and_opened_is_counted(queue: quire.JournalQueue, path: Path) -> None:
     queue.appender().write_bytes(b"x")
     with Opens(path) as opens:
         list(path.iterdir())
@@ -35,7 +35,7 @@ def test_what_is_listed_and_opened_is_counted(queue: quire.Queue, path: Path) ->
 
 @pytest.mark.parametrize("named", [False, True])
 def test_idle_tailers_list_no_directory(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock, *, named: bool
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock, *, named: bool
 ) -> None:
     appender = queue.appender()
     for _ in range(3):
@@ -50,7 +50,7 @@ def test_idle_tailers_list_no_directory(
 
 
 def test_tailers_after_an_end_mark_list_no_directory(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     queue.appender().write_bytes(b"x")
     clock.advance(DAY_MS)
@@ -66,7 +66,7 @@ def test_tailers_after_an_end_mark_list_no_directory(
 
 
 def test_a_roll_is_not_listed_by_each_tailer(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     appender = queue.appender()
     appender.write_bytes(b"x")

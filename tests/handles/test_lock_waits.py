@@ -60,7 +60,7 @@ def test_a_new_table_key_is_waited_for_as_long_as_asked_for(path: Path) -> None:
 def test_an_opening_that_waits_holds_up_no_other_queue(tmp_path: Path) -> None:
     table = tmp_path / "held/metadata.cq4t"
     table.parent.mkdir()
-    opened = list[quire.Queue]()
+    opened = list[quire.JournalQueue]()
 
     def wait() -> None:
         opened.append(quire.open(table.parent, timeout_s=HOUR_S))
@@ -83,7 +83,7 @@ def test_an_opening_that_waits_holds_up_no_other_queue(tmp_path: Path) -> None:
     second.close()
 
 
-def hold_open(queue: quire.Queue) -> quire.WriteDocument:
+def hold_open(queue: quire.JournalQueue) -> quire.WriteDocument:
     """Open a document in another thread, which then ends."""
     documents = list[quire.WriteDocument]()
 
@@ -128,7 +128,7 @@ def test_other_modes_leave_the_lock_with_an_open_document_of_another_thread(
 
 @pytest.mark.parametrize("holder", ["own", "other", "dead"])
 def test_replicated_tailers_are_not_opened_on_a_sink(
-    holder: str, queue: quire.Queue, path: Path
+    holder: str, queue: quire.JournalQueue, path: Path
 ) -> None:
     with queue.appender() as appender:
         appender.write_many([b"one", b"two"])
@@ -147,7 +147,7 @@ def test_replicated_tailers_are_not_opened_on_a_sink(
     assert known.move_to_index(plain.index)
 
 
-def test_versions_of_replicated_tailers_count_as_javas_do(queue: quire.Queue) -> None:
+def test_versions_of_replicated_tailers_count_as_javas_do(queue: quire.JournalQueue) -> None:
     with queue.appender() as appender:
         appender.write_many([b"one", b"two", b"three"])
 
@@ -170,7 +170,7 @@ def test_versions_of_replicated_tailers_count_as_javas_do(queue: quire.Queue) ->
 
 
 def test_excerpts_are_counted_between_two_indexes_whichever_comes_first(
-    queue: quire.Queue, clock: quire.ManualClock
+    queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     with queue.appender() as appender:
         first = appender.write_bytes(b"one")
@@ -184,7 +184,7 @@ def test_excerpts_are_counted_between_two_indexes_whichever_comes_first(
 
 
 def test_the_end_is_found_where_the_newest_file_was_deleted(
-    queue: quire.Queue, clock: quire.ManualClock
+    queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     with queue.appender() as appender:
         kept = appender.write_bytes(b"kept")

@@ -37,12 +37,12 @@ def replace(path: Path) -> None:
 LOSSES = [remove, move, replace]
 
 
-def write_document(appender: quire.Appender) -> None:
+def write_document(appender: quire.JournalAppender) -> None:
     with appender.writing_document() as document:
         document.write_bytes(b"lost")
 
 
-WRITES: dict[str, Callable[[quire.Appender], object]] = {
+WRITES: dict[str, Callable[[quire.JournalAppender], object]] = {
     "write_bytes": lambda appender: appender.write_bytes(b"lost"),
     "write_many": lambda appender: appender.write_many([b"lost"]),
     "writing_document": write_document,
@@ -98,7 +98,7 @@ def test_what_two_writers_were_told_is_there_is_there(path: Path, tmp_path: Path
 def test_a_writer_stops_within_a_second_of_its_clock(
     write: str,
     lose: Callable[[Path], None],
-    queue: quire.Queue,
+    queue: quire.JournalQueue,
     path: Path,
     clock: quire.ManualClock,
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_writer_stops_within_a_second_of_its_clock(
 
 
 def test_a_document_that_was_open_when_the_table_was_lost_is_not_published(
-    queue: quire.Queue, path: Path
+    queue: quire.JournalQueue, path: Path
 ) -> None:
     appender = queue.appender()
     opened = time.monotonic()
@@ -133,7 +133,7 @@ def test_a_document_that_was_open_when_the_table_was_lost_is_not_published(
 
 
 def test_a_tailer_whose_table_was_replaced_does_not_wait_for_ever(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     """It cannot see the next file in the table it has."""
     queue.appender().write_bytes(b"first")
@@ -147,7 +147,7 @@ def test_a_tailer_whose_table_was_replaced_does_not_wait_for_ever(
         poll(tailer)
 
 
-def poll(tailer: quire.Tailer) -> None:
+def poll(tailer: quire.JournalTailer) -> None:
     deadline = time.monotonic() + LONGEST_S
     while time.monotonic() < deadline:
         if tailer.read_bytes() is not None:

@@ -20,7 +20,7 @@ def message(day: int, number: int) -> bytes:
 
 
 @pytest.fixture
-def cycles(queue: quire.Queue, clock: quire.ManualClock) -> list[int]:
+def cycles(queue: quire.JournalQueue, clock: quire.ManualClock) -> list[int]:
     """A cycle a day, of three messages each."""
     with queue.appender() as appender:
         for day in range(DAYS):
@@ -29,13 +29,13 @@ def cycles(queue: quire.Queue, clock: quire.ManualClock) -> list[int]:
     return queue.cycles
 
 
-def delete(queue: quire.Queue, *cycles: int) -> None:
+def delete(queue: quire.JournalQueue, *cycles: int) -> None:
     for cycle in cycles:
         Path(queue.file_for_cycle(cycle)).unlink()
     queue.refresh()
 
 
-def read_some(queue: quire.Queue, count: int) -> None:
+def read_some(queue: quire.JournalQueue, count: int) -> None:
     with queue.tailer("job") as tailer:
         assert len(tailer.read_many(count)) == count
 
@@ -44,12 +44,12 @@ def of_days(*days: int) -> list[bytes]:
     return [message(day, number) for day in days for number in range(3)]
 
 
-def of_batch(tailer: quire.Tailer) -> object:
+def of_batch(tailer: quire.JournalTailer) -> object:
     rows: list[dict[str, Any]] = tailer.read_batch(1).to_pylist()
     return rows[0]["payload"]
 
 
-FIRST_READ: dict[str, Callable[[quire.Tailer], object]] = {
+FIRST_READ: dict[str, Callable[[quire.JournalTailer], object]] = {
     "read_bytes": lambda tailer: tailer.read_bytes(),
     "next": lambda tailer: next(tailer).data,
     "read_many": lambda tailer: tailer.read_many(1)[0],
@@ -60,7 +60,7 @@ FIRST_READ: dict[str, Callable[[quire.Tailer], object]] = {
 
 @pytest.mark.parametrize("way", FIRST_READ)
 def test_the_first_read_gives_the_first_message_that_is_left(
-    queue: quire.Queue, cycles: list[int], way: str
+    queue: quire.JournalQueue, cycles: list[int], way: str
 ) -> None:
     read_some(queue, 4)
     delete(queue, *cycles[:3])
@@ -68,7 +68,9 @@ def test_the_first_read_gives_the_first_message_that_is_left(
         assert FIRST_READ[way](tailer) == message(3, 0)
 
 
-def test_a_job_that_reads_once_each_time_gets_on(queue: quire.Queue, cycles: list[int]) -> None:
+def test_a_job_that_reads_once_each_time_gets_on(
+    queue: quire.JournalQueue, cycles: list[int]
+) -> None:
     read_some(queue, 4)
     delete(queue, *cycles[:3])
     found: list[bytes | None] = []
@@ -79,7 +81,7 @@ def test_a_job_that_reads_once_each_time_gets_on(queue: quire.Queue, cycles: lis
 
 
 def test_it_is_said_once_with_the_first_index_that_is_left(
-    queue: quire.Queue, cycles: list[int], caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, cycles: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     read_some(queue, 4)
     expected = queue.roll_cycle.to_index(cycles[1], 1)
@@ -99,7 +101,7 @@ def test_it_is_said_once_with_the_first_index_that_is_left(
 
 
 def test_it_is_passed_over_without_a_word_when_asked(
-    queue: quire.Queue, cycles: list[int], caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, cycles: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     read_some(queue, 4)
     delete(queue, *cycles[:3])
@@ -108,7 +110,9 @@ def test_it_is_passed_over_without_a_word_when_asked(
     assert caplog.records == []
 
 
-def test_it_is_refused_when_asked_and_nothing_moves(queue: quire.Queue, cycles: list[int]) -> None:
+def test_it_is_refused_when_asked_and_nothing_moves(
+    queue: quire.JournalQueue, cycles: list[int]
+) -> None:
     read_some(queue, 4)
     stored = queue.table_value("index.job")
     delete(queue, *cycles[:3])
@@ -123,7 +127,7 @@ def test_it_is_refused_when_asked_and_nothing_moves(queue: quire.Queue, cycles: 
 
 
 def test_a_deleted_cycle_in_the_middle_is_said_too(
-    queue: quire.Queue, cycles: list[int], caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, cycles: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     read_some(queue, 4)
     delete(queue, cycles[1], cycles[2])
@@ -136,7 +140,7 @@ def test_a_deleted_cycle_in_the_middle_is_said_too(
 
 
 def test_where_nothing_is_left_that_is_said(
-    queue: quire.Queue, cycles: list[int], clock: quire.ManualClock
+    queue: quire.JournalQueue, cycles: list[int], clock: quire.ManualClock
 ) -> None:
     read_some(queue, 4)
     delete(queue, *cycles)
@@ -151,7 +155,7 @@ def test_where_nothing_is_left_that_is_said(
 
 @pytest.mark.parametrize("name", [None, "job"])
 def test_a_tailer_at_work_sees_that_its_next_cycles_vanish(
-    queue: quire.Queue, cycles: list[int], name: str | None, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, cycles: list[int], name: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     tailer = queue.tailer(name)
     strict = queue.tailer(on_missing="raise")
@@ -173,7 +177,7 @@ def test_a_tailer_at_work_sees_that_its_next_cycles_vanish(
 
 
 def test_days_without_a_cycle_are_no_loss(
-    queue: quire.Queue, clock: quire.ManualClock, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, clock: quire.ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with queue.appender() as appender:
         for day in range(3):
@@ -184,7 +188,7 @@ def test_days_without_a_cycle_are_no_loss(
     assert caplog.records == []
 
 
-def test_another_word_is_refused(queue: quire.Queue) -> None:
+def test_another_word_is_refused(queue: quire.JournalQueue) -> None:
     with pytest.raises(
         ValueError, match="on_missing=\"ignore\": expected 'raise', 'warn' or 'skip'"
     ):
@@ -197,7 +201,7 @@ def test_sparks_name_is_an_alias() -> None:
     assert issubclass(quire.errors.DataLossError, quire.QuireError)
 
 
-MOVES: dict[str, Callable[[quire.Tailer, int], object]] = {
+MOVES: dict[str, Callable[[quire.JournalTailer, int], object]] = {
     "by index": lambda tailer, index: tailer.move_to_index(index),
     "by index, twice": lambda tailer, index: [tailer.move_to_index(index) for _ in range(2)],
     "back": lambda tailer, index: [len(tailer.read_many(9)), tailer.move_to_index(index)],
@@ -206,7 +210,7 @@ MOVES: dict[str, Callable[[quire.Tailer, int], object]] = {
 
 @pytest.mark.parametrize("way", MOVES)
 def test_a_cycle_that_goes_after_a_tailer_moved_is_said(
-    queue: quire.Queue, cycles: list[int], way: str, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, cycles: list[int], way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     to_index = queue.roll_cycle.to_index
     with queue.tailer() as tailer:
@@ -220,7 +224,7 @@ def test_a_cycle_that_goes_after_a_tailer_moved_is_said(
 
 
 def test_of_cycles_further_ahead_only_the_next_one_is_missed(
-    queue: quire.Queue,
+    queue: quire.JournalQueue,
     cycles: list[int],
     clock: quire.ManualClock,
     caplog: pytest.LogCaptureFixture,

@@ -25,12 +25,12 @@ HOUR_S = 3600.0
 ALL = DAYS * PER_DAY
 
 
-def in_a_loop(tailer: quire.Tailer) -> Iterator[Any]:
+def in_a_loop(tailer: quire.JournalTailer) -> Iterator[Any]:
     while (found := tailer.read_map()) is not None:
         yield found
 
 
-def by_documents(tailer: quire.Tailer) -> Iterator[Any]:
+def by_documents(tailer: quire.JournalTailer) -> Iterator[Any]:
     while True:
         with tailer.reading_document() as document:
             if not document.is_present:
@@ -38,7 +38,7 @@ def by_documents(tailer: quire.Tailer) -> Iterator[Any]:
             yield document.map()
 
 
-def by_a_method_reader(tailer: quire.Tailer) -> list[Any]:
+def by_a_method_reader(tailer: quire.JournalTailer) -> list[Any]:
     class Handler:
         def n(self, value: int) -> None:
             found.append({"n": value})
@@ -52,12 +52,12 @@ def decoded(messages: Iterable[Any]) -> list[Any]:
     return [quire.Excerpt(0, message).to_dict() for message in messages]
 
 
-def _payloads(tailer: quire.Tailer) -> list[bytes]:
+def _payloads(tailer: quire.JournalTailer) -> list[bytes]:
     return [row["payload"] for row in tailer.read_batch(10_000).to_pylist()]
 
 
 NUMBERS = quire.Schema({"n": "int64"})
-READERS: dict[str, Callable[[quire.Tailer], Iterable[Any]]] = {
+READERS: dict[str, Callable[[quire.JournalTailer], Iterable[Any]]] = {
     "iteration": lambda tailer: decoded([excerpt.data for excerpt in tailer]),
     "payloads": lambda tailer: decoded(list(tailer.payloads())),
     "read": in_a_loop,
@@ -80,7 +80,9 @@ def files(path: Path) -> list[Path]:
 
 
 @contextmanager
-def opened(path: Path, eof_grace_s: float | None) -> Generator[tuple[quire.Queue, quire.Tailer]]:
+def opened(
+    path: Path, eof_grace_s: float | None
+) -> Generator[tuple[quire.JournalQueue, quire.JournalTailer]]:
     with (
         quire.open(path, read_only=True, eof_grace_s=eof_grace_s) as queue,
         queue.tailer() as tailer,

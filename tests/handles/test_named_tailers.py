@@ -17,7 +17,7 @@ KEY = "index.risk"
 
 
 @pytest.fixture
-def indexes(queue: quire.Queue, clock: quire.ManualClock) -> list[int]:
+def indexes(queue: quire.JournalQueue, clock: quire.ManualClock) -> list[int]:
     """Six messages, three a day."""
     with queue.appender() as appender:
         found = [appender.write_bytes(text) for text in TEXTS[:3]]
@@ -26,20 +26,20 @@ def indexes(queue: quire.Queue, clock: quire.ManualClock) -> list[int]:
 
 
 @pytest.fixture
-def risk(queue: quire.Queue, indexes: list[int]) -> Iterator[quire.Tailer]:
+def risk(queue: quire.JournalQueue, indexes: list[int]) -> Iterator[quire.JournalTailer]:
     """A named tailer of these messages."""
     assert queue.last_index == indexes[-1]
     with queue.tailer("risk") as tailer:
         yield tailer
 
 
-def next_one(queue: quire.Queue, name: str = "risk") -> bytes | None:
+def next_one(queue: quire.JournalQueue, name: str = "risk") -> bytes | None:
     """Return what a new reader of the name gets first, without finishing it."""
     tailer = queue.tailer(name, shared=True)
     return tailer.read_bytes()
 
 
-WAYS: dict[str, Callable[[quire.Tailer], object]] = {
+WAYS: dict[str, Callable[[quire.JournalTailer], object]] = {
     "read": lambda tailer: tailer.read(),
     "read_bytes": lambda tailer: tailer.read_bytes(),
     "next": next,
@@ -52,7 +52,7 @@ WAYS: dict[str, Callable[[quire.Tailer], object]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_message_is_finished_when_the_next_is_asked_for(
-    queue: quire.Queue, risk: quire.Tailer, way: str
+    queue: quire.JournalQueue, risk: quire.JournalTailer, way: str
 ) -> None:
     WAYS[way](risk)
     assert next_one(queue) == TEXTS[0]
@@ -61,7 +61,7 @@ def test_a_message_is_finished_when_the_next_is_asked_for(
 
 
 def test_a_message_is_finished_when_its_document_closes(
-    queue: quire.Queue, risk: quire.Tailer, indexes: list[int]
+    queue: quire.JournalQueue, risk: quire.JournalTailer, indexes: list[int]
 ) -> None:
     with risk.reading_document():
         assert next_one(queue) == TEXTS[0]
@@ -70,7 +70,7 @@ def test_a_message_is_finished_when_its_document_closes(
 
 
 def test_a_document_that_is_not_closed_well_is_not_finished(
-    queue: quire.Queue, risk: quire.Tailer
+    queue: quire.JournalQueue, risk: quire.JournalTailer
 ) -> None:
     with risk.reading_document() as document:
         document.rollback_on_close()
@@ -82,7 +82,7 @@ def test_a_document_that_is_not_closed_well_is_not_finished(
 
 
 def test_a_commit_finishes_what_was_received(
-    queue: quire.Queue, risk: quire.Tailer, indexes: list[int]
+    queue: quire.JournalQueue, risk: quire.JournalTailer, indexes: list[int]
 ) -> None:
     risk.commit()
     assert next_one(queue) == TEXTS[0]
@@ -94,7 +94,9 @@ def test_a_commit_finishes_what_was_received(
     assert next_one(queue) == TEXTS[4]
 
 
-def test_waiting_for_the_next_finishes_the_last(queue: quire.Queue, risk: quire.Tailer) -> None:
+def test_waiting_for_the_next_finishes_the_last(
+    queue: quire.JournalQueue, risk: quire.JournalTailer
+) -> None:
     risk.read()
     risk.wait(0)
     assert next_one(queue) == TEXTS[1]
@@ -105,7 +107,7 @@ def test_waiting_for_the_next_finishes_the_last(queue: quire.Queue, risk: quire.
 
 
 def test_a_batch_is_finished_when_the_next_is_asked_for(
-    queue: quire.Queue, risk: quire.Tailer
+    queue: quire.JournalQueue, risk: quire.JournalTailer
 ) -> None:
     assert risk.read_many(2) == TEXTS[:2]
     assert next_one(queue) == TEXTS[0]
@@ -117,7 +119,9 @@ def test_a_batch_is_finished_when_the_next_is_asked_for(
     assert next_one(queue) is None
 
 
-def test_a_tailer_that_closes_well_has_finished(queue: quire.Queue, indexes: list[int]) -> None:
+def test_a_tailer_that_closes_well_has_finished(
+    queue: quire.JournalQueue, indexes: list[int]
+) -> None:
     with queue.tailer("risk") as tailer:
         assert tailer.read_many(2) == TEXTS[:2]
     assert queue.table_value(KEY) == indexes[2]
@@ -129,7 +133,9 @@ def test_a_tailer_that_closes_well_has_finished(queue: quire.Queue, indexes: lis
     assert next_one(queue) == TEXTS[3]
 
 
-def test_a_tailer_that_ends_in_an_exception_has_not(queue: quire.Queue, indexes: list[int]) -> None:
+def test_a_tailer_that_ends_in_an_exception_has_not(
+    queue: quire.JournalQueue, indexes: list[int]
+) -> None:
     def read_and_fail() -> None:
         with queue.tailer("risk") as tailer:
             assert [tailer.read_bytes(), tailer.read_bytes()] == TEXTS[:2]
@@ -156,7 +162,7 @@ def test_a_queue_that_is_closed_first_loses_no_message(
         assert next_one(queue) in TEXTS[2:4]
 
 
-def test_a_wrong_type_is_not_finished(queue: quire.Queue, risk: quire.Tailer) -> None:
+def test_a_wrong_type_is_not_finished(queue: quire.JournalQueue, risk: quire.JournalTailer) -> None:
     with pytest.raises(quire.errors.WireError):
         risk.read_map()
     with pytest.raises(quire.errors.WireError):
@@ -166,7 +172,7 @@ def test_a_wrong_type_is_not_finished(queue: quire.Queue, risk: quire.Tailer) ->
 
 
 def test_moving_stores_where_it_leads(
-    queue: quire.Queue, risk: quire.Tailer, indexes: list[int]
+    queue: quire.JournalQueue, risk: quire.JournalTailer, indexes: list[int]
 ) -> None:
     for index in indexes:
         assert risk.move_to_index(index)
@@ -180,7 +186,7 @@ def test_moving_stores_where_it_leads(
 
 
 def test_a_tailer_resumes_in_another_process_day_and_direction(
-    path: Path, queue: quire.Queue, risk: quire.Tailer, clock: quire.ManualClock
+    path: Path, queue: quire.JournalQueue, risk: quire.JournalTailer, clock: quire.ManualClock
 ) -> None:
     risk.read_many(3)
     risk.close()
@@ -196,7 +202,7 @@ def test_a_tailer_resumes_in_another_process_day_and_direction(
         assert tailer.read_many(2) == [b"new", TEXTS[5]]
 
 
-def test_a_tailer_waits_at_its_place_in_an_empty_queue(queue: quire.Queue) -> None:
+def test_a_tailer_waits_at_its_place_in_an_empty_queue(queue: quire.JournalQueue) -> None:
     with queue.tailer("risk") as tailer:
         assert tailer.read() is None
         assert tailer.index == 0
@@ -206,7 +212,7 @@ def test_a_tailer_waits_at_its_place_in_an_empty_queue(queue: quire.Queue) -> No
 
 
 def test_a_place_whose_file_was_removed_leads_to_what_is_left(
-    path: Path, queue: quire.Queue, risk: quire.Tailer, indexes: list[int]
+    path: Path, queue: quire.JournalQueue, risk: quire.JournalTailer, indexes: list[int]
 ) -> None:
     risk.move_to_index(indexes[1])
     risk.close()
@@ -217,7 +223,7 @@ def test_a_place_whose_file_was_removed_leads_to_what_is_left(
         assert [excerpt.data for excerpt in tailer.follow(timeout_s=0.05)] == TEXTS[3:]
 
 
-def test_names_are_apart(queue: quire.Queue, indexes: list[int]) -> None:
+def test_names_are_apart(queue: quire.JournalQueue, indexes: list[int]) -> None:
     names = ["risk", "book", "a b", "é", "x" * 100]
     for count, name in enumerate(names):
         with queue.tailer(name) as tailer:
@@ -231,14 +237,14 @@ def test_names_are_apart(queue: quire.Queue, indexes: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "tab\t", "null\0", "€", "x" * 10_000], ids=ascii)
-def test_a_name_that_no_key_can_have_is_refused(queue: quire.Queue, name: str) -> None:
+def test_a_name_that_no_key_can_have_is_refused(queue: quire.JournalQueue, name: str) -> None:
     with pytest.raises((ValueError, quire.QuireError)):
         queue.tailer(name)
     assert queue.entry_count == 0
 
 
 def test_a_named_tailer_of_a_read_only_queue_is_refused(
-    path: Path, queue: quire.Queue, indexes: list[int]
+    path: Path, queue: quire.JournalQueue, indexes: list[int]
 ) -> None:
     before = (path / "metadata.cq4t").read_bytes()
     with (
@@ -250,7 +256,9 @@ def test_a_named_tailer_of_a_read_only_queue_is_refused(
     assert queue.last_index == indexes[-1]
 
 
-def test_a_replicated_tailer_counts_its_changes(queue: quire.Queue, indexes: list[int]) -> None:
+def test_a_replicated_tailer_counts_its_changes(
+    queue: quire.JournalQueue, indexes: list[int]
+) -> None:
     key = "index.replicated:rep"
     with queue.tailer("replicated:rep") as tailer:
         assert queue.table_value(f"{key}.lock") == -(2**63)
@@ -271,7 +279,7 @@ def read_until_killed(path: Path, way: str, count: int, ready: int) -> None:
 
 @pytest.mark.parametrize(("way", "count"), [("read", 2), ("read_many", 2), ("read_batch", 4)])
 def test_a_killed_reader_gets_its_last_message_again(
-    path: Path, queue: quire.Queue, indexes: list[int], way: str, count: int
+    path: Path, queue: quire.JournalQueue, indexes: list[int], way: str, count: int
 ) -> None:
     assert queue.last_index == indexes[-1]
     ready, tell = os.pipe()

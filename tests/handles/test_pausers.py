@@ -224,7 +224,7 @@ def test_repr_shows_the_counts() -> None:
 
 
 def test_a_tailer_waits_with_the_pauser_it_is_given(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     pauser = Watched()
 
@@ -244,7 +244,7 @@ def test_a_tailer_waits_with_the_pauser_it_is_given(
 
 
 def test_an_async_follower_waits_with_the_pauser_it_is_given(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     pauser = Watched()
 

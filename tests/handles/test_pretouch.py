@@ -32,7 +32,7 @@ def threads() -> Callable[[], int]:
 
 
 @pytest.fixture
-def fast(tmp_path: Path, threads: Callable[[], int]) -> quire.Queue:
+def fast(tmp_path: Path, threads: Callable[[], int]) -> quire.JournalQueue:
     """A queue that was written to fast enough for its thread to be there."""
     queue = quire.open(tmp_path)
     appender = queue.appender()
@@ -41,14 +41,14 @@ def fast(tmp_path: Path, threads: Callable[[], int]) -> quire.Queue:
 
 
 def test_a_fast_appender_has_a_thread_that_ends_with_the_queue(
-    fast: quire.Queue, threads: Callable[[], int]
+    fast: quire.JournalQueue, threads: Callable[[], int]
 ) -> None:
     fast.close()
     assert mapped(fast.path) == []
     assert reached(lambda: threads() == 0, lambda: None)
 
 
-def test_what_it_touched_is_what_was_written(fast: quire.Queue) -> None:
+def test_what_it_touched_is_what_was_written(fast: quire.JournalQueue) -> None:
     with fast:
         found = payloads(fast)
         assert found == BULK * (len(found) // len(BULK))
@@ -70,7 +70,7 @@ def test_it_can_be_refused(tmp_path: Path, threads: Callable[[], int]) -> None:
 
 
 def test_a_child_of_a_fork_has_one_of_its_own(
-    fast: quire.Queue, threads: Callable[[], int]
+    fast: quire.JournalQueue, threads: Callable[[], int]
 ) -> None:
     def child() -> None:
         assert threads() == 0

@@ -37,11 +37,11 @@ def clock() -> quire.ManualClock:
 
 
 @pytest.fixture
-def queue(tmp_path: Path, clock: quire.ManualClock) -> quire.Queue:
+def queue(tmp_path: Path, clock: quire.ManualClock) -> quire.JournalQueue:
     return quire.open(tmp_path / "q", roll_cycle="TEST_SECONDLY", clock=clock, pretouch=False)
 
 
-def files(queue: quire.Queue) -> list[str]:
+def files(queue: quire.JournalQueue) -> list[str]:
     return sorted(path.name for path in Path(queue.path).glob("*.cq4"))
 
 
@@ -59,7 +59,7 @@ def reached(done: Callable[[], bool]) -> bool:
     return done()
 
 
-def test_a_step_creates_the_file_of_the_current_cycle(queue: quire.Queue) -> None:
+def test_a_step_creates_the_file_of_the_current_cycle(queue: quire.JournalQueue) -> None:
     with queue, queue.pretoucher() as pretoucher:
         pretoucher.execute()
         assert files(queue) == [Path(queue.current_file).name]
@@ -67,7 +67,7 @@ def test_a_step_creates_the_file_of_the_current_cycle(queue: quire.Queue) -> Non
         assert queue.appender().write_text("first") == queue.first_index
 
 
-def test_a_step_that_must_not_write_creates_no_file(queue: quire.Queue) -> None:
+def test_a_step_that_must_not_write_creates_no_file(queue: quire.JournalQueue) -> None:
     with queue, queue.pretoucher(dont_write=True, early_acquire_next_cycle=True) as pretoucher:
         before = snapshot(Path(queue.path))
         pretoucher.execute()
@@ -75,7 +75,7 @@ def test_a_step_that_must_not_write_creates_no_file(queue: quire.Queue) -> None:
 
 
 def test_a_step_that_is_refused_leaves_later_appends_as_patient_as_before(
-    queue: quire.Queue, clock: quire.ManualClock
+    queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     with (
         queue,
@@ -94,7 +94,9 @@ def test_a_step_that_is_refused_leaves_later_appends_as_patient_as_before(
                 appender.write_text("second")
 
 
-def test_a_step_closes_the_cycle_before(queue: quire.Queue, clock: quire.ManualClock) -> None:
+def test_a_step_closes_the_cycle_before(
+    queue: quire.JournalQueue, clock: quire.ManualClock
+) -> None:
     with queue, queue.pretoucher() as pretoucher:
         queue.appender().write_text("old")
         cycle = queue.current_cycle
@@ -106,7 +108,7 @@ def test_a_step_closes_the_cycle_before(queue: quire.Queue, clock: quire.ManualC
         assert end[2]
 
 
-def test_space_is_reserved_after_the_last_message(queue: quire.Queue) -> None:
+def test_space_is_reserved_after_the_last_message(queue: quire.JournalQueue) -> None:
     with queue, queue.pretoucher() as pretoucher:
         queue.appender().write_bytes(bytes(100))
         held = Path(queue.current_file).stat().st_blocks * 512
@@ -130,7 +132,7 @@ def test_a_file_grows_before_its_block_is_full(tmp_path: Path) -> None:
 
 
 def test_the_next_file_is_created_early_and_used_in_its_time(
-    queue: quire.Queue, clock: quire.ManualClock
+    queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     with (
         queue,
@@ -158,7 +160,7 @@ def test_the_next_file_is_created_early_and_used_in_its_time(
 
 
 def test_the_next_file_is_not_created_early_by_default(
-    queue: quire.Queue, clock: quire.ManualClock
+    queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     with queue, queue.pretoucher() as pretoucher:
         clock.advance(SECOND_MS - 1)
@@ -167,7 +169,7 @@ def test_the_next_file_is_not_created_early_by_default(
 
 
 def test_a_step_does_not_wait_for_the_write_lock(
-    queue: quire.Queue, clock: quire.ManualClock
+    queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     with queue, queue.pretoucher() as pretoucher, queue.appender() as appender:
         with appender.writing_document() as document:
@@ -179,7 +181,7 @@ def test_a_step_does_not_wait_for_the_write_lock(
         assert len(files(queue)) == 2
 
 
-def test_a_removed_file_is_left(queue: quire.Queue) -> None:
+def test_a_removed_file_is_left(queue: quire.JournalQueue) -> None:
     with queue, queue.pretoucher() as pretoucher:
         pretoucher.execute()
         Path(queue.current_file).unlink()
@@ -206,7 +208,7 @@ def test_pages_are_released_before_the_last_message(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["close", "shutdown"])
 def test_an_ended_pretoucher_refuses_and_its_queue_goes_on(
-    queue: quire.Queue, threads: Callable[[], int], end: str
+    queue: quire.JournalQueue, threads: Callable[[], int], end: str
 ) -> None:
     with queue:
         pretoucher = queue.pretoucher()
@@ -220,7 +222,7 @@ def test_an_ended_pretoucher_refuses_and_its_queue_goes_on(
         assert queue.appender().write_text("on") == queue.first_index
 
 
-def test_a_pretoucher_ends_with_its_queue(queue: quire.Queue) -> None:
+def test_a_pretoucher_ends_with_its_queue(queue: quire.JournalQueue) -> None:
     pretoucher = queue.pretoucher()
     pretoucher.start()
     queue.close()
@@ -231,7 +233,7 @@ def test_a_pretoucher_ends_with_its_queue(queue: quire.Queue) -> None:
 
 
 def test_the_thread_follows_the_queue(
-    queue: quire.Queue, clock: quire.ManualClock, threads: Callable[[], int]
+    queue: quire.JournalQueue, clock: quire.ManualClock, threads: Callable[[], int]
 ) -> None:
     with queue, queue.pretoucher() as pretoucher:
         pretoucher.start(interval_s=0.001)
@@ -242,7 +244,7 @@ def test_the_thread_follows_the_queue(
         assert reached(lambda: len(files(queue)) == 2)
 
 
-def test_threads_take_steps_and_end_it_together(queue: quire.Queue) -> None:
+def test_threads_take_steps_and_end_it_together(queue: quire.JournalQueue) -> None:
     def work(pretoucher: quire.Pretoucher) -> None:
         while True:
             try:
@@ -269,7 +271,7 @@ def test_a_clock_of_python_is_for_steps_alone(tmp_path: Path) -> None:
             pretoucher.start()
 
 
-def test_a_child_of_a_fork_refuses(queue: quire.Queue) -> None:
+def test_a_child_of_a_fork_refuses(queue: quire.JournalQueue) -> None:
     with queue, queue.pretoucher() as pretoucher:
         pretoucher.start()
 
@@ -281,7 +283,7 @@ def test_a_child_of_a_fork_refuses(queue: quire.Queue) -> None:
         assert exit_code(fork(child)) == 0
 
 
-def test_wrong_arguments(queue: quire.Queue) -> None:
+def test_wrong_arguments(queue: quire.JournalQueue) -> None:
     with queue, queue.pretoucher() as pretoucher:
         for interval in (0, -1, float("nan"), 1e9):
             with pytest.raises(ValueError, match="invalid interval_s"):

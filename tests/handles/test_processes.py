@@ -18,7 +18,7 @@ from queues import UNLOCKED, WRITE_LOCK, exit_code, fork, payloads, problems_of
 from reference import read_queue
 
 
-def test_a_child_cannot_use_its_parents_handles(queue: quire.Queue, path: Path) -> None:
+def test_a_child_cannot_use_its_parents_handles(queue: quire.JournalQueue, path: Path) -> None:
     appender, tailer, named = queue.appender(), queue.tailer(), queue.tailer("risk")
     appender.write_many([b"one", b"two"])
     excerpts, payload = iter(named), tailer.payloads()
@@ -69,7 +69,7 @@ def test_a_child_cannot_use_its_parents_handles(queue: quire.Queue, path: Path) 
 
 
 def test_a_child_may_open_the_queue_anew(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     appender = queue.appender()
     appender.write_bytes(b"parent")
@@ -86,7 +86,7 @@ def test_a_child_may_open_the_queue_anew(
 
 
 def test_a_child_leaves_the_document_of_its_parent_open(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     with queue.appender().writing_document() as document:
         document.write_bytes(b"of the parent")
@@ -105,7 +105,7 @@ def test_a_child_leaves_the_document_of_its_parent_open(
     assert queue.table_value(WRITE_LOCK) == UNLOCKED
 
 
-def test_a_child_that_ends_by_itself_disturbs_nobody(queue: quire.Queue) -> None:
+def test_a_child_that_ends_by_itself_disturbs_nobody(queue: quire.JournalQueue) -> None:
     appender = queue.appender()
     with queue.tailer("risk") as tailer:
         appender.write_many([b"one", b"two"])
@@ -177,7 +177,7 @@ def test_a_writer_killed_inside_a_document_is_noticed(path: Path) -> None:
         assert payloads(queue) == [b"before", b"after"]
 
 
-def test_a_queue_pickles_by_path_and_options(queue: quire.Queue) -> None:
+def test_a_queue_pickles_by_path_and_options(queue: quire.JournalQueue) -> None:
     first = queue.appender().write_bytes(b"one")
     with pickle.loads(pickle.dumps(queue)) as again, copy.copy(queue) as copied:
         for other in (again, copied):
@@ -189,7 +189,7 @@ def test_a_queue_pickles_by_path_and_options(queue: quire.Queue) -> None:
     assert not queue.closed
 
 
-def test_a_read_only_queue_pickles_as_one(queue: quire.Queue, path: Path) -> None:
+def test_a_read_only_queue_pickles_as_one(queue: quire.JournalQueue, path: Path) -> None:
     queue.appender().write_bytes(b"one")
     with quire.open(path, read_only=True) as reader, pickle.loads(pickle.dumps(reader)) as again:
         assert again.read_only
@@ -197,7 +197,7 @@ def test_a_read_only_queue_pickles_as_one(queue: quire.Queue, path: Path) -> Non
             again.appender()
 
 
-def test_handles_do_not_pickle(queue: quire.Queue) -> None:
+def test_handles_do_not_pickle(queue: quire.JournalQueue) -> None:
     queue.appender().write_bytes(b"one")
     tailer = queue.tailer()
     handles = [queue.appender(), tailer, tailer.payloads(), tailer.reading_document()]
@@ -206,7 +206,7 @@ def test_handles_do_not_pickle(queue: quire.Queue) -> None:
             pickle.dumps(handle)
 
 
-def test_a_pickled_queue_opens_in_a_new_process(queue: quire.Queue) -> None:
+def test_a_pickled_queue_opens_in_a_new_process(queue: quire.JournalQueue) -> None:
     queue.appender().write_bytes(b"one")
     program = """if True:
         import pickle, sys

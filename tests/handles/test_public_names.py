@@ -10,9 +10,9 @@ import pytest
 import quire
 
 INTERNALS: dict[type, set[str]] = {
-    quire.Queue: {"reopen", "write_position"},
-    quire.Appender: {"write_column", "has_field_names", "waits_for_disk"},
-    quire.Tailer: {"read_columns", "read_decoded", "set_topics", "topic_number"},
+    quire.JournalQueue: {"reopen", "write_position"},
+    quire.JournalAppender: {"write_column", "has_field_names", "waits_for_disk"},
+    quire.JournalTailer: {"read_columns", "read_decoded", "set_topics", "topic_number"},
 }
 
 

@@ -241,7 +241,9 @@ def test_files_are_private_unless_one_says_otherwise(
         assert modes(path) == {("", directory), (".cq4", file), (".cq4t", file)}
 
 
-def test_the_table_answers_for_every_key(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_the_table_answers_for_every_key(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     assert queue.table_value("listing.highestCycle") == -(2**31)
     appender.write_bytes(b"x")
     assert queue.table_value("listing.highestCycle") == 19737
@@ -251,7 +253,7 @@ def test_the_table_answers_for_every_key(queue: quire.Queue, appender: quire.App
 
 
 def test_messages_are_counted_over_cycles_and_gaps(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     assert (queue.first_index, queue.last_index, queue.entry_count) == (None, None, 0)
     indexes: list[int] = []
@@ -271,7 +273,9 @@ def test_messages_are_counted_over_cycles_and_gaps(
             queue.count_excerpts(indexes[0], wrong)
 
 
-def test_the_last_index_never_leads(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_the_last_index_never_leads(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     for _ in range(200):
         index = appender.write_bytes(b"x")
         with appender.writing_document() as document:
@@ -280,7 +284,9 @@ def test_the_last_index_never_leads(queue: quire.Queue, appender: quire.Appender
         assert queue.last_index == index + 1
 
 
-def test_a_dump_shows_every_document(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_dump_shows_every_document(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_bytes(b"\xde\xad\xbe\xef")
     with appender.writing_document(metadata=True) as document:
         document.write_bytes(b"\xca\xfe")
@@ -295,7 +301,7 @@ def test_a_dump_shows_every_document(queue: quire.Queue, appender: quire.Appende
 
 
 def test_a_file_is_dumped_in_pieces_and_without_its_queue(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     for _ in range(3):
         appender.write_text("x" * 2**15)
@@ -311,7 +317,7 @@ def test_a_file_is_dumped_in_pieces_and_without_its_queue(
     assert whole.endswith(f"## metadata.cq4t\n{table}")
 
 
-def test_only_files_of_a_queue_are_dumped(queue: quire.Queue, tmp_path: Path) -> None:
+def test_only_files_of_a_queue_are_dumped(queue: quire.JournalQueue, tmp_path: Path) -> None:
     with pytest.raises(
         quire.errors.NotAQueueError, match=r"neither metadata\.cq4t nor a \*\.cq4 file"
     ):
@@ -326,7 +332,7 @@ def test_only_files_of_a_queue_are_dumped(queue: quire.Queue, tmp_path: Path) ->
     assert list(Dump(tmp_path / "20240115T4.cq4")) == [b"# no ready header\n"]
 
 
-def test_the_keys_of_the_table_come_in_the_order_of_their_making(queue: quire.Queue) -> None:
+def test_the_keys_of_the_table_come_in_the_order_of_their_making(queue: quire.JournalQueue) -> None:
     queue.tailer("z").close()
     queue.tailer("a").close()
 
@@ -337,7 +343,7 @@ def test_the_keys_of_the_table_come_in_the_order_of_their_making(queue: quire.Qu
 
 
 def test_the_end_of_a_cycle_tells_how_it_ends(
-    queue: quire.Queue, clock: quire.ManualClock, appender: quire.Appender
+    queue: quire.JournalQueue, clock: quire.ManualClock, appender: quire.JournalAppender
 ) -> None:
     assert queue.end_of_cycle(19_737) is None
     for _ in range(3):
@@ -352,7 +358,7 @@ def test_the_end_of_a_cycle_tells_how_it_ends(
 
 
 def test_who_holds_a_lock_is_told_and_whether_it_lives(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     assert queue.lock_holder("no.such.lock") is None
     assert queue.lock_holder(WRITE_LOCK) is None
@@ -369,7 +375,10 @@ def test_who_holds_a_lock_is_told_and_whether_it_lives(
 
 def test_closing_a_queue_closes_its_handles(path: Path) -> None:
     with quire.open(path) as queue:
-        handles: list[quire.Appender | quire.Tailer] = [queue.appender(), queue.appender()]
+        handles: list[quire.JournalAppender | quire.JournalTailer] = [
+            queue.appender(),
+            queue.appender(),
+        ]
         handles += [queue.tailer(), queue.tailer("name")]
         assert not any(handle.closed for handle in [queue, *handles])
     assert all(handle.closed for handle in [queue, *handles])
@@ -378,7 +387,7 @@ def test_closing_a_queue_closes_its_handles(path: Path) -> None:
         handle.close()
 
 
-def test_a_read_only_queue_follows_what_others_write(path: Path, queue: quire.Queue) -> None:
+def test_a_read_only_queue_follows_what_others_write(path: Path, queue: quire.JournalQueue) -> None:
     with quire.open(path, read_only=True) as again, again.tailer() as tailer:
         assert tailer.read() is None
         with pytest.raises(quire.errors.ReadOnlyError, match="read_only=True"):
@@ -391,7 +400,7 @@ def test_a_read_only_queue_follows_what_others_write(path: Path, queue: quire.Qu
 
 
 def test_a_queue_without_table_is_read_and_gets_one_when_it_is_written_to(
-    path: Path, queue: quire.Queue
+    path: Path, queue: quire.JournalQueue
 ) -> None:
     queue.appender().write_bytes(b"one")
     queue.close()

@@ -112,7 +112,7 @@ def test_closed_handles_say_what_is_closed(path: Path) -> None:
             with pytest.raises(quire.errors.ClosedError, match=f"the {name} is closed"):
                 call()
 
-    def writes(appender: quire.Appender) -> list[Callable[[], object]]:
+    def writes(appender: quire.JournalAppender) -> list[Callable[[], object]]:
         return [
             lambda: appender.write_bytes(b"x"),
             lambda: appender.write_text("x"),
@@ -123,7 +123,7 @@ def test_closed_handles_say_what_is_closed(path: Path) -> None:
             appender.sync,
         ]
 
-    def reads(tailer: quire.Tailer) -> list[Callable[[], object]]:
+    def reads(tailer: quire.JournalTailer) -> list[Callable[[], object]]:
         return [
             tailer.read,
             tailer.read_bytes,

@@ -23,41 +23,41 @@ class Silent:
 def test_a_queue_shows_its_state(tmp_path: Path) -> None:
     path = tmp_path / "q"
     queue = quire.open(path)
-    assert repr(queue) == f"Queue({path}, roll_cycle=FAST_DAILY)"
+    assert repr(queue) == f"JournalQueue({path}, roll_cycle=FAST_DAILY)"
     queue.close()
-    assert repr(queue) == f"Queue({path}, roll_cycle=FAST_DAILY, closed)"
+    assert repr(queue) == f"JournalQueue({path}, roll_cycle=FAST_DAILY, closed)"
     with quire.open(path, read_only=True) as queue:
-        assert repr(queue) == f"Queue({path}, roll_cycle=FAST_DAILY, read_only)"
+        assert repr(queue) == f"JournalQueue({path}, roll_cycle=FAST_DAILY, read_only)"
 
 
-def test_an_appender_shows_what_it_wrote_last(queue: quire.Queue, path: Path) -> None:
+def test_an_appender_shows_what_it_wrote_last(queue: quire.JournalQueue, path: Path) -> None:
     appender = queue.appender()
     assert appender.path == str(path)
-    assert repr(appender) == f"Appender({path}, nothing appended)"
+    assert repr(appender) == f"JournalAppender({path}, nothing appended)"
     index = appender.write_bytes(b"x")
-    assert repr(appender) == f"Appender({path}, last_index_appended={index:#x})"
+    assert repr(appender) == f"JournalAppender({path}, last_index_appended={index:#x})"
     appender.close()
-    assert repr(appender) == f"Appender({path}, last_index_appended={index:#x}, closed)"
+    assert repr(appender) == f"JournalAppender({path}, last_index_appended={index:#x}, closed)"
 
 
-def test_a_tailer_shows_what_it_reads_next(queue: quire.Queue, path: Path) -> None:
+def test_a_tailer_shows_what_it_reads_next(queue: quire.JournalQueue, path: Path) -> None:
     index = queue.appender().write_bytes(b"x")
     tailer, named = queue.tailer(), queue.tailer("risk")
     payloads = tailer.payloads()
-    assert repr(tailer) == f"Tailer({path}, not started)"
+    assert repr(tailer) == f"JournalTailer({path}, not started)"
     tailer.read()
-    assert repr(tailer) == f"Tailer({path}, index={index + 1:#x})"
+    assert repr(tailer) == f"JournalTailer({path}, index={index + 1:#x})"
     assert repr(payloads) == f"Payloads({path}, index={index + 1:#x})"
     tailer.direction = "backward"
     assert "direction=backward" in repr(tailer)
     named.read()
     named.close()
-    assert repr(named) == f"Tailer({path}, name='risk', index={index + 1:#x}, closed)"
+    assert repr(named) == f"JournalTailer({path}, name='risk', index={index + 1:#x}, closed)"
     queue.close()
     assert repr(tailer).endswith(", closed)")
 
 
-def test_documents_show_where_they_are(queue: quire.Queue, path: Path) -> None:
+def test_documents_show_where_they_are(queue: quire.JournalQueue, path: Path) -> None:
     appender, tailer = queue.appender(), queue.tailer()
     with appender.writing_document() as document:
         document.write_bytes(b"abc")
@@ -78,7 +78,7 @@ def test_documents_show_where_they_are(queue: quire.Queue, path: Path) -> None:
         assert repr(nothing).endswith(", not present)")
 
 
-def test_readers_writers_and_topics_show_their_queue(queue: quire.Queue, path: Path) -> None:
+def test_readers_writers_and_topics_show_their_queue(queue: quire.JournalQueue, path: Path) -> None:
     appender = queue.appender()
     reader = queue.tailer("calls").method_reader(Silent())
     assert repr(reader) == f"MethodReader({path}, name='calls', not started)"
@@ -116,16 +116,18 @@ def test_what_acts_on_a_terminal_is_escaped(tmp_path: Path) -> None:
             assert "\\x1b[2J\\u202eb" in repr(handle)
 
 
-def test_handles_of_the_parent_say_that_they_were_forked(queue: quire.Queue, path: Path) -> None:
+def test_handles_of_the_parent_say_that_they_were_forked(
+    queue: quire.JournalQueue, path: Path
+) -> None:
     appender, tailer = queue.appender(), queue.tailer("risk")
     appender.write_bytes(b"x")
     reading = tailer.reading_document()
     writing = appender.writing_document()
 
     def child() -> None:
-        assert repr(queue) == f"Queue({path}, roll_cycle={queue.roll_cycle.name}, forked)"
-        assert repr(appender) == f"Appender({path}, forked)"
-        assert repr(tailer) == f"Tailer({path}, name='risk', forked)"
+        assert repr(queue) == f"JournalQueue({path}, roll_cycle={queue.roll_cycle.name}, forked)"
+        assert repr(appender) == f"JournalAppender({path}, forked)"
+        assert repr(tailer) == f"JournalTailer({path}, name='risk', forked)"
         assert repr(writing) == f"WriteDocument({path}, forked)"
         assert repr(reading).endswith(", forked)")
 
@@ -155,4 +157,4 @@ def test_reprs_beside_a_busy_thread_never_fail(tmp_path: Path, kind: str) -> Non
         while worker.is_alive():
             shown.add(repr(handle))
         worker.join()
-    assert all(each.startswith(f"{kind.capitalize()}({tmp_path}, ") for each in shown)
+    assert all(each.startswith(f"Journal{kind.capitalize()}({tmp_path}, ") for each in shown)

@@ -147,7 +147,7 @@ def test_an_interrupt_amid_a_bulk_write_leaves_every_message_that_was_published(
         assert queue.last_index == index
 
 
-def test_an_interrupt_ends_waiting_for_messages(queue: quire.Queue) -> None:
+def test_an_interrupt_ends_waiting_for_messages(queue: quire.JournalQueue) -> None:
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
 
     def wait() -> None:

@@ -72,7 +72,7 @@ def test_a_document_outlives_what_was_let_go(path: Path, clock: quire.ManualCloc
 
 
 def test_a_tailer_that_let_go_sees_what_comes(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     tailer.release_resources()
     assert tailer.read() is None
@@ -87,7 +87,7 @@ def test_a_tailer_that_let_go_sees_what_comes(
 
 
 def test_the_current_cycle_is_that_of_the_clock(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     assert queue.current_cycle == START_MS // DAY_MS
     assert not Path(queue.current_file).exists()

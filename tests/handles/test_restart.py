@@ -33,7 +33,7 @@ def cut(path: Path, clock: quire.ManualClock) -> Path:
     return path
 
 
-def opened(path: Path, clock: quire.ManualClock) -> quire.Queue:
+def opened(path: Path, clock: quire.ManualClock) -> quire.JournalQueue:
     return quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16)
 
 

@@ -30,11 +30,11 @@ VERSION_AT, CAPACITY_AT, FIRST_DESCRIPTOR = 8, 16, 4096
 
 
 @pytest.fixture
-def busy(path: Path) -> quire.Queue:
+def busy(path: Path) -> quire.JournalQueue:
     return quire.open(path, buffer_mode="async")
 
 
-def ring_of(queue: quire.Queue) -> quire.Ring:
+def ring_of(queue: quire.JournalQueue) -> quire.Ring:
     assert queue.ring is not None
     return queue.ring
 
@@ -86,7 +86,7 @@ class Holder:
         self.kill()
 
 
-def test_appends_reach_the_queue_in_their_order(busy: quire.Queue) -> None:
+def test_appends_reach_the_queue_in_their_order(busy: quire.JournalQueue) -> None:
     with busy, busy.appender() as appender:
         assert appender.write_bytes(b"one") == -1
         assert appender.write_many([b"two", b"three"]) == -1
@@ -107,7 +107,7 @@ def test_appends_reach_the_queue_in_their_order(busy: quire.Queue) -> None:
         assert tailer.read() is None
 
 
-def test_a_dropped_document_is_not_appended(busy: quire.Queue) -> None:
+def test_a_dropped_document_is_not_appended(busy: quire.JournalQueue) -> None:
     with busy, busy.appender() as appender:
         with appender.writing_document() as document:
             document.write("n", 1)
@@ -117,7 +117,7 @@ def test_a_dropped_document_is_not_appended(busy: quire.Queue) -> None:
         assert payloads(busy) == [b"next"]
 
 
-def test_metadata_keeps_its_place(busy: quire.Queue) -> None:
+def test_metadata_keeps_its_place(busy: quire.JournalQueue) -> None:
     with busy, busy.appender() as appender:
         appender.write_bytes(b"one")
         with appender.writing_document(metadata=True) as document:
@@ -128,7 +128,7 @@ def test_metadata_keeps_its_place(busy: quire.Queue) -> None:
         assert busy.dump().count("note: 1") == 1
 
 
-def test_closing_drains_the_ring(busy: quire.Queue, path: Path) -> None:
+def test_closing_drains_the_ring(busy: quire.JournalQueue, path: Path) -> None:
     written = [f"{number}".encode() for number in range(5000)]
     with busy, busy.appender() as appender:
         for payload in written:
@@ -137,7 +137,7 @@ def test_closing_drains_the_ring(busy: quire.Queue, path: Path) -> None:
         assert payloads(queue) == written
 
 
-def test_syncing_covers_the_ring(busy: quire.Queue) -> None:
+def test_syncing_covers_the_ring(busy: quire.JournalQueue) -> None:
     with busy, busy.appender() as appender:
         appender.write_bytes(b"one")
         appender.sync()
@@ -164,11 +164,11 @@ def test_messages_of_all_sizes_pass_a_ring_that_is_smaller_than_they_are_togethe
 
 
 def test_threads_and_handles_share_the_ring(path: Path) -> None:
-    def write(appender: quire.Appender, number: int) -> None:
+    def write(appender: quire.JournalAppender, number: int) -> None:
         for count in range(500):
             appender.write_bytes(struct.pack("<II", number, count))
 
-    def opened() -> quire.Queue:
+    def opened() -> quire.JournalQueue:
         return quire.open(path, buffer_mode="async", buffer_capacity_bytes=LEAST)
 
     with opened() as one, opened() as two, ThreadPoolExecutor(4) as pool:
@@ -252,7 +252,7 @@ def test_what_was_left_is_drained_at_the_next_opening(path: Path, mode: str) -> 
         assert payloads(queue) == [b"up", b"left", b"behind", b"later"]
 
 
-def test_a_reader_changes_nothing(busy: quire.Queue, path: Path) -> None:
+def test_a_reader_changes_nothing(busy: quire.JournalQueue, path: Path) -> None:
     busy.close()
     before = (path / RING).read_bytes()
     with quire.open(path, read_only=True, buffer_mode="async") as queue:
@@ -261,7 +261,7 @@ def test_a_reader_changes_nothing(busy: quire.Queue, path: Path) -> None:
     assert (path / RING).read_bytes() == before
 
 
-def test_a_child_of_a_fork_has_no_part_in_it(busy: quire.Queue, path: Path) -> None:
+def test_a_child_of_a_fork_has_no_part_in_it(busy: quire.JournalQueue, path: Path) -> None:
     with busy, busy.appender() as appender:
         appender.write_bytes(b"parent")
 
@@ -286,7 +286,7 @@ def test_a_child_of_a_fork_has_no_part_in_it(busy: quire.Queue, path: Path) -> N
     ],
 )
 def test_a_ring_that_cannot_be_read_is_refused_and_kept(  # noqa: PLR0913, PLR0917 - parameters
-    busy: quire.Queue,
+    busy: quire.JournalQueue,
     path: Path,
     mode: str,
     position: int,
@@ -304,14 +304,16 @@ def test_a_ring_that_cannot_be_read_is_refused_and_kept(  # noqa: PLR0913, PLR09
     assert ring.read_bytes() == data
 
 
-def test_a_cut_ring_is_refused(busy: quire.Queue, path: Path) -> None:
+def test_a_cut_ring_is_refused(busy: quire.JournalQueue, path: Path) -> None:
     busy.close()
     os.truncate(path / RING, 5000)
     with pytest.raises(quire.errors.CorruptError, match="found=5000 bytes"):
         quire.open(path, buffer_mode="async")
 
 
-def test_slots_that_contradict_each_other_are_an_error(busy: quire.Queue, path: Path) -> None:
+def test_slots_that_contradict_each_other_are_an_error(
+    busy: quire.JournalQueue, path: Path
+) -> None:
     busy.close()
     with (path / RING).open("r+b") as file:
         file.seek(FIRST_DESCRIPTOR)

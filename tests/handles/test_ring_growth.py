@@ -27,12 +27,12 @@ RING = "async.ring"
 KIB = b"x" * 1016
 
 
-def opened(path: Path, on_full: str = "grow", **options: Any) -> quire.Queue:  # noqa: ANN401
+def opened(path: Path, on_full: str = "grow", **options: Any) -> quire.JournalQueue:  # noqa: ANN401
     given: dict[str, Any] = {"on_full": on_full, "timeout_s": PATIENCE_S} | options
     return quire.open(path, buffer_mode="async", buffer_capacity_bytes=LEAST, **given)
 
 
-def ring_of(queue: quire.Queue) -> quire.Ring:
+def ring_of(queue: quire.JournalQueue) -> quire.Ring:
     assert queue.ring is not None
     return queue.ring
 
@@ -103,7 +103,7 @@ def test_handles_that_do_not_grow_follow(path: Path) -> None:
     ):
         written: list[bytes] = []
 
-        def write(queue: quire.Queue, count: int) -> None:
+        def write(queue: quire.JournalQueue, count: int) -> None:
             payloads = numbered(range(len(written), len(written) + count))
             queue.appender().write_many(payloads)
             written.extend(payloads)

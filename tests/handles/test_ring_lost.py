@@ -18,7 +18,7 @@ RING = "async.ring"
 PATIENCE_S = 300.0
 
 
-def write_until_refused(appender: quire.Appender) -> tuple[list[bytes], Exception]:
+def write_until_refused(appender: quire.JournalAppender) -> tuple[list[bytes], Exception]:
     written: list[bytes] = []
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:

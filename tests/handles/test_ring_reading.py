@@ -24,7 +24,7 @@ LEAST = 2**16
 PATIENCE_S = 60.0
 
 
-def opened(path: Path) -> quire.Queue:
+def opened(path: Path) -> quire.JournalQueue:
     return quire.open(path, read_buffer_mode="async", buffer_capacity_bytes=LEAST)
 
 
@@ -35,7 +35,7 @@ def reached(done: Callable[[], bool]) -> bool:
     return done()
 
 
-def polled(tailer: quire.Tailer, count: int) -> list[quire.Excerpt]:
+def polled(tailer: quire.JournalTailer, count: int) -> list[quire.Excerpt]:
     """Read *count* messages, however long they take."""
     found: list[quire.Excerpt] = []
 
@@ -47,7 +47,7 @@ def polled(tailer: quire.Tailer, count: int) -> list[quire.Excerpt]:
     return found
 
 
-def ring_of(queue: quire.Queue) -> quire.Ring:
+def ring_of(queue: quire.JournalQueue) -> quire.Ring:
     assert queue.ring is not None
     return queue.ring
 
@@ -66,7 +66,7 @@ def draining(path: Path) -> Generator[subprocess.Popen[bytes]]:
             verb.kill()
 
 
-def documents(tailer: quire.Tailer) -> list[bytes]:
+def documents(tailer: quire.JournalTailer) -> list[bytes]:
     found: list[bytes] = []
     while True:
         with tailer.reading_document() as document:
@@ -75,21 +75,21 @@ def documents(tailer: quire.Tailer) -> list[bytes]:
             found.append(bytes(document.bytes))
 
 
-def batched(tailer: quire.Tailer) -> list[bytes]:
+def batched(tailer: quire.JournalTailer) -> list[bytes]:
     return [row["payload"] for row in tailer.read_batch().to_pylist()]
 
 
-def waited(tailer: quire.Tailer) -> list[bytes]:
+def waited(tailer: quire.JournalTailer) -> list[bytes]:
     tailer.wait(timeout_s=PATIENCE_S)
     return list(tailer.payloads())
 
 
-def spun(tailer: quire.Tailer) -> list[bytes]:
+def spun(tailer: quire.JournalTailer) -> list[bytes]:
     assert tailer.spin(timeout_s=PATIENCE_S)
     return list(tailer.payloads())
 
 
-WAYS: list[Callable[[quire.Tailer], list[bytes]]] = [
+WAYS: list[Callable[[quire.JournalTailer], list[bytes]]] = [
     lambda tailer: [excerpt.data for excerpt in tailer],
     lambda tailer: list(iter(tailer.read_bytes, None)),
     lambda tailer: tailer.read_many(10_000),
@@ -146,7 +146,7 @@ def test_a_reader_that_flushes_leaves_draining_to_others(path: Path) -> None:
 def test_two_readers_at_once_see_the_same(path: Path) -> None:
     written = numbered(900)  # twice as many have room at once
 
-    def follow(queue: quire.Queue) -> list[tuple[int, bytes]]:
+    def follow(queue: quire.JournalQueue) -> list[tuple[int, bytes]]:
         with queue.tailer() as tailer:
             return [(it.index, it.data) for it in polled(tailer, 2 * len(written))]
 

@@ -33,14 +33,14 @@ def logged() -> Generator[list[str]]:
     logger.removeHandler(handler)
 
 
-def write(queue: quire.Queue, clock: quire.ManualClock, *times_ms: int) -> None:
+def write(queue: quire.JournalQueue, clock: quire.ManualClock, *times_ms: int) -> None:
     with queue.appender() as appender:
         for ms in times_ms:
             clock.now_ms = START_MS + ms
             appender.write_bytes(text(ms))
 
 
-def opened(path: Path, clock: quire.ManualClock, *, time_index: bool = False) -> quire.Queue:
+def opened(path: Path, clock: quire.ManualClock, *, time_index: bool = False) -> quire.JournalQueue:
     return quire.open(path, clock=clock, block_bytes=2**16, time_index=time_index)
 
 

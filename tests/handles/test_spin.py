@@ -31,7 +31,7 @@ def alarm() -> Iterator[None]:
 
 
 def test_a_message_that_is_there_is_found_and_stays(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_bytes(b"one")
 
@@ -40,19 +40,19 @@ def test_a_message_that_is_there_is_found_and_stays(
     assert tailer.read_bytes() == b"one"
 
 
-def test_nothing_comes_before_the_timeout(tailer: quire.Tailer) -> None:
+def test_nothing_comes_before_the_timeout(tailer: quire.JournalTailer) -> None:
     assert not tailer.spin(0)
     assert not tailer.spin(timeout_s=0.001)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan")])
-def test_a_timeout_is_a_number_of_seconds(tailer: quire.Tailer, wrong: float) -> None:
+def test_a_timeout_is_a_number_of_seconds(tailer: quire.JournalTailer, wrong: float) -> None:
     with pytest.raises(ValueError, match="timeout_s"):
         tailer.spin(wrong)
 
 
 def test_other_threads_run_and_their_messages_are_seen(
-    queue: quire.Queue, tailer: quire.Tailer
+    queue: quire.JournalQueue, tailer: quire.JournalTailer
 ) -> None:
     def write() -> None:
         with queue.appender() as appender:
@@ -65,7 +65,7 @@ def test_other_threads_run_and_their_messages_are_seen(
     assert tailer.read_bytes() == b"from another thread"
 
 
-def test_messages_of_other_topics_are_passed_over(queue: quire.Queue) -> None:
+def test_messages_of_other_topics_are_passed_over(queue: quire.JournalQueue) -> None:
     with queue.appender() as appender, queue.tailer() as tailer:
         tailer.topics("mine")
         appender.topic("theirs").write_text("no")
@@ -76,13 +76,13 @@ def test_messages_of_other_topics_are_passed_over(queue: quire.Queue) -> None:
 
 
 @pytest.mark.usefixtures("alarm")
-def test_a_signal_ends_it(tailer: quire.Tailer) -> None:
+def test_a_signal_ends_it(tailer: quire.JournalTailer) -> None:
     with pytest.raises(Alarm):  # noqa: PT012 - wherever the signal comes
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         tailer.spin()
 
 
-def test_closing_the_tailer_in_another_thread_ends_it(tailer: quire.Tailer) -> None:
+def test_closing_the_tailer_in_another_thread_ends_it(tailer: quire.JournalTailer) -> None:
     thread = threading.Timer(0.01, tailer.close)
     thread.start()
     with pytest.raises(quire.errors.ClosedError):
@@ -90,7 +90,7 @@ def test_closing_the_tailer_in_another_thread_ends_it(tailer: quire.Tailer) -> N
     thread.join()
 
 
-def test_what_was_received_is_done_when_more_is_awaited(queue: quire.Queue) -> None:
+def test_what_was_received_is_done_when_more_is_awaited(queue: quire.JournalQueue) -> None:
     with queue.appender() as appender:
         appender.write_bytes(b"one")
     with queue.tailer("named") as tailer:

@@ -14,7 +14,7 @@ SECOND_MS = 1000
 
 
 def test_an_idle_appender_syncs_after_its_ended_file_was_deleted(
-    queue: quire.Queue, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, path: Path, clock: quire.ManualClock
 ) -> None:
     idle = queue.appender()
     idle.write_bytes(b"archived")
@@ -33,7 +33,7 @@ def test_an_idle_appender_syncs_after_its_ended_file_was_deleted(
 
 
 def test_a_deleted_file_is_no_loss_where_all_of_it_was_synced(
-    appender: quire.Appender, path: Path
+    appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"synced")
     appender.sync()
@@ -44,7 +44,7 @@ def test_a_deleted_file_is_no_loss_where_all_of_it_was_synced(
 
 
 def test_messages_that_were_deleted_unsynced_are_reported_once(
-    queue: quire.Queue, appender: quire.Appender, path: Path, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path, clock: quire.ManualClock
 ) -> None:
     appender.write_bytes(b"synced")
     appender.sync()
@@ -80,7 +80,7 @@ def test_the_synced_index_never_speaks_of_messages_to_come(
 
 
 def test_files_that_come_or_go_are_seen_without_a_refresh(
-    queue: quire.Queue, clock: quire.ManualClock
+    queue: quire.JournalQueue, clock: quire.ManualClock
 ) -> None:
     with queue.appender() as appender:
         for number in range(3):

@@ -19,14 +19,16 @@ TEXTS = [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
 @pytest.fixture
-def indexes(appender: quire.Appender, clock: quire.ManualClock) -> list[int]:
+def indexes(appender: quire.JournalAppender, clock: quire.ManualClock) -> list[int]:
     """Six messages, three a day."""
     found = [appender.write_bytes(text) for text in TEXTS[:3]]
     clock.advance(DAY_MS)
     return found + [appender.write_bytes(text) for text in TEXTS[3:]]
 
 
-def test_every_way_of_reading_delivers_the_same(queue: quire.Queue, indexes: list[int]) -> None:
+def test_every_way_of_reading_delivers_the_same(
+    queue: quire.JournalQueue, indexes: list[int]
+) -> None:
     excerpts = [quire.Excerpt(*pair) for pair in zip(indexes, TEXTS, strict=True)]
     tailers = [queue.tailer() for _ in range(6)]
 
@@ -43,7 +45,7 @@ def test_every_way_of_reading_delivers_the_same(queue: quire.Queue, indexes: lis
 
 
 def test_nothing_yet_is_none_an_empty_list_or_an_end(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     def nothing_there() -> None:
         assert list(tailer) == []
@@ -69,7 +71,7 @@ def test_nothing_yet_is_none_an_empty_list_or_an_end(
 
 
 def test_an_iterator_that_ended_goes_on_when_there_is_more(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     messages = tailer.payloads()
     appender.write_bytes(b"one")
@@ -81,7 +83,7 @@ def test_an_iterator_that_ended_goes_on_when_there_is_more(
 
 
 def test_tailers_of_a_queue_do_not_disturb_one_another(
-    queue: quire.Queue, indexes: list[int]
+    queue: quire.JournalQueue, indexes: list[int]
 ) -> None:
     tailers = [queue.tailer() for _ in range(1000)]
     for place, tailer in enumerate(tailers):
@@ -105,13 +107,13 @@ def test_threads_that_share_a_tailer_get_every_message_once(path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4, 6, 7, 1000])
 def test_many_are_at_most_as_many_as_asked_for(
-    tailer: quire.Tailer, indexes: list[int], count: int
+    tailer: quire.JournalTailer, indexes: list[int], count: int
 ) -> None:
     assert tailer.read_many(count) == TEXTS[:count]
     assert tailer.index == (indexes[count] if count < 6 else indexes[-1] + 1)
 
 
-def test_a_negative_count_is_refused(tailer: quire.Tailer, indexes: list[int]) -> None:
+def test_a_negative_count_is_refused(tailer: quire.JournalTailer, indexes: list[int]) -> None:
     for read in (tailer.read_many, tailer.read_batch):
         with pytest.raises(ValueError, match="invalid count"):
             read(-1)
@@ -119,7 +121,7 @@ def test_a_negative_count_is_refused(tailer: quire.Tailer, indexes: list[int]) -
 
 
 def test_the_wrong_type_raises_and_leaves_the_position(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_bytes(b"\xa1")
     appender.write_text("text")
@@ -140,7 +142,7 @@ def test_the_wrong_type_raises_and_leaves_the_position(
 
 
 def test_a_null_text_is_not_mistaken_for_nothing_yet(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     for null in (b"\xbb", b"\xb8\x80\x00"):
         appender.write_bytes(null)
@@ -151,7 +153,7 @@ def test_a_null_text_is_not_mistaken_for_nothing_yet(
 
 
 def test_an_open_document_is_stepped_over_when_it_closes(
-    tailer: quire.Tailer, indexes: list[int]
+    tailer: quire.JournalTailer, indexes: list[int]
 ) -> None:
     with tailer.reading_document() as document:
         assert tailer.index == document.index == indexes[0]
@@ -173,7 +175,7 @@ def test_an_open_document_is_stepped_over_when_it_closes(
 
 
 def test_a_view_raises_once_its_document_is_closed_and_its_slices_stay(
-    queue: quire.Queue, appender: quire.Appender, path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, path: Path
 ) -> None:
     appender.write_bytes(b"a message read in place")
     tailer = queue.tailer()
@@ -217,7 +219,7 @@ def test_an_excerpt_differs_from_anything_else(other: object) -> None:
 
 
 def test_following_waits_for_more_and_ends_after_the_time_given(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     appender.write_bytes(b"already there")
     waited = threading.Event()
@@ -241,7 +243,7 @@ def test_following_waits_for_more_and_ends_after_the_time_given(
 
 
 def test_waiting_ends_with_a_message_or_an_error(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     start = time.monotonic()
     with pytest.raises(quire.errors.WaitTimeoutError, match=r"timeout_s=0\.05") as caught:
@@ -257,7 +259,7 @@ def test_waiting_ends_with_a_message_or_an_error(
 
 
 def test_async_iteration_waits_without_holding_up_the_loop(
-    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     async def read() -> list[bytes]:
         found: list[bytes] = []
@@ -281,7 +283,7 @@ def test_async_iteration_waits_without_holding_up_the_loop(
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "none"])
 def test_a_direction_is_kept(
-    tailer: quire.Tailer, direction: Literal["forward", "backward", "none"]
+    tailer: quire.JournalTailer, direction: Literal["forward", "backward", "none"]
 ) -> None:
     assert tailer.direction == "forward"
     tailer.direction = direction

@@ -29,7 +29,7 @@ INDEXES = [
 
 
 @pytest.fixture
-def appender(queue: quire.Queue, clock: quire.ManualClock) -> quire.Appender:
+def appender(queue: quire.JournalQueue, clock: quire.ManualClock) -> quire.JournalAppender:
     """Three, three and four messages; the third day has none."""
     appender = queue.appender()
     appender.write_many(TEXTS[:3])
@@ -41,17 +41,17 @@ def appender(queue: quire.Queue, clock: quire.ManualClock) -> quire.Appender:
 
 
 @pytest.fixture
-def tailer(queue: quire.Queue, appender: quire.Appender) -> quire.Tailer:
+def tailer(queue: quire.JournalQueue, appender: quire.JournalAppender) -> quire.JournalTailer:
     """A tailer of those ten messages."""
     assert appender.last_index_appended == INDEXES[-1]
     return queue.tailer()
 
 
-def place(tailer: quire.Tailer) -> tuple[str, int]:
+def place(tailer: quire.JournalTailer) -> tuple[str, int]:
     return tailer.state, tailer.index
 
 
-def test_a_tailer_of_an_empty_queue_has_no_place(queue: quire.Queue) -> None:
+def test_a_tailer_of_an_empty_queue_has_no_place(queue: quire.JournalQueue) -> None:
     tailer = queue.tailer()
     assert place(tailer) == ("UNINITIALISED", 0)
     tailer.to_end()
@@ -66,20 +66,20 @@ def test_a_tailer_of_an_empty_queue_has_no_place(queue: quire.Queue) -> None:
     assert place(tailer) == ("FOUND_IN_CYCLE", index + 1)
 
 
-def test_a_new_tailer_reads_from_the_first_message_to_the_last(tailer: quire.Tailer) -> None:
+def test_a_new_tailer_reads_from_the_first_message_to_the_last(tailer: quire.JournalTailer) -> None:
     assert tailer.index == INDEXES[0]
     assert [excerpt.index for excerpt in tailer] == INDEXES
     assert place(tailer) == ("FOUND_IN_CYCLE", INDEXES[-1] + 1)
 
 
 @pytest.mark.parametrize("number", range(10))
-def test_a_tailer_moves_to_any_message(tailer: quire.Tailer, number: int) -> None:
+def test_a_tailer_moves_to_any_message(tailer: quire.JournalTailer, number: int) -> None:
     assert tailer.move_to_index(INDEXES[number])
     assert place(tailer) == ("FOUND_IN_CYCLE", INDEXES[number])
     assert list(tailer.payloads()) == TEXTS[number:]
 
 
-def test_one_past_the_last_of_an_ended_file_leads_to_the_next(tailer: quire.Tailer) -> None:
+def test_one_past_the_last_of_an_ended_file_leads_to_the_next(tailer: quire.JournalTailer) -> None:
     assert not tailer.move_to_index(at(0, 3))
     assert place(tailer) == ("END_OF_CYCLE", at(0, 3))
     assert tailer.read() == quire.Excerpt(INDEXES[3], TEXTS[3])
@@ -89,7 +89,9 @@ def test_one_past_the_last_of_an_ended_file_leads_to_the_next(tailer: quire.Tail
 
 
 @pytest.mark.parametrize("beyond", [4, 5, 100, 127, 128, 1000, 4095])
-def test_further_behind_an_ended_file_is_never_reached(tailer: quire.Tailer, beyond: int) -> None:
+def test_further_behind_an_ended_file_is_never_reached(
+    tailer: quire.JournalTailer, beyond: int
+) -> None:
     assert not tailer.move_to_index(at(0, beyond))
     assert place(tailer) == ("NOT_REACHED_IN_CYCLE", at(0, beyond))
     assert [tailer.read(), tailer.read()] == [None, None]
@@ -97,7 +99,7 @@ def test_further_behind_an_ended_file_is_never_reached(tailer: quire.Tailer, bey
 
 
 def test_one_past_the_last_of_the_open_file_waits_there(
-    tailer: quire.Tailer, appender: quire.Appender
+    tailer: quire.JournalTailer, appender: quire.JournalAppender
 ) -> None:
     assert not tailer.move_to_index(INDEXES[-1] + 1)
     assert place(tailer) == ("FOUND_IN_CYCLE", INDEXES[-1] + 1)
@@ -108,7 +110,7 @@ def test_one_past_the_last_of_the_open_file_waits_there(
 
 
 def test_further_behind_the_open_file_is_reached_when_it_is_written(
-    tailer: quire.Tailer, appender: quire.Appender
+    tailer: quire.JournalTailer, appender: quire.JournalAppender
 ) -> None:
     assert not tailer.move_to_index(INDEXES[-1] + 3)
     assert place(tailer) == ("NOT_REACHED_IN_CYCLE", INDEXES[-1] + 3)
@@ -121,7 +123,7 @@ def test_further_behind_the_open_file_is_reached_when_it_is_written(
 
 @pytest.mark.parametrize("day", [2, 4, 1000, -1])
 def test_a_cycle_without_file_leaves_the_tailer_where_it_was(
-    tailer: quire.Tailer, day: int
+    tailer: quire.JournalTailer, day: int
 ) -> None:
     assert not tailer.move_to_index(at(day, 0))
     assert place(tailer) == ("CYCLE_NOT_FOUND", INDEXES[0])
@@ -135,7 +137,7 @@ def test_a_cycle_without_file_leaves_the_tailer_where_it_was(
 
 @pytest.mark.parametrize("index", [-1, -(2**63), 2**63 - 1, 2**63, -(2**63) - 1, 2**80])
 def test_what_can_be_no_index_is_an_error_and_moves_nothing(
-    tailer: quire.Tailer, index: int
+    tailer: quire.JournalTailer, index: int
 ) -> None:
     assert tailer.move_to_index(INDEXES[4])
     with pytest.raises((quire.errors.IndexOutOfRangeError, ValueError)):
@@ -143,7 +145,9 @@ def test_what_can_be_no_index_is_an_error_and_moves_nothing(
     assert tailer.read_bytes() == TEXTS[4]
 
 
-def test_the_end_is_behind_the_last_message(tailer: quire.Tailer, appender: quire.Appender) -> None:
+def test_the_end_is_behind_the_last_message(
+    tailer: quire.JournalTailer, appender: quire.JournalAppender
+) -> None:
     tailer.to_end()
     assert place(tailer) == ("FOUND_IN_CYCLE", INDEXES[-1] + 1)
     assert tailer.read() is None
@@ -155,7 +159,7 @@ def test_the_end_is_behind_the_last_message(tailer: quire.Tailer, appender: quir
 
 
 def test_the_end_of_an_ended_file_is_the_end_of_its_cycle(
-    queue: quire.Queue, path: Path, tailer: quire.Tailer
+    queue: quire.JournalQueue, path: Path, tailer: quire.JournalTailer
 ) -> None:
     (path / queue.roll_cycle.file_name(CYCLE + 3)).unlink()
     queue.refresh()
@@ -167,7 +171,7 @@ def test_the_end_of_an_ended_file_is_the_end_of_its_cycle(
     assert place(tailer) == ("END_OF_CYCLE", at(1, 3))
 
 
-def test_the_end_backward_is_the_last_message(tailer: quire.Tailer) -> None:
+def test_the_end_backward_is_the_last_message(tailer: quire.JournalTailer) -> None:
     tailer.direction = "backward"
     tailer.to_end()
 
@@ -175,7 +179,7 @@ def test_the_end_backward_is_the_last_message(tailer: quire.Tailer) -> None:
     assert [excerpt.index for excerpt in tailer] == INDEXES[::-1]
 
 
-def test_turning_at_the_end_keeps_the_place(tailer: quire.Tailer) -> None:
+def test_turning_at_the_end_keeps_the_place(tailer: quire.JournalTailer) -> None:
     tailer.to_end()
     tailer.direction = "backward"
 
@@ -184,7 +188,7 @@ def test_turning_at_the_end_keeps_the_place(tailer: quire.Tailer) -> None:
     assert tailer.index == INDEXES[-2]
 
 
-def test_backward_past_the_first_message_is_beyond_the_start(tailer: quire.Tailer) -> None:
+def test_backward_past_the_first_message_is_beyond_the_start(tailer: quire.JournalTailer) -> None:
     assert tailer.move_to_index(INDEXES[1])
     tailer.direction = "backward"
     assert list(tailer.payloads()) == [TEXTS[1], TEXTS[0]]
@@ -197,7 +201,7 @@ def test_backward_past_the_first_message_is_beyond_the_start(tailer: quire.Taile
     assert tailer.state == "FOUND_IN_CYCLE"
 
 
-def test_without_direction_the_same_message_comes_again(tailer: quire.Tailer) -> None:
+def test_without_direction_the_same_message_comes_again(tailer: quire.JournalTailer) -> None:
     assert tailer.move_to_index(INDEXES[4])
     tailer.direction = "none"
 
@@ -208,7 +212,7 @@ def test_without_direction_the_same_message_comes_again(tailer: quire.Tailer) ->
 
 
 @pytest.mark.parametrize("number", range(10))
-def test_a_tailer_may_turn_anywhere(tailer: quire.Tailer, number: int) -> None:
+def test_a_tailer_may_turn_anywhere(tailer: quire.JournalTailer, number: int) -> None:
     assert tailer.read_many(number) == TEXTS[:number]
     tailer.direction = "backward"
     met = TEXTS[number] if tailer.index == INDEXES[number] else TEXTS[number - 1]  # a file's end
@@ -223,7 +227,7 @@ def test_a_tailer_may_turn_anywhere(tailer: quire.Tailer, number: int) -> None:
 
 
 def test_messages_in_a_new_file_are_read_on(
-    tailer: quire.Tailer, appender: quire.Appender, clock: quire.ManualClock
+    tailer: quire.JournalTailer, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     for day in (1, 1, 5, 400):
         tailer.read_many(100)
@@ -234,7 +238,7 @@ def test_messages_in_a_new_file_are_read_on(
 
 
 def test_files_removed_by_hand_are_passed_over(
-    queue: quire.Queue, path: Path, tailer: quire.Tailer
+    queue: quire.JournalQueue, path: Path, tailer: quire.JournalTailer
 ) -> None:
     assert tailer.read_many(3) == TEXTS[:3]
     (path / queue.roll_cycle.file_name(CYCLE)).unlink()
@@ -263,7 +267,7 @@ def patch(file: Path, position: int, data: bytes) -> None:
 
 @pytest.mark.parametrize("grace_s", [0.0, 0.1])
 def test_a_file_without_end_is_left_after_the_grace_time(
-    path: Path, tailer: quire.Tailer, caplog: pytest.LogCaptureFixture, grace_s: float
+    path: Path, tailer: quire.JournalTailer, caplog: pytest.LogCaptureFixture, grace_s: float
 ) -> None:
     tailer.close()
     erase_marker(path, 0)
@@ -278,7 +282,7 @@ def test_a_file_without_end_is_left_after_the_grace_time(
 
 
 def test_without_grace_time_a_file_without_end_is_never_left(
-    path: Path, tailer: quire.Tailer
+    path: Path, tailer: quire.JournalTailer
 ) -> None:
     tailer.close()
     erase_marker(path, 1)

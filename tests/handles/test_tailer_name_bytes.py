@@ -28,14 +28,16 @@ def resumed(path: Path, name: str) -> bytes | None:
 
 
 @pytest.fixture
-def filled(queue: quire.Queue, path: Path) -> Path:
+def filled(queue: quire.JournalQueue, path: Path) -> Path:
     queue.appender().write_many([b"one", b"two", b"three"])
     return path
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("prefix", ["", "replicated:"])
-def test_a_character_is_a_byte(prefix: str, name: str, queue: quire.Queue, filled: Path) -> None:
+def test_a_character_is_a_byte(
+    prefix: str, name: str, queue: quire.JournalQueue, filled: Path
+) -> None:
     with queue.tailer(prefix + name) as tailer:
         assert tailer.read_bytes() == b"one"
     stored = (filled / "metadata.cq4t").read_bytes()
@@ -47,7 +49,9 @@ def test_a_character_is_a_byte(prefix: str, name: str, queue: quire.Queue, fille
     assert resumed(filled, prefix + name) == b"two"
 
 
-def test_names_differ_by_more_than_case_beyond_ascii_too(queue: quire.Queue, filled: Path) -> None:
+def test_names_differ_by_more_than_case_beyond_ascii_too(
+    queue: quire.JournalQueue, filled: Path
+) -> None:
     with queue.tailer("CAFÉ") as tailer:
         assert tailer.read_bytes() == b"one"
     assert resumed(filled, "café") == b"two"
@@ -56,7 +60,7 @@ def test_names_differ_by_more_than_case_beyond_ascii_too(queue: quire.Queue, fil
 
 
 def test_a_position_of_an_earlier_version_is_taken_over_once(
-    queue: quire.Queue, filled: Path
+    queue: quire.JournalQueue, filled: Path
 ) -> None:
     """From then on the key in Latin-1, which is Java's too, is the one that counts and is shown."""
     with queue.tailer(STAND_IN) as tailer:
@@ -75,7 +79,7 @@ def test_a_position_of_an_earlier_version_is_taken_over_once(
     assert resumed(filled, EARLIER) == b"three"
 
 
-def test_of_two_spellings_the_one_of_java_counts(queue: quire.Queue, filled: Path) -> None:
+def test_of_two_spellings_the_one_of_java_counts(queue: quire.JournalQueue, filled: Path) -> None:
     first = queue.first_index
     assert first is not None
     queue.tailer(STAND_IN).close()
@@ -87,7 +91,9 @@ def test_of_two_spellings_the_one_of_java_counts(queue: quire.Queue, filled: Pat
     assert resumed(filled, EARLIER) == b"three"
 
 
-def test_a_name_beyond_latin_1_is_refused_and_not_found(queue: quire.Queue, filled: Path) -> None:
+def test_a_name_beyond_latin_1_is_refused_and_not_found(
+    queue: quire.JournalQueue, filled: Path
+) -> None:
     before = (filled / "metadata.cq4t").read_bytes()
     with pytest.raises(ValueError, match="Latin-1"):
         queue.tailer("Ω")

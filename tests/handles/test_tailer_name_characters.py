@@ -14,7 +14,7 @@ REFUSED = ["", "\0", "tab\t", "line\n", "\x1b[31m", "\x7f", "t\x9b2J", "\x80", "
 
 @pytest.mark.parametrize("prefix", ["", "replicated:"])
 @pytest.mark.parametrize("name", REFUSED, ids=ascii)
-def test_a_new_name_is_printable(queue: quire.Queue, prefix: str, name: str) -> None:
+def test_a_new_name_is_printable(queue: quire.JournalQueue, prefix: str, name: str) -> None:
     if prefix and not name:
         return
     before = queue.table_entries()
@@ -25,7 +25,7 @@ def test_a_new_name_is_printable(queue: quire.Queue, prefix: str, name: str) -> 
 
 @pytest.mark.parametrize("stored", [b"ta\tb", b"a\x1b[c", b"t\x9b2J", b"a\x7fbc"])
 def test_a_stored_name_is_listed_and_gone_on_with(
-    queue: quire.Queue, path: Path, stored: bytes
+    queue: quire.JournalQueue, path: Path, stored: bytes
 ) -> None:
     queue.appender().write_many([b"one", b"two", b"three"])
     with queue.tailer("t##J") as tailer:

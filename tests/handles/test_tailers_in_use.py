@@ -32,7 +32,7 @@ sys.stdin.read()
 
 
 @pytest.fixture(autouse=True)
-def filled(queue: quire.Queue) -> None:
+def filled(queue: quire.JournalQueue) -> None:
     queue.appender().write_many(TEXTS)
 
 
@@ -51,7 +51,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_second_one_is_refused_and_leaves_the_position_alone(
-    path: Path, queue: quire.Queue
+    path: Path, queue: quire.JournalQueue
 ) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     with quire.open(path) as other, queue.tailer("risk") as tailer:
@@ -70,7 +70,9 @@ def test_a_second_one_is_refused_and_leaves_the_position_alone(
         assert again.read_bytes() == TEXTS[3]
 
 
-def test_one_of_another_process_is_noticed_and_ends_with_it(path: Path, queue: quire.Queue) -> None:
+def test_one_of_another_process_is_noticed_and_ends_with_it(
+    path: Path, queue: quire.JournalQueue
+) -> None:
     child = holding(path, "risk", "other")
     try:
         with pytest.raises(quire.errors.TailerInUseError, match="shared=True") as raised:
@@ -85,7 +87,7 @@ def test_one_of_another_process_is_noticed_and_ends_with_it(path: Path, queue: q
         assert tailer.read_bytes() == TEXTS[0]
 
 
-def test_this_process_is_noticed_by_another(path: Path, queue: quire.Queue) -> None:
+def test_this_process_is_noticed_by_another(path: Path, queue: quire.JournalQueue) -> None:
     def asks() -> None:
         with quire.open(path) as own:
             with pytest.raises(quire.errors.TailerInUseError, match=f"pid={os.getppid()} "):
@@ -102,7 +104,7 @@ def test_this_process_is_noticed_by_another(path: Path, queue: quire.Queue) -> N
     assert exit_code(fork(takes)) == 0
 
 
-ENDINGS: dict[str, Callable[[quire.Queue, quire.Tailer], object]] = {
+ENDINGS: dict[str, Callable[[quire.JournalQueue, quire.JournalTailer], object]] = {
     "closed": lambda _, tailer: tailer.close(),
     "with its queue": lambda queue, _: queue.close(),
     "failed": lambda _, tailer: tailer.__exit__(LookupError, LookupError(), None),
@@ -111,7 +113,7 @@ ENDINGS: dict[str, Callable[[quire.Queue, quire.Tailer], object]] = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_name_is_free_once_its_tailer_is_closed(
-    path: Path, queue: quire.Queue, ending: str
+    path: Path, queue: quire.JournalQueue, ending: str
 ) -> None:
     with quire.open(path) as own:
         tailer = own.tailer("risk")
@@ -122,7 +124,7 @@ def test_a_name_is_free_once_its_tailer_is_closed(
             queue.tailer("risk")
 
 
-def test_a_name_is_free_once_its_tailer_is_collected(queue: quire.Queue) -> None:
+def test_a_name_is_free_once_its_tailer_is_collected(queue: quire.JournalQueue) -> None:
     tailer = queue.tailer("risk")
     messages = tailer.payloads()
     del tailer
@@ -136,7 +138,7 @@ def test_a_name_is_free_once_its_tailer_is_collected(queue: quire.Queue) -> None
 
 
 def test_a_child_that_drops_its_parents_tailer_frees_nothing(
-    path: Path, queue: quire.Queue
+    path: Path, queue: quire.JournalQueue
 ) -> None:
     kept = [queue.tailer("risk")]
 
@@ -153,7 +155,9 @@ def test_a_child_that_drops_its_parents_tailer_frees_nothing(
     assert b"TailerInUseError" in child.stderr
 
 
-def test_a_childs_life_does_not_keep_its_parents_names(path: Path, queue: quire.Queue) -> None:
+def test_a_childs_life_does_not_keep_its_parents_names(
+    path: Path, queue: quire.JournalQueue
+) -> None:
     """The parent is gone, a child that it forked lives on."""
     ready, tell = os.pipe()
     stay, staying = os.pipe()
@@ -180,7 +184,7 @@ def test_a_childs_life_does_not_keep_its_parents_names(path: Path, queue: quire.
     os.close(staying)
 
 
-def test_shared_ones_read_side_by_side_as_javas_do(path: Path, queue: quire.Queue) -> None:
+def test_shared_ones_read_side_by_side_as_javas_do(path: Path, queue: quire.JournalQueue) -> None:
     child = holding(path, "risk")
     try:
         with (
@@ -193,7 +197,11 @@ def test_shared_ones_read_side_by_side_as_javas_do(path: Path, queue: quire.Queu
 
 
 def test_of_many_threads_one_gets_the_name(path: Path) -> None:
-    start, opened, refused = threading.Barrier(8), list[quire.Tailer](), list[BaseException]()
+    start, opened, refused = (
+        threading.Barrier(8),
+        list[quire.JournalTailer](),
+        list[BaseException](),
+    )
 
     def asks() -> None:
         start.wait()
@@ -211,7 +219,7 @@ def test_of_many_threads_one_gets_the_name(path: Path) -> None:
         assert (len(opened), len(refused)) == (1, 7)
 
 
-def test_no_two_names_share_a_lock(path: Path, queue: quire.Queue) -> None:
+def test_no_two_names_share_a_lock(path: Path, queue: quire.JournalQueue) -> None:
     names = [f"name{number}" for number in range(300)]
     child = holding(path, *names[::2])
     try:
@@ -224,7 +232,7 @@ def test_no_two_names_share_a_lock(path: Path, queue: quire.Queue) -> None:
         end(child)
 
 
-def test_a_name_that_failed_to_open_is_free(queue: quire.Queue) -> None:
+def test_a_name_that_failed_to_open_is_free(queue: quire.JournalQueue) -> None:
     with queue.tailer("risk") as tailer:
         tailer.read_many(2)
     Path(queue.file_for_cycle(queue.cycles[0])).unlink()
@@ -236,7 +244,7 @@ def test_a_name_that_failed_to_open_is_free(queue: quire.Queue) -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_name_that_differs_in_case_alone_is_refused_with_both(
-    queue: quire.Queue, *, shared: bool
+    queue: quire.JournalQueue, *, shared: bool
 ) -> None:
     queue.tailer("Risk").close()
     before = queue.table_entries()

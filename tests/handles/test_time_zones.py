@@ -22,7 +22,11 @@ def ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def opened(path: Path, clock: quire.ManualClock | None = None, **options: Any) -> quire.Queue:  # noqa: ANN401
+def opened(
+    path: Path,
+    clock: quire.ManualClock | None = None,
+    **options: Any,  # noqa: ANN401
+) -> quire.JournalQueue:
     return quire.open(path, clock=clock, block_bytes=2**16, **options)
 
 

@@ -34,8 +34,8 @@ KEYS: list[Any] = [
 
 @pytest.mark.parametrize("key", KEYS, ids=repr)
 def test_a_message_comes_without_its_key(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     key: Any,  # noqa: ANN401
 ) -> None:
     topic = appender.topic(key)
@@ -61,7 +61,9 @@ class Side:
     price: float = 1.5
 
 
-def test_every_kind_of_message_has_a_key(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_every_kind_of_message_has_a_key(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     topic = appender.topic(Side("key"))
     topic.write_text("hello")
     appender.topic(Side("other")).write_text("other")
@@ -85,8 +87,8 @@ class Market(Protocol):
 @pytest.mark.parametrize("history", [False, True])
 @pytest.mark.parametrize("key", [*KEYS, Side("key")], ids=repr)
 def test_calls_have_a_key(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     key: Any,  # noqa: ANN401
     history: bool,  # noqa: FBT001
 ) -> None:
@@ -111,7 +113,7 @@ def test_calls_have_a_key(
 
 
 def test_the_key_is_the_first_event_of_the_document(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.topic("EURUSD").write_bytes(b"\xe5hello")
     appender.topic(7, event="via").write_map({"say": "hello"})
@@ -124,11 +126,13 @@ def test_the_key_is_the_first_event_of_the_document(
     assert queue.tailer().topics(7).read_map() is None
 
 
-def test_every_way_of_reading_is_filtered(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_every_way_of_reading_is_filtered(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     a, b = appender.topic("a"), appender.topic("b")
     indexes = [topic.write_bytes(b"%d" % n) for n, topic in enumerate([a, b, b, a, b, a])]
 
-    def narrowed() -> quire.Tailer:
+    def narrowed() -> quire.JournalTailer:
         return queue.tailer().topics("a")
 
     wanted = [b"0", b"3", b"5"]
@@ -151,7 +155,7 @@ def test_every_way_of_reading_is_filtered(queue: quire.Queue, appender: quire.Ap
 
 
 def test_backward_and_after_a_move_it_is_filtered_too(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     topics = appender.topic("a"), appender.topic("b")
     indexes: list[int] = []
@@ -174,7 +178,9 @@ def test_backward_and_after_a_move_it_is_filtered_too(
     assert tailer.read_many(2) == [b"5", b"5"]
 
 
-def test_several_topics_and_all_again(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_several_topics_and_all_again(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     for key in ("a", 2, "c", 2, "a"):
         appender.topic(key).write_bytes(b"message")
     tailer = queue.tailer()
@@ -187,7 +193,7 @@ def test_several_topics_and_all_again(queue: quire.Queue, appender: quire.Append
 
 
 def test_history_in_front_of_the_key_is_seen_past(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     history = b"\xb9\x07history\x81\x02\x00\xe1x"
     appender.write_bytes(history + b"\xb9\x02to\xe1a\xb9\x03say\xe1b")
@@ -201,7 +207,7 @@ def test_history_in_front_of_the_key_is_seen_past(
 
 
 def test_a_named_tailer_gets_what_it_did_not_finish(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     a, b = appender.topic("a"), appender.topic("b")
     for _ in range(5):
@@ -222,7 +228,7 @@ def test_a_named_tailer_gets_what_it_did_not_finish(
 
 
 def test_a_long_way_to_the_next_message_of_a_topic(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     other = b"\xb9\x02to\xe5other"
     appender.write_many([other] * 2000)
@@ -266,7 +272,7 @@ def test_any_text_or_number_is_a_key(keys: list[str | int], seed: int) -> None:
 
 
 def test_empty_messages_and_keys_without_an_encoding_are_refused(
-    appender: quire.Appender, tailer: quire.Tailer
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:
     with pytest.raises(ValueError, match="length=0"):
         appender.topic("a").write_bytes(b"")
@@ -279,7 +285,9 @@ def test_empty_messages_and_keys_without_an_encoding_are_refused(
         tailer._set_topics([b"\xe1a"])
 
 
-def test_a_document_that_fails_is_not_written(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_document_that_fails_is_not_written(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     topic = appender.topic("a")
     with pytest.raises(KeyError), topic.writing_document():
         raise KeyError

@@ -30,7 +30,7 @@ def trades(count: int) -> list[Trade]:
     return [Trade(number, START_MS + 1000 * number) for number in range(count)]
 
 
-def write(queue: quire.Queue, count: int, *, typed: bool = False) -> list[Trade]:
+def write(queue: quire.JournalQueue, count: int, *, typed: bool = False) -> list[Trade]:
     written = trades(count)
     with queue.appender() as appender:
         for trade in written:
@@ -48,14 +48,16 @@ def test_an_excerpt_is_made_an_object(wire_type: str, path: Path) -> None:
         assert pickle.loads(pickle.dumps(excerpt)).to_message(Trade) == trade
 
 
-def test_an_excerpt_is_made_what_it_names(queue: quire.Queue) -> None:
+def test_an_excerpt_is_made_what_it_names(queue: quire.JournalQueue) -> None:
     (trade,) = write(queue, 1, typed=True)
     excerpt = queue.tailer().read()
     assert excerpt is not None
     assert excerpt.to_message() == trade
 
 
-def test_an_excerpt_is_made_text(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_an_excerpt_is_made_text(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     appender.write_text("grün")
     appender.write_map({"a": 1})
     text, other = queue.tailer()
@@ -64,7 +66,7 @@ def test_an_excerpt_is_made_text(queue: quire.Queue, appender: quire.Appender) -
         other.to_text()
 
 
-def test_many_messages_are_read_as_objects(queue: quire.Queue) -> None:
+def test_many_messages_are_read_as_objects(queue: quire.JournalQueue) -> None:
     written = write(queue, 25)
     tailer = queue.tailer()
     assert tailer.read_messages(Trade, 10) == written[:10]
@@ -82,7 +84,7 @@ def test_a_batch_of_objects_is_done_when_the_next_is_asked_for(path: Path) -> No
         assert queue.table_value("index.name") == (queue.first_index or 0) + 10
 
 
-def test_a_message_that_does_not_decode_ends_a_batch_of_objects(queue: quire.Queue) -> None:
+def test_a_message_that_does_not_decode_ends_a_batch_of_objects(queue: quire.JournalQueue) -> None:
     written = write(queue, 3)
     bad = queue.appender().write_text("no trade")
     more = write(queue, 2)
@@ -109,7 +111,7 @@ class Stern:
             raise KeyboardInterrupt
 
 
-def test_an_interrupt_of_a_batch_of_objects_loses_none(queue: quire.Queue) -> None:
+def test_an_interrupt_of_a_batch_of_objects_loses_none(queue: quire.JournalQueue) -> None:
     write(queue, 5)
     tailer = queue.tailer("name")
     Stern.refused = 3
@@ -122,7 +124,7 @@ def test_an_interrupt_of_a_batch_of_objects_loses_none(queue: quire.Queue) -> No
     assert [it.number for it in tailer.read_messages(Stern, 10)] == [0, 1, 2, 3, 4]
 
 
-def test_objects_are_followed(queue: quire.Queue) -> None:
+def test_objects_are_followed(queue: quire.JournalQueue) -> None:
     written = write(queue, 3)
     tailer = queue.tailer()
     found: list[Trade] = []
@@ -133,7 +135,7 @@ def test_objects_are_followed(queue: quire.Queue) -> None:
     assert found == written
 
 
-def test_objects_are_followed_in_an_event_loop(queue: quire.Queue) -> None:
+def test_objects_are_followed_in_an_event_loop(queue: quire.JournalQueue) -> None:
     async def main() -> list[Trade]:
         found: list[Trade] = []
         async for trade in queue.tailer().follow_messages_async(Trade):
@@ -162,7 +164,7 @@ def test_objects_are_followed_in_an_event_loop(queue: quire.Queue) -> None:
     ids=str,
 )
 def test_a_tailer_goes_to_a_time_of_a_field(
-    time: datetime | float | str, queue: quire.Queue
+    time: datetime | float | str, queue: quire.JournalQueue
 ) -> None:
     written = write(queue, 20)
     tailer = queue.tailer()
@@ -170,7 +172,7 @@ def test_a_tailer_goes_to_a_time_of_a_field(
     assert tailer.read_message(Trade) == written[7]
 
 
-def test_a_tailer_goes_to_a_time_outside_the_queue(queue: quire.Queue) -> None:
+def test_a_tailer_goes_to_a_time_outside_the_queue(queue: quire.JournalQueue) -> None:
     tailer = queue.tailer()
     assert tailer.move_to_time(START) is False
     written = write(queue, 3)
@@ -183,7 +185,7 @@ def test_a_tailer_goes_to_a_time_outside_the_queue(queue: quire.Queue) -> None:
 
 
 def test_a_tailer_goes_to_the_start_of_a_cycle(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+    queue: quire.JournalQueue, appender: quire.JournalAppender, clock: quire.ManualClock
 ) -> None:
     for day in (0, 1, 4):
         clock.now_ms = START_MS + day * DAY_MS
@@ -202,7 +204,7 @@ def test_a_tailer_goes_to_the_start_of_a_cycle(
         tailer.move_to_time(START + timedelta(days=1))
 
 
-def test_a_time_must_be_one(queue: quire.Queue) -> None:
+def test_a_time_must_be_one(queue: quire.JournalQueue) -> None:
     write(queue, 1)
     tailer = queue.tailer()
     for bad in ("yesterday", float("nan"), float("inf")):

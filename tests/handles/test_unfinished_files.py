@@ -38,7 +38,7 @@ UNFINISHED: dict[str, Damage] = {
 
 
 @pytest.fixture
-def filled(queue: quire.Queue, path: Path, clock: quire.ManualClock) -> Path:
+def filled(queue: quire.JournalQueue, path: Path, clock: quire.ManualClock) -> Path:
     """Two days: the first is ended, the second has nothing but its file."""
     appender = queue.appender()
     appender.write_many(OLD)

@@ -53,7 +53,7 @@ def beat(then: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-CONSTRUCTORS: dict[str, Callable[[quire.Queue], object]] = {
+CONSTRUCTORS: dict[str, Callable[[quire.JournalQueue], object]] = {
     "appender": lambda queue: queue.appender(),
     "pretoucher": lambda queue: queue.pretoucher(),
     "tailer": lambda queue: queue.tailer("named"),

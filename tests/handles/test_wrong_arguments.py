@@ -28,7 +28,7 @@ from wrong_arguments import check
 
 
 @pytest.fixture
-def filled(path: Path, queue: quire.Queue) -> quire.Queue:
+def filled(path: Path, queue: quire.JournalQueue) -> quire.JournalQueue:
     queue.appender().write_many([b"one", b"two"])
     del path
     return queue
@@ -68,7 +68,7 @@ def test_the_path_of_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     check(lambda wrong: quire.open(wrong, read_only=True).close(), "path")
 
 
-APPENDS: dict[str, tuple[Callable[[quire.Appender, Any], object], str]] = {
+APPENDS: dict[str, tuple[Callable[[quire.JournalAppender, Any], object], str]] = {
     "write_bytes": (lambda it, wrong: it.write_bytes(wrong), "payload|bytes"),
     "write_text": (lambda it, wrong: it.write_text(wrong), "text"),
     "write_map": (lambda it, wrong: it.write_map(wrong), "mapping|name=|keys? |value"),
@@ -91,13 +91,13 @@ APPENDS: dict[str, tuple[Callable[[quire.Appender, Any], object], str]] = {
 
 
 @pytest.mark.parametrize("name", APPENDS)
-def test_what_is_appended(filled: quire.Queue, name: str) -> None:
+def test_what_is_appended(filled: quire.JournalQueue, name: str) -> None:
     call, word = APPENDS[name]
     with filled.appender() as appender:
         check(lambda wrong: call(appender, wrong), word)
 
 
-TAILERS: dict[str, tuple[Callable[[quire.Tailer, Any], object], str]] = {
+TAILERS: dict[str, tuple[Callable[[quire.JournalTailer, Any], object], str]] = {
     "read_many": (lambda it, wrong: it.read_many(wrong), "count"),
     "read_message": (lambda it, wrong: it.read_message(wrong), r"class of quire\.message|no class"),
     "read_messages": (lambda it, wrong: it.read_messages(None, wrong), "count|no registered|type"),
@@ -135,7 +135,7 @@ TAILERS: dict[str, tuple[Callable[[quire.Tailer, Any], object], str]] = {
 
 @pytest.mark.parametrize("name", TAILERS)
 def test_what_a_tailer_is_asked(
-    filled: quire.Queue, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: quire.JournalQueue, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     call, word = TAILERS[name]
@@ -148,14 +148,14 @@ def test_what_a_tailer_is_asked(
 
 
 @pytest.mark.parametrize("option", ["name", "on_missing", "shared"])
-def test_options_of_a_tailer(filled: quire.Queue, option: str) -> None:
+def test_options_of_a_tailer(filled: quire.JournalQueue, option: str) -> None:
     check(lambda wrong: filled.tailer(**{option: wrong}).close(), option)
 
 
-QUEUES: dict[str, tuple[Callable[[quire.Queue, Any], object], str]] = {
+QUEUES: dict[str, tuple[Callable[[quire.JournalQueue, Any], object], str]] = {
     "count_excerpts": (lambda it, wrong: it.count_excerpts(wrong, 0), "index"),
     "file_for_cycle": (lambda it, wrong: it.file_for_cycle(wrong), "cycle"),
-    "Tailer": (lambda _, wrong: quire.Tailer(wrong), "queue"),
+    "Tailer": (lambda _, wrong: quire.JournalTailer(wrong), "queue"),
     "to_index": (lambda it, wrong: it.roll_cycle.to_index(wrong, 0), "cycle"),
     "to_index sequence": (lambda it, wrong: it.roll_cycle.to_index(0, wrong), "sequence"),
     "to_cycle": (lambda it, wrong: it.roll_cycle.to_cycle(wrong), "index"),
@@ -197,7 +197,7 @@ QUEUES: dict[str, tuple[Callable[[quire.Queue, Any], object], str]] = {
 
 @pytest.mark.parametrize("name", QUEUES)
 def test_what_takes_queues_and_points(
-    filled: quire.Queue, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: quire.JournalQueue, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     call, word = QUEUES[name]
@@ -242,7 +242,7 @@ RECORDERS: list[tuple[type[Recorder], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "name"), RECORDERS)
-def test_recorders(filled: quire.Queue, kind: type[Recorder], name: str) -> None:
+def test_recorders(filled: quire.JournalQueue, kind: type[Recorder], name: str) -> None:
     async def record(wrong: Any) -> None:  # noqa: ANN401 - anything
         async with _keyword(kind, name, wrong, **given):
             pass
@@ -257,11 +257,11 @@ def test_recorders(filled: quire.Queue, kind: type[Recorder], name: str) -> None
 ARCHIVING = ("timed", "grace_s", "delete", "force", "accept_loss", "progress")
 
 
-def _archived(name: str, queue: quire.Queue, new: str, wrong: object) -> object:
+def _archived(name: str, queue: quire.JournalQueue, new: str, wrong: object) -> object:
     return _keyword(archive, name, wrong, path=queue.path, dest=new)
 
 
-TOOLS: dict[str, tuple[Callable[[quire.Queue, str, Any], object], str]] = {
+TOOLS: dict[str, tuple[Callable[[quire.JournalQueue, str, Any], object], str]] = {
     "archive path": (lambda _, new, wrong: archive(wrong, new), "path"),
     "archive dest": (lambda it, _, wrong: archive(it.path, wrong), "dest|path|no such thing|/x"),
     **{f"archive {name}": (partial(_archived, name), name) for name in ARCHIVING},
@@ -294,7 +294,7 @@ TOOLS: dict[str, tuple[Callable[[quire.Queue, str, Any], object], str]] = {
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_what_tools_are_given(
-    filled: quire.Queue, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    filled: quire.JournalQueue, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
@@ -303,7 +303,7 @@ def test_what_tools_are_given(
     check(lambda wrong: call(filled, str(tmp_path / f"new{next(made)}"), wrong), word)
 
 
-def test_times_stand_for_points(filled: quire.Queue) -> None:
+def test_times_stand_for_points(filled: quire.JournalQueue) -> None:
     start = datetime.fromtimestamp(START_MS // 1000, UTC).date()
     midnight = datetime(start.year, start.month, start.day, tzinfo=UTC)
     for point in (start, start.isoformat(), midnight, midnight.timestamp(), filled.first_index):
@@ -314,7 +314,7 @@ def test_times_stand_for_points(filled: quire.Queue) -> None:
         assert tailer.read_bytes() == b"one"
 
 
-def test_paths_stand_for_queues(filled: quire.Queue, tmp_path: Path) -> None:
+def test_paths_stand_for_queues(filled: quire.JournalQueue, tmp_path: Path) -> None:
     filled.appender().write_map({"a": 1})
     path = filled.path
     assert not [*quire.compare(path, Path(path))]
@@ -342,7 +342,7 @@ def test_paths_stand_for_queues(filled: quire.Queue, tmp_path: Path) -> None:
         assert tailer.read() is None
 
 
-def test_dicts_and_classes_stand_for_schemas(filled: quire.Queue) -> None:
+def test_dicts_and_classes_stand_for_schemas(filled: quire.JournalQueue) -> None:
     @quire.message
     @dataclass
     class Point:
@@ -357,7 +357,7 @@ def test_dicts_and_classes_stand_for_schemas(filled: quire.Queue) -> None:
         assert tailer.read_batch(9, schema=Point)["x"].to_pylist() == [3]
 
 
-def test_data_frames_stand_for_batches(filled: quire.Queue) -> None:
+def test_data_frames_stand_for_batches(filled: quire.JournalQueue) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": [1, 2, 3], "y": ["a", None, "c"]})
     with filled.tailer() as tailer, filled.appender() as appender:
@@ -369,7 +369,7 @@ def test_data_frames_stand_for_batches(filled: quire.Queue) -> None:
 
 
 def test_an_empty_path_is_not_the_working_directory(
-    path: Path, queue: quire.Queue, monkeypatch: pytest.MonkeyPatch
+    path: Path, queue: quire.JournalQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(path)
     calls: list[Callable[[], object]] = [

@@ -58,7 +58,7 @@ def peer(request: pytest.FixtureRequest) -> JavaPeer:
     return JavaPeer(request.param)
 
 
-def small(path: Path, clock: quire.ManualClock) -> quire.Queue:
+def small(path: Path, clock: quire.ManualClock) -> quire.JournalQueue:
     return quire.open(path, roll_cycle="TEST4_DAILY", block_bytes=BLOCK, clock=clock)
 
 
@@ -177,7 +177,7 @@ def test_every_kind_of_document_lies_as_java_puts_it(
     assert_sound(peer, tmp_path / "quire", 20 * 6)
 
 
-def documents(queue: quire.Queue) -> Iterator[tuple[bytes, bool]]:
+def documents(queue: quire.JournalQueue) -> Iterator[tuple[bytes, bool]]:
     """The payloads of messages and of metadata that a user wrote."""
     with queue.tailer() as tailer:
         while (document := tailer.reading_document(include_metadata=True)).is_present:
@@ -287,7 +287,7 @@ def test_a_fieldless_queue_is_appended_to(
     assert java_reads(peer, tmp_path) == quire_reads(tmp_path)
 
 
-def write_texts(queue: quire.Queue, numbers: Iterable[int]) -> list[int]:
+def write_texts(queue: quire.JournalQueue, numbers: Iterable[int]) -> list[int]:
     """As Java's kind "text"."""
     with queue.appender() as appender:
         return [appender.write_text(f"message {number}") for number in numbers]

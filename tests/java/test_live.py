@@ -143,6 +143,6 @@ def assert_checked_by_java(peer: JavaPeer, path: Path, seen: list[Message]) -> N
     assert found["sha256"] == digest.hexdigest()
 
 
-def message_at(tailer: quire.Tailer) -> Message | None:
+def message_at(tailer: quire.JournalTailer) -> Message | None:
     excerpt = tailer.read()
     return None if excerpt is None else Message.of_excerpt(excerpt)

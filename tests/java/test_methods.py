@@ -148,7 +148,7 @@ def test_each_goes_on_where_the_other_stopped(tmp_path: Path) -> None:
     assert [calls_of(line) for line in java_reads(second)] == [declared(name) for name in NAMES]
 
 
-def forward(tailer: quire.Tailer, output: quire.Queue, *, count: int) -> None:
+def forward(tailer: quire.JournalTailer, output: quire.JournalQueue, *, count: int) -> None:
     """Hands so many calls to the other queue."""
     with output.appender() as appender:
         handler = recorder([], appender.method_writer(Market))

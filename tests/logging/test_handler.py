@@ -218,7 +218,7 @@ def test_a_forked_child_logs_to_the_same_queue(path: Path, logger: logging.Logge
     assert len({it.process for it in records(path)}) == 2
 
 
-def test_a_forked_child_opens_the_queue_of_the_program_again(queue: quire.Queue) -> None:
+def test_a_forked_child_opens_the_queue_of_the_program_again(queue: quire.JournalQueue) -> None:
     logger = logger_of(quire.logging.Handler(queue))
     assert exit_code(fork(lambda: logger.info("child"))) == 0
     logger.info("parent")
@@ -294,7 +294,7 @@ def test_queues_without_documents_are_refused(kind: str, path: Path) -> None:
         quire.logging.Handler(queue)
 
 
-def test_wrong_arguments_are_named(path: Path, queue: quire.Queue) -> None:
+def test_wrong_arguments_are_named(path: Path, queue: quire.JournalQueue) -> None:
     wrong: Any = 3
     with pytest.raises(TypeError, match="invalid queue"):
         quire.logging.Handler(wrong)

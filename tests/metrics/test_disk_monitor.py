@@ -127,7 +127,7 @@ def test_a_path_that_is_missing_is_logged_once(disks: Disks, log: pytest.LogCapt
     assert len(log.records) == 3
 
 
-def test_an_open_queue_and_its_path_are_the_same(path: Path, queue: quire.Queue) -> None:
+def test_an_open_queue_and_its_path_are_the_same(path: Path, queue: quire.JournalQueue) -> None:
     for queues in (queue, path, str(path), [queue], [path]):
         (found,) = DiskMonitor(queues, warn_bytes=2**62).look()
         assert found.path == str(path)

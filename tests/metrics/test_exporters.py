@@ -46,7 +46,7 @@ def scraped(collector: Collector) -> Samples:
     }
 
 
-def test_prometheus_gets_every_number(busy: quire.Queue) -> None:
+def test_prometheus_gets_every_number(busy: quire.JournalQueue) -> None:
     found = scraped(Collector({"orders": busy}))
     queue = ("queue", "orders")
     expected = {
@@ -79,7 +79,7 @@ def test_prometheus_gets_every_number(busy: quire.Queue) -> None:
     assert buckets == sorted(buckets)
 
 
-def test_queues_are_named_by_their_paths(busy: quire.Queue, path: Path) -> None:
+def test_queues_are_named_by_their_paths(busy: quire.JournalQueue, path: Path) -> None:
     for given in (busy, path, str(path)):
         labels = dict(scraped(Collector([given])).keys())
         assert labels["quire_rolls_total"] == (("queue", str(path)),)
@@ -93,7 +93,7 @@ def test_a_queue_that_is_made_later_is_found_then(path: Path) -> None:
         assert scraped(collector)["quire_messages_appended_total", (("queue", str(path)),)] == 1
 
 
-def test_opentelemetry_gets_every_number(busy: quire.Queue) -> None:
+def test_opentelemetry_gets_every_number(busy: quire.JournalQueue) -> None:
     reader = InMemoryMetricReader()
     observe({"orders": busy}, MeterProvider([reader]).get_meter("test"))
     data: Any = reader.get_metrics_data()
@@ -115,7 +115,7 @@ def test_opentelemetry_gets_every_number(busy: quire.Queue) -> None:
     assert ("quire.disk_free", "queue=orders") in found
 
 
-def observed(queue: quire.Queue) -> set[str]:
+def observed(queue: quire.JournalQueue) -> set[str]:
     reader = InMemoryMetricReader()
     observe({"orders": queue}, MeterProvider([reader]).get_meter("test"))
     data: Any = reader.get_metrics_data()
@@ -149,7 +149,7 @@ def test_a_damaged_ring_leaves_the_other_metrics(
 
 
 def test_queues_that_cannot_be_read_leave_the_others(
-    busy: quire.Queue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    busy: quire.JournalQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     closed = quire.open(tmp_path / "closed")
     closed.close()
@@ -170,7 +170,7 @@ def test_queues_that_cannot_be_read_leave_the_others(
 
 
 def test_a_group_that_is_a_link_leaves_the_other_metrics(
-    busy: quire.Queue, path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    busy: quire.JournalQueue, path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     side_file = path / "billing.qgroup"
     side_file.symlink_to(side_file.rename(tmp_path / "elsewhere"))
@@ -180,7 +180,7 @@ def test_a_group_that_is_a_link_leaves_the_other_metrics(
     assert any("metric=group_lag" in line for line in caplog.messages)
 
 
-def test_the_dashboard_asks_for_metrics_that_there_are(busy: quire.Queue) -> None:
+def test_the_dashboard_asks_for_metrics_that_there_are(busy: quire.JournalQueue) -> None:
     dashboard = json.loads(files("quire.metrics").joinpath("grafana.json").read_text("utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     names = {name for expression in asked for name in re.findall(r"\bquire_\w+", expression)}

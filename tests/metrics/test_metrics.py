@@ -26,7 +26,7 @@ def counted(path: Path) -> Any:  # noqa: ANN401 - an iterator of queues
         yield queue
 
 
-def test_every_way_to_append_is_counted(counted: quire.Queue) -> None:
+def test_every_way_to_append_is_counted(counted: quire.JournalQueue) -> None:
     appender = counted.appender()
     appender.write_bytes(b"one")
     appender.write_text("two")
@@ -60,7 +60,7 @@ def test_asynchronous_appends_are_counted_when_they_are_drained(path: Path) -> N
     assert found.append_latency.count >= 1
 
 
-def test_every_way_to_read_is_counted(counted: quire.Queue) -> None:
+def test_every_way_to_read_is_counted(counted: quire.JournalQueue) -> None:
     appender = counted.appender()
     appender.write_many([b"12345678"] * 8)
     tailer = counted.tailer()
@@ -78,7 +78,7 @@ def test_every_way_to_read_is_counted(counted: quire.Queue) -> None:
     assert found.read_latency.count == 7
 
 
-def test_nothing_is_counted_unless_asked_for(path: Path, queue: quire.Queue) -> None:
+def test_nothing_is_counted_unless_asked_for(path: Path, queue: quire.JournalQueue) -> None:
     queue.appender().write_bytes(b"x")
     found = queue.metrics()
     assert not found.recorded
@@ -105,7 +105,7 @@ def test_the_environment_turns_it_on(
 
 
 def test_another_process_sees_what_was_counted_and_what_a_killed_one_counted(
-    path: Path, counted: quire.Queue
+    path: Path, counted: quire.JournalQueue
 ) -> None:
     writer = (
         "import os, signal, sys, quire\n"
@@ -132,7 +132,7 @@ def test_a_reader_sees_counting_begin(path: Path) -> None:
         assert queue.metrics().messages_appended == 1
 
 
-def test_threads_lose_no_count(counted: quire.Queue) -> None:
+def test_threads_lose_no_count(counted: quire.JournalQueue) -> None:
     def write() -> None:
         appender = counted.appender()
         for _ in range(500):
@@ -147,7 +147,9 @@ def test_threads_lose_no_count(counted: quire.Queue) -> None:
     assert found.messages_appended == found.append_latency.count == 2000
 
 
-def test_a_forked_child_counts_through_its_own_queue(path: Path, counted: quire.Queue) -> None:
+def test_a_forked_child_counts_through_its_own_queue(
+    path: Path, counted: quire.JournalQueue
+) -> None:
     def child() -> None:
         with quire.open(path, metrics=True) as queue:
             queue.appender().write_bytes(b"x")
@@ -156,7 +158,7 @@ def test_a_forked_child_counts_through_its_own_queue(path: Path, counted: quire.
     assert counted.metrics().messages_appended == 1
 
 
-def test_waits_for_the_write_lock_are_counted(counted: quire.Queue) -> None:
+def test_waits_for_the_write_lock_are_counted(counted: quire.JournalQueue) -> None:
     appender, other = counted.appender(), counted.appender()
     held, release = threading.Event(), threading.Event()
 
@@ -206,7 +208,9 @@ def test_the_lag_is_that_of_each_named_tailer(path: Path, clock: quire.ManualClo
         assert queue.metrics().lag == {"fresh": 13, "middle": 7, "end": 1}
 
 
-def test_what_groups_deliver_again_and_give_up_is_counted(path: Path, counted: quire.Queue) -> None:
+def test_what_groups_deliver_again_and_give_up_is_counted(
+    path: Path, counted: quire.JournalQueue
+) -> None:
     counted.appender().write_many([b"x"] * 3)
     group = counted.group("billing", dead_letter=path / "dead", max_deliveries=2)
     with group.consumer() as consumer:
@@ -239,7 +243,7 @@ def test_what_retention_removes_is_counted(path: Path, clock: quire.ManualClock)
     assert found.last_prune_ms == clock.now_ms
 
 
-def test_retention_counts_only_where_others_do(path: Path, queue: quire.Queue) -> None:
+def test_retention_counts_only_where_others_do(path: Path, queue: quire.JournalQueue) -> None:
     queue.appender().write_bytes(b"x")
     quire.prune(path, max_cycles=1)
     assert not (path / SIDE_FILE).exists()
@@ -261,7 +265,7 @@ def test_another_process_sees_the_state_of_the_ring(path: Path) -> None:
         assert queue.metrics().ring is None
 
 
-def test_the_disk_space_is_that_of_the_files(counted: quire.Queue, path: Path) -> None:
+def test_the_disk_space_is_that_of_the_files(counted: quire.JournalQueue, path: Path) -> None:
     counted.appender().write_bytes(b"x")
     disk = counted.metrics().disk
     assert disk.used == sum(it.stat().st_blocks * 512 for it in path.iterdir())
@@ -269,7 +273,7 @@ def test_the_disk_space_is_that_of_the_files(counted: quire.Queue, path: Path) -
     assert 0 < disk.free <= disk.total
 
 
-def test_a_snapshot_pickles_and_compares(counted: quire.Queue) -> None:
+def test_a_snapshot_pickles_and_compares(counted: quire.JournalQueue) -> None:
     counted.appender().write_bytes(b"x")
     found = counted.metrics()
     assert pickle.loads(pickle.dumps(found)) == found == counted.metrics()
@@ -337,7 +341,7 @@ def test_percentiles_of_a_histogram() -> None:
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_an_append_goes_on_where_the_side_file_goes(counted: quire.Queue, how: str) -> None:
+def test_an_append_goes_on_where_the_side_file_goes(counted: quire.JournalQueue, how: str) -> None:
     with counted.appender() as appender, counted.tailer() as tailer:
         appender.write_bytes(b"one")
         side = Path(counted.path) / SIDE_FILE

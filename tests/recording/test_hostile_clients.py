@@ -42,8 +42,8 @@ async def sent(recorder: TcpRecorder, data: bytes, *, end: bool = True) -> bytes
 
 @pytest.mark.parametrize("request_line", [REQUEST, b"GET /a?b HTTP/1.0\n\n", b"PRI * HTTP/2.0\r\n"])
 def test_a_page_in_a_browser_appends_nothing(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     request_line: bytes,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -79,7 +79,7 @@ def test_a_request_is_no_length(size: int) -> None:
 
 
 def test_a_line_that_may_be_cut_is_not_appended(
-    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(data: bytes, *, append_unfinished: bool) -> Counts:
         async with TcpRecorder(appender, append_unfinished=append_unfinished) as recorder:
@@ -93,14 +93,14 @@ def test_a_line_that_may_be_cut_is_not_appended(
     assert payloads(queue) == [b"whole", b"asked for"]
 
 
-def test_the_option_belongs_to_tcp(cli: Cli, queue: quire.Queue) -> None:
+def test_the_option_belongs_to_tcp(cli: Cli, queue: quire.JournalQueue) -> None:
     ran = cli("record", queue.path, "--stdin", "--append-unfinished")
     assert ran.code == 2
     assert "--append-unfinished does not go with --stdin" in ran.err
 
 
 def test_silent_clients_do_not_shut_a_port(
-    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with TcpRecorder(appender, max_clients=3) as recorder:
@@ -123,7 +123,7 @@ def test_silent_clients_do_not_shut_a_port(
     assert caplog.text.count("to make room for another") == 1
 
 
-def test_clients_that_send_keep_their_places(appender: quire.Appender) -> None:
+def test_clients_that_send_keep_their_places(appender: quire.JournalAppender) -> None:
     async def scenario() -> None:
         async with TcpRecorder(appender, max_clients=1) as recorder:
             reader, writer = await asyncio.open_connection(*recorder.address)
@@ -139,7 +139,7 @@ def test_clients_that_send_keep_their_places(appender: quire.Appender) -> None:
 
 
 def test_silent_websocket_clients_do_not_shut_a_port(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender, max_clients=2) as recorder:
@@ -160,7 +160,7 @@ def test_silent_websocket_clients_do_not_shut_a_port(
 
 
 def test_a_text_that_is_not_utf_8_closes_a_websocket(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender) as recorder:

@@ -33,7 +33,7 @@ def leave(server: socket.socket) -> None:
 
 @pytest.mark.parametrize(("framing", "sent"), [("length", ANY_BYTES), ("lines", LINES)])
 def test_a_queue_that_is_published_and_recorded_has_the_same_messages(
-    path: Path, appender: quire.Appender, framing: FramingName, sent: list[bytes]
+    path: Path, appender: quire.JournalAppender, framing: FramingName, sent: list[bytes]
 ) -> None:
     appender.write_many(sent)
     copy = path.parent / "copy"
@@ -53,7 +53,7 @@ def test_a_queue_that_is_published_and_recorded_has_the_same_messages(
         assert [bytes(it.data) for it in queue.tailer()] == sent
 
 
-def test_datagrams_are_published_and_recorded(path: Path, appender: quire.Appender) -> None:
+def test_datagrams_are_published_and_recorded(path: Path, appender: quire.JournalAppender) -> None:
     sent = [b"one", b"\r\n\0", b"x" * 1400]
     appender.write_many(sent)
     copy = path.parent / "copy"
@@ -71,7 +71,7 @@ def test_datagrams_are_published_and_recorded(path: Path, appender: quire.Append
         assert [bytes(it.data) for it in other.tailer()] == sent
 
 
-def test_a_range_goes_to_stdout(cli: Cli, path: Path, appender: quire.Appender) -> None:
+def test_a_range_goes_to_stdout(cli: Cli, path: Path, appender: quire.JournalAppender) -> None:
     indexes = [appender.write_bytes(it) for it in (b"one", b"two", b"three")]
     ran = cli("publish", path, "--stdout", "--from", hex(indexes[1]))
     assert (ran.code, ran.raw) == (0, b"two\nthree\n")
@@ -85,7 +85,7 @@ def test_a_range_goes_to_stdout(cli: Cli, path: Path, appender: quire.Appender) 
     [(b"two\nlines", "--stdout"), (b"two\r", "--stdout"), (b"x" * 65_508, "--udp")],
 )
 def test_a_message_that_cannot_be_sent_is_named_or_skipped(
-    cli: Cli, path: Path, appender: quire.Appender, bad: bytes, output: str
+    cli: Cli, path: Path, appender: quire.JournalAppender, bad: bytes, output: str
 ) -> None:
     options = [output] if output == "--stdout" else [output, "9"]
     reason = (
@@ -105,7 +105,9 @@ def test_a_message_that_cannot_be_sent_is_named_or_skipped(
     assert ran.raw in {b"", b"one\nthree\n"}
 
 
-def test_new_messages_are_followed_until_sigterm(path: Path, appender: quire.Appender) -> None:
+def test_new_messages_are_followed_until_sigterm(
+    path: Path, appender: quire.JournalAppender
+) -> None:
     appender.write_bytes(b"one")
     with started("publish", path, "--stdout", "--follow") as process:
         assert process.stdout
@@ -122,7 +124,7 @@ def test_new_messages_are_followed_until_sigterm(path: Path, appender: quire.App
         }
 
 
-def test_an_empty_queue_is_followed(path: Path, queue: quire.Queue) -> None:
+def test_an_empty_queue_is_followed(path: Path, queue: quire.JournalQueue) -> None:
     with started("publish", path, "--stdout", "--follow") as process, queue.appender() as appender:
         appender.write_bytes(b"one")
         assert process.stdout
@@ -133,7 +135,7 @@ def test_an_empty_queue_is_followed(path: Path, queue: quire.Queue) -> None:
 
 @pytest.mark.parametrize("before", [[], [10, 20]])
 def test_following_from_a_time_waits_for_it(
-    queue: quire.Queue, appender: quire.Appender, before: list[int]
+    queue: quire.JournalQueue, appender: quire.JournalAppender, before: list[int]
 ) -> None:
     for at in before:
         appender.write_map({"at": START_MS + at})
@@ -150,7 +152,9 @@ def test_following_from_a_time_waits_for_it(
     assert found == written[2:]
 
 
-def test_a_receiver_that_takes_nothing_holds_it_back(path: Path, appender: quire.Appender) -> None:
+def test_a_receiver_that_takes_nothing_holds_it_back(
+    path: Path, appender: quire.JournalAppender
+) -> None:
     payload, count = b"x" * 10_000, 2_000
     appender.write_many([payload] * count)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -170,7 +174,7 @@ def test_a_receiver_that_takes_nothing_holds_it_back(path: Path, appender: quire
 
 
 def test_a_receiver_that_goes_away_is_an_error(
-    cli: Cli, path: Path, appender: quire.Appender
+    cli: Cli, path: Path, appender: quire.JournalAppender
 ) -> None:
     appender.write_many([b"x" * 10_000] * 2_000)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -184,7 +188,7 @@ def test_a_receiver_that_goes_away_is_an_error(
     assert "published=" in ran.err
 
 
-def test_no_receiver_is_an_error(cli: Cli, path: Path, appender: quire.Appender) -> None:
+def test_no_receiver_is_an_error(cli: Cli, path: Path, appender: quire.JournalAppender) -> None:
     appender.write_bytes(b"one")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -207,7 +211,7 @@ def test_no_receiver_is_an_error(cli: Cli, path: Path, appender: quire.Appender)
     ],
 )
 def test_wrong_use_is_refused(
-    cli: Cli, path: Path, appender: quire.Appender, options: list[str], reason: str
+    cli: Cli, path: Path, appender: quire.JournalAppender, options: list[str], reason: str
 ) -> None:
     appender.write_bytes(b"one")
     ran = cli("publish", path, *options)

@@ -53,7 +53,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_lines_of_several_clients_keep_their_order(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     count, lines = 5, 200
 
@@ -81,7 +81,7 @@ def test_lines_of_several_clients_keep_their_order(
 
 
 def test_messages_with_lengths_may_arrive_byte_by_byte(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     messages = [b"a", b"\n\r\n", bytes(range(256)), b"z" * 700]
     stream = b"".join(len(it).to_bytes(4, "big") + it for it in messages)
@@ -110,8 +110,8 @@ def test_messages_with_lengths_may_arrive_byte_by_byte(
     ],
 )
 def test_a_hostile_client_costs_its_connection_only(
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     caplog: pytest.LogCaptureFixture,
     sent: bytes,
     length: int,
@@ -137,7 +137,7 @@ def test_a_hostile_client_costs_its_connection_only(
 
 
 def test_a_message_that_its_client_does_not_finish_is_refused(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     async def scenario() -> None:
         async with TcpRecorder(appender, framing="length") as recorder:
@@ -152,7 +152,7 @@ def test_a_message_that_its_client_does_not_finish_is_refused(
 
 
 def test_a_silent_client_is_disconnected(
-    appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with TcpRecorder(appender, idle_timeout_s=0.01) as recorder:
@@ -165,7 +165,7 @@ def test_a_silent_client_is_disconnected(
 
 
 def test_one_client_too_many_is_refused(
-    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with TcpRecorder(appender, max_clients=1) as recorder:
@@ -183,7 +183,7 @@ def test_one_client_too_many_is_refused(
 
 
 def test_what_cannot_be_appended_ends_the_recording_with_its_error(
-    appender: quire.Appender,
+    appender: quire.JournalAppender,
 ) -> None:
     async def scenario() -> None:
         async with TcpRecorder(appender) as recorder:
@@ -217,7 +217,7 @@ def test_a_message_that_the_queue_cannot_hold_is_refused(
 
 
 def test_a_system_without_descriptors_ends_no_recording(
-    appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with TcpRecorder(appender) as recorder:
@@ -237,7 +237,9 @@ def test_a_system_without_descriptors_ends_no_recording(
     asyncio.run(scenario())
 
 
-def test_datagrams_keep_their_bytes_and_order(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_datagrams_keep_their_bytes_and_order(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     sent = [b"%d\n\r\0" % number for number in range(100)] + [b"x" * 1400]
 
     async def scenario() -> None:
@@ -253,7 +255,9 @@ def test_datagrams_keep_their_bytes_and_order(queue: quire.Queue, appender: quir
     assert payloads(queue) == sent
 
 
-def test_dropped_datagrams_are_counted(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_dropped_datagrams_are_counted(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     async def scenario() -> None:
         async with UdpRecorder(appender, receive_buffer_bytes=4096) as recorder:
             counts, sent = recorder.counts, 0
@@ -270,7 +274,7 @@ def test_dropped_datagrams_are_counted(queue: quire.Queue, appender: quire.Appen
 
 
 def test_a_recorder_that_is_closed_appends_what_was_received(
-    queue: quire.Queue, appender: quire.Appender, pipe: tuple[int, int]
+    queue: quire.JournalQueue, appender: quire.JournalAppender, pipe: tuple[int, int]
 ) -> None:
     reader, writer = pipe
 
@@ -285,7 +289,7 @@ def test_a_recorder_that_is_closed_appends_what_was_received(
 
 
 def test_a_file_is_recorded_until_a_line_that_is_too_long(
-    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+    queue: quire.JournalQueue, appender: quire.JournalAppender, tmp_path: Path
 ) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"one\n\n" + b"x" * 101 + b"\ntwo\n")
@@ -301,7 +305,7 @@ def test_a_file_is_recorded_until_a_line_that_is_too_long(
 
 
 def test_a_task_that_is_cancelled_ends_the_recording(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     async def record(started: asyncio.Future[TcpRecorder]) -> None:
         async with TcpRecorder(appender) as recorder:

@@ -51,7 +51,7 @@ def check_orders(found: list[bytes]) -> None:
 def test_each_client_keeps_its_order_over_rolls_and_through_the_ring(path: Path, mode: Any) -> None:  # noqa: ANN401
     clock = quire.ManualClock(START_MS)
 
-    async def scenario(appender: quire.Appender) -> None:
+    async def scenario(appender: quire.JournalAppender) -> None:
         async with TcpRecorder(appender) as recorder:
             await send(recorder, clock)
 
@@ -96,7 +96,7 @@ def held_lock(path: Path) -> Generator[None]:
 def test_clients_wait_while_another_process_holds_the_lock(path: Path) -> None:
     quire.open(path).close()
 
-    async def scenario(appender: quire.Appender) -> None:
+    async def scenario(appender: quire.JournalAppender) -> None:
         async with TcpRecorder(appender) as recorder:
             with client(recorder) as each:
                 with held_lock(path):
@@ -114,7 +114,7 @@ def test_clients_wait_while_another_process_holds_the_lock(path: Path) -> None:
 def test_a_lock_that_is_never_released_ends_the_recording_with_its_error(path: Path) -> None:
     quire.open(path).close()
 
-    async def scenario(appender: quire.Appender) -> None:
+    async def scenario(appender: quire.JournalAppender) -> None:
         async with TcpRecorder(appender) as recorder:
             with client(recorder) as each:
                 each.sendall(b"one\n")
@@ -129,7 +129,7 @@ def test_a_lock_that_is_never_released_ends_the_recording_with_its_error(path: P
 def test_a_full_disk_ends_the_recording_with_its_error(tmp_path: Path) -> None:
     lines = b"".join(b"%d %s\n" % (n, b"x" * 1000) for n in range(2000))
 
-    async def scenario(appender: quire.Appender, disk: Path) -> None:
+    async def scenario(appender: quire.JournalAppender, disk: Path) -> None:
         async with TcpRecorder(appender) as recorder:
             with client(recorder) as each:
                 each.sendall(b"first\n")

@@ -82,7 +82,7 @@ async def closed_code(connection: ClientConnection) -> int | None:
 
 
 def test_text_and_binary_messages_of_several_clients_keep_their_order(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     async def send(recorder: WebSocketRecorder, name: str) -> None:
         async with client(recorder) as connection:
@@ -106,7 +106,7 @@ def test_text_and_binary_messages_of_several_clients_keep_their_order(
 
 
 def test_messages_that_arrive_together_do_not_wait_for_what_follows(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     parts = frame(b"two ", BINARY) + frame(b"", FIN | PING) + frame(b"parts", FIN)
     sent = frame(b"one") + parts + frame(b"three")
@@ -123,7 +123,7 @@ def test_messages_that_arrive_together_do_not_wait_for_what_follows(
 
 
 def test_messages_that_arrive_together_with_a_hostile_one_are_appended(
-    monkeypatch: pytest.MonkeyPatch, queue: quire.Queue, appender: quire.Appender
+    monkeypatch: pytest.MonkeyPatch, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     monkeypatch.setattr(websocket, "CLOSE_S", 0.01)
     sent = [str(number).encode() for number in range(2000)]
@@ -140,7 +140,7 @@ def test_messages_that_arrive_together_with_a_hostile_one_are_appended(
 
 
 def test_what_was_sent_before_the_recorder_is_closed_is_appended(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender) as recorder:
@@ -170,8 +170,8 @@ def test_what_was_sent_before_the_recorder_is_closed_is_appended(
     ids=["long", "endless", "long in parts", "compressed", "unmasked"],
 )
 def test_a_hostile_client_costs_its_connection_only(  # noqa: PLR0913, PLR0917 - fixtures
-    queue: quire.Queue,
-    appender: quire.Appender,
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
     caplog: pytest.LogCaptureFixture,
     sent: bytes,
     code: int,
@@ -199,7 +199,7 @@ def test_a_hostile_client_costs_its_connection_only(  # noqa: PLR0913, PLR0917 -
 
 
 def test_a_client_that_sends_pings_and_reads_nothing_is_disconnected(
-    appender: quire.Appender,
+    appender: quire.JournalAppender,
 ) -> None:
     async def scenario() -> None:
         pings = frame(b"x" * 125, FIN | PING) * 500
@@ -221,7 +221,7 @@ def test_a_client_that_sends_pings_and_reads_nothing_is_disconnected(
 )
 def test_a_client_that_failed_and_does_not_close_is_disconnected(
     monkeypatch: pytest.MonkeyPatch,
-    appender: quire.Appender,
+    appender: quire.JournalAppender,
     caplog: pytest.LogCaptureFixture,
     sent: bytes,
     reason: str,
@@ -240,7 +240,7 @@ def test_a_client_that_failed_and_does_not_close_is_disconnected(
     assert reason in caplog.text
 
 
-def test_what_is_no_websocket_client_is_refused(appender: quire.Appender) -> None:
+def test_what_is_no_websocket_client_is_refused(appender: quire.JournalAppender) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender) as recorder:
             with socket.create_connection(recorder.address) as other:
@@ -251,7 +251,9 @@ def test_what_is_no_websocket_client_is_refused(appender: quire.Appender) -> Non
     asyncio.run(scenario())
 
 
-def test_a_page_of_another_origin_is_refused(queue: quire.Queue, appender: quire.Appender) -> None:
+def test_a_page_of_another_origin_is_refused(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender, origins=["https://example.com"]) as recorder:
             with pytest.raises(InvalidStatus, match="403"):
@@ -265,7 +267,7 @@ def test_a_page_of_another_origin_is_refused(queue: quire.Queue, appender: quire
 
 
 def test_a_silent_client_is_disconnected(
-    appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender, idle_timeout_s=0.01) as recorder:
@@ -277,7 +279,7 @@ def test_a_silent_client_is_disconnected(
 
 
 def test_one_client_too_many_is_refused(
-    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+    queue: quire.JournalQueue, appender: quire.JournalAppender, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender, max_clients=1) as recorder:
@@ -294,7 +296,7 @@ def test_one_client_too_many_is_refused(
 
 
 def test_what_cannot_be_appended_ends_the_recording_with_its_error(
-    appender: quire.Appender,
+    appender: quire.JournalAppender,
 ) -> None:
     async def scenario() -> None:
         async with WebSocketRecorder(appender) as recorder, client(recorder) as connection:
@@ -318,7 +320,7 @@ def answering(*sent: str | bytes, code: int = 1000) -> Generator[Any]:
     yield serve(handler, "127.0.0.1", 0, **PATIENT)
 
 
-async def feed_of(server: Any, appender: quire.Appender, **options: Any) -> Counts:  # noqa: ANN401
+async def feed_of(server: Any, appender: quire.JournalAppender, **options: Any) -> Counts:  # noqa: ANN401
     async with server as serving:
         port = serving.sockets[0].getsockname()[1]
         url = f"ws://127.0.0.1:{port}/feed?token=secret"
@@ -329,7 +331,7 @@ async def feed_of(server: Any, appender: quire.Appender, **options: Any) -> Coun
 
 @pytest.mark.parametrize("code", [1000, 1001])
 def test_a_server_is_recorded_until_it_closes_the_connection(
-    queue: quire.Queue, appender: quire.Appender, code: int
+    queue: quire.JournalQueue, appender: quire.JournalAppender, code: int
 ) -> None:
     async def scenario() -> None:
         with answering("one", b"\0\xff", "", "é", code=code) as server:
@@ -347,7 +349,7 @@ def test_a_server_is_recorded_until_it_closes_the_connection(
     ],
 )
 def test_a_server_that_fails_ends_the_recording_with_an_error(
-    queue: quire.Queue, appender: quire.Appender, sent: str, code: int, text: str
+    queue: quire.JournalQueue, appender: quire.JournalAppender, sent: str, code: int, text: str
 ) -> None:
     async def scenario() -> None:
         with answering("one", sent, code=code) as server:
@@ -360,7 +362,7 @@ def test_a_server_that_fails_ends_the_recording_with_an_error(
 
 
 def test_a_feed_that_is_closed_appends_what_was_sent(
-    queue: quire.Queue, appender: quire.Appender
+    queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     async def scenario() -> None:
         sent = asyncio.Event()
@@ -380,7 +382,9 @@ def test_a_feed_that_is_closed_appends_what_was_sent(
     assert payloads(queue) == [str(number).encode() for number in range(100)]
 
 
-def test_a_server_that_is_not_there_is_named_without_secrets(appender: quire.Appender) -> None:
+def test_a_server_that_is_not_there_is_named_without_secrets(
+    appender: quire.JournalAppender,
+) -> None:
     async def scenario(port: int) -> None:
         url = f"ws://me:secret@127.0.0.1:{port}/feed?token=secret"
         async with WebSocketFeedRecorder(appender, url):

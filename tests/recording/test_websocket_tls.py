@@ -70,7 +70,9 @@ def test_a_server_is_recorded(path: Path, authority: trustme.CA) -> None:
 
 
 @pytest.mark.usefixtures("_trusted")
-def test_a_queue_is_published(path: Path, appender: quire.Appender, authority: trustme.CA) -> None:
+def test_a_queue_is_published(
+    path: Path, appender: quire.JournalAppender, authority: trustme.CA
+) -> None:
     payloads = [b"one", b"x" * 60_000]
     appender.write_many(payloads)
     heard = list[str | bytes]()
@@ -85,7 +87,7 @@ def test_a_queue_is_published(path: Path, appender: quire.Appender, authority: t
 @pytest.mark.usefixtures("_trusted")
 @pytest.mark.parametrize("verb", ["record", "publish"])
 def test_a_certificate_that_does_not_fit_is_refused(
-    path: Path, appender: quire.Appender, authority: trustme.CA, verb: str
+    path: Path, appender: quire.JournalAppender, authority: trustme.CA, verb: str
 ) -> None:
     appender.write_bytes(b"secret")
     for certificate, reason in (

@@ -82,7 +82,7 @@ def publish(
 
 
 def test_a_queue_that_is_published_and_recorded_has_the_same_messages(
-    path: Path, appender: quire.Appender
+    path: Path, appender: quire.JournalAppender
 ) -> None:
     appender.write_many(MESSAGES)
     copy = path.parent / "copy"
@@ -99,7 +99,7 @@ def test_a_queue_that_is_published_and_recorded_has_the_same_messages(
     assert payloads(copy) == MESSAGES  # the recorder confirmed that it has read them
 
 
-def test_messages_are_sent_as_text_on_request(path: Path, appender: quire.Appender) -> None:
+def test_messages_are_sent_as_text_on_request(path: Path, appender: quire.JournalAppender) -> None:
     sent = [b"one", b"\xff", "é".encode()]
     bad = [appender.write_bytes(it) for it in sent][1]
     heard = list[str | bytes]()
@@ -118,7 +118,7 @@ def test_messages_are_sent_as_text_on_request(path: Path, appender: quire.Append
 
 
 def test_a_server_that_reads_nothing_until_it_has_spoken_is_no_obstacle(
-    path: Path, appender: quire.Appender
+    path: Path, appender: quire.JournalAppender
 ) -> None:
     payload, count = b"x" * 10_000, 2_000  # more than the buffers of the system take
     appender.write_many([payload] * count)
@@ -135,7 +135,9 @@ def test_a_server_that_reads_nothing_until_it_has_spoken_is_no_obstacle(
     assert (ran.code, heard) == (0, count), ran.err
 
 
-def test_a_server_that_refuses_a_message_is_an_error(path: Path, appender: quire.Appender) -> None:
+def test_a_server_that_refuses_a_message_is_an_error(
+    path: Path, appender: quire.JournalAppender
+) -> None:
     appender.write_many([b"one", b"x" * 101])
 
     async def hear(connection: ServerConnection) -> None:
@@ -147,7 +149,7 @@ def test_a_server_that_refuses_a_message_is_an_error(path: Path, appender: quire
     assert "1009" in ran.err
 
 
-def test_a_server_that_leaves_is_an_error(path: Path, appender: quire.Appender) -> None:
+def test_a_server_that_leaves_is_an_error(path: Path, appender: quire.JournalAppender) -> None:
     appender.write_many([b"x" * 10_000] * 2_000)
 
     async def leave(connection: ServerConnection) -> None:
@@ -159,7 +161,9 @@ def test_a_server_that_leaves_is_an_error(path: Path, appender: quire.Appender) 
     assert f"url={url} " in ran.err
 
 
-def test_a_server_that_reads_nothing_holds_it_back(path: Path, appender: quire.Appender) -> None:
+def test_a_server_that_reads_nothing_holds_it_back(
+    path: Path, appender: quire.JournalAppender
+) -> None:
     payload, count = b"x" * 10_000, 2_000
     appender.write_many([payload] * count)
 

@@ -49,7 +49,7 @@ def names_in(path: Path) -> list[str]:
     return sorted(it.name for it in path.iterdir() if ".cq4" in it.name and it.suffix != ".cq4t")
 
 
-def read_only(path: Path) -> quire.Queue:
+def read_only(path: Path) -> quire.JournalQueue:
     return quire.open(path, read_only=True)
 
 

@@ -47,7 +47,7 @@ def die_before(last: int, *, is_apart: bool) -> None:
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
     for name in ("_announce_removal", "_announce_compression", "refresh"):
-        setattr(quire.Queue, name, counted(getattr(quire.Queue, name)))
+        setattr(quire.JournalQueue, name, counted(getattr(quire.JournalQueue, name)))
     for name in ("compress_roll_file", "is_compressed_copy"):
         setattr(actions, name, counted(getattr(actions, name)))
 

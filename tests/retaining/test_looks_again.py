@@ -66,23 +66,23 @@ RUNS = {
 TAILER, GROUP = "kept for a named tailer", "kept for a consumer group"
 
 
-def make_a_tailer(queue: quire.Queue) -> None:
+def make_a_tailer(queue: quire.JournalQueue) -> None:
     with queue.tailer("audit") as tailer:
         assert tailer.read_bytes() == b"0"
 
 
-def make_a_consumer(queue: quire.Queue) -> None:
+def make_a_consumer(queue: quire.JournalQueue) -> None:
     with queue.group("billing").consumer() as consumer:
         message = consumer.read()
         assert message is not None
         assert bytes(message.data) == b"0"
 
 
-def reset_the_group(queue: quire.Queue) -> None:
+def reset_the_group(queue: quire.JournalQueue) -> None:
     queue.group("done").reset()
 
 
-def reset_the_tailer(queue: quire.Queue) -> None:
+def reset_the_tailer(queue: quire.JournalQueue) -> None:
     with queue.tailer("old") as tailer:
         tailer.to_start()
         assert tailer.read_bytes() == b"0"
@@ -99,7 +99,11 @@ def reset_the_tailer(queue: quire.Queue) -> None:
     ],
 )
 def test_a_reader_that_comes_after_the_decision_loses_nothing(
-    orders: Path, tmp_path: Path, action: str, newcomer: Callable[[quire.Queue], None], reason: str
+    orders: Path,
+    tmp_path: Path,
+    action: str,
+    newcomer: Callable[[quire.JournalQueue], None],
+    reason: str,
 ) -> None:
     """The run stands at its first look at other processes, its plan being made."""
     arguments = (orders, action.split(maxsplit=1)[0], tmp_path / "dest")

@@ -56,7 +56,7 @@ class Days:
         self.opened = opened(path, roll_cycle="TEST4_DAILY", clock=self.clock)
         self.place: Place = self.opened.__enter__()
 
-    def both(self) -> list[quire.Queue]:
+    def both(self) -> list[quire.JournalQueue]:
         return [self.place.first, self.place.second]
 
     def service(self, *, several: bool = False, **options: Any) -> quire.Service:  # noqa: ANN401
@@ -74,7 +74,7 @@ class Days:
         with self.place.output.appender() as appender:
             appender.write_text("a stranger")
 
-    def delete(self, queue: quire.Queue) -> int:
+    def delete(self, queue: quire.JournalQueue) -> int:
         """Delete as an operator does, after noting what the output holds."""
         self.lines()
         with queue.appender() as appender:
@@ -82,7 +82,7 @@ class Days:
         dest = self.path / "archived" / Path(queue.path).name
         return archive(queue.path, dest, delete=True, grace_s=0).deleted
 
-    def unlink(self, queue: quire.Queue, *cycles: int) -> None:
+    def unlink(self, queue: quire.JournalQueue, *cycles: int) -> None:
         """Delete as nobody should."""
         self.lines()
         for cycle in cycles:

@@ -44,7 +44,7 @@ def maps(path: Path) -> list[dict[str, Any]]:
         return [dict(it) for it in iter(tailer.read_map, None)]
 
 
-def expected(write: Callable[[quire.Appender], object], path: Path) -> list[bytes]:
+def expected(write: Callable[[quire.JournalAppender], object], path: Path) -> list[bytes]:
     """What single writers make."""
     with quire.open(path) as queue, queue.appender() as appender:
         write(appender)
@@ -111,7 +111,7 @@ def test_columns_that_were_decoded_are_encoded_again(
 
 def test_forms_are_chosen(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("EURUSD", 1.5)], "symbol string, price double")
-    cases: list[tuple[DataFrame, dict[str, object], Callable[[quire.Appender], object]]] = [
+    cases: list[tuple[DataFrame, dict[str, object], Callable[[quire.JournalAppender], object]]] = [
         (frame.selectExpr("symbol as value"), {}, lambda it: it.write_text("EURUSD")),
         (frame.select("symbol"), {"form": "text"}, lambda it: it.write_text("EURUSD")),
         (

@@ -266,16 +266,16 @@ def stage_many(folder: StagedBatch, batch: int, rows: int) -> Part:
 def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
     path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, left = quire.Appender._write_column, [3]
+    append, left = quire.JournalAppender._write_column, [3]
 
-    def write(appender: quire.Appender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
+    def write(appender: quire.JournalAppender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
         left[0] -= 1
         if left[0] < 0:
             raise OSError(errno.ENOSPC, "no space left", str(path))
         return append(appender, *args, **named)
 
     with monkeypatch.context() as patched:
-        patched.setattr(quire.Appender, "_write_column", write)
+        patched.setattr(quire.JournalAppender, "_write_column", write)
         with pytest.raises(OSError, match="no space left"):
             commit(target, "w", 0, staged(path, 0))
         abort(target, "w", 0)
@@ -290,9 +290,9 @@ def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
 def test_a_table_that_is_replaced_amid_a_commit_is_told_and_the_rest_comes_with_the_next(
     path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, left = quire.Appender._write_column, [3]
+    append, left = quire.JournalAppender._write_column, [3]
 
-    def write(appender: quire.Appender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
+    def write(appender: quire.JournalAppender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
         left[0] -= 1
         if not left[0]:
             table = path / "metadata.cq4t"
@@ -301,7 +301,7 @@ def test_a_table_that_is_replaced_amid_a_commit_is_told_and_the_rest_comes_with_
         return append(appender, *args, **named)
 
     with monkeypatch.context() as patched:
-        patched.setattr(quire.Appender, "_write_column", write)
+        patched.setattr(quire.JournalAppender, "_write_column", write)
         with pytest.raises(TableLostError):  # once a second, and at the end of the batch
             commit(target, "w", 0, staged(path, 0))
 
@@ -317,15 +317,15 @@ def half_done(path: Path, target: Target, monkeypatch: pytest.MonkeyPatch) -> li
     parts = staged(path, 0, writer="once")
 
     def work() -> None:
-        append, left = quire.Appender._write_column, [3]
+        append, left = quire.JournalAppender._write_column, [3]
 
-        def write(appender: quire.Appender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
+        def write(appender: quire.JournalAppender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
             left[0] -= 1
             if left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return append(appender, *args, **named)
 
-        monkeypatch.setattr(quire.Appender, "_write_column", write)
+        monkeypatch.setattr(quire.JournalAppender, "_write_column", write)
         commit(target, "once", 0, parts, kept=False)
 
     assert exit_code(fork(work)) == -signal.SIGKILL

@@ -56,7 +56,7 @@ def left_half_done(
 
     part = stage(path, writer, location=location)
     with monkeypatch.context() as patched:
-        patched.setattr(quire.Appender, "_write_column", full)
+        patched.setattr(quire.JournalAppender, "_write_column", full)
         with pytest.raises(OSError, match="no space left"):
             commit(at(path, location), writer, 0, [part])
     return part
@@ -478,16 +478,16 @@ def test_every_verb_finds_what_is_in_cycles_without_an_end(
     with quire.open(path, format="chronicle", **options) as queue, queue.appender() as appender:
         appender.write_bytes(b"there")
     monkeypatch.setattr(commits, "CHUNK_ROWS", 1)
-    append, left = quire.Appender._write_column, [2]
+    append, left = quire.JournalAppender._write_column, [2]
 
-    def ends(appender: quire.Appender, *given: Any, **named: Any) -> int | None:  # noqa: ANN401
+    def ends(appender: quire.JournalAppender, *given: Any, **named: Any) -> int | None:  # noqa: ANN401
         left[0] -= 1
         if left[0] < 0:
             raise OSError("no space left")
         return append(appender, *given, **named)
 
     with monkeypatch.context() as patched:
-        patched.setattr(quire.Appender, "_write_column", ends)
+        patched.setattr(quire.JournalAppender, "_write_column", ends)
         with pytest.raises(OSError, match="no space left"):
             commit(Target(str(path), options), "w", 0, [stage(path)])
     for file in sorted(path.glob("*.cq4"))[:-1]:

@@ -105,7 +105,7 @@ def test_an_unfinished_write_is_finished_with_its_own_blocks(
         raise OSError(errno.ENOSPC, "no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(quire.Appender, "_write_column", full)
+        patched.setattr(quire.JournalAppender, "_write_column", full)
         with pytest.raises(OSError, match="no space left"):
             commit(at(path, LARGE), "w", 0, staged(path, [long]))
 
@@ -162,9 +162,9 @@ def test_a_write_is_finished_with_the_queues_wire_type(
     asked: list[Any] = []
     opened: Any = quire.open
 
-    def watched(path: str, **options: Any) -> quire.Queue:  # noqa: ANN401
+    def watched(path: str, **options: Any) -> quire.JournalQueue:  # noqa: ANN401
         asked.append(options.get("wire_type"))
-        queue: quire.Queue = opened(path, **options)
+        queue: quire.JournalQueue = opened(path, **options)
         return queue
 
     (path / FOLDER).mkdir()

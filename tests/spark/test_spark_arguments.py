@@ -22,7 +22,7 @@ def call(function: Callable[..., Any], name: str, given: dict[str, Any], wrong: 
 @pytest.mark.parametrize(
     "name", ["spark", "path", "topics", "schema", "method", "columns", "startingOffsets"]
 )
-def test_scan(spark: SparkSession, path: Path, appender: quire.Appender, name: str) -> None:
+def test_scan(spark: SparkSession, path: Path, appender: quire.JournalAppender, name: str) -> None:
     appender.write_map({"a": 1})
     given = {"spark": spark, "path": path, "schema": "a int"}
     check(partial(call, quire.spark.scan, name, given), f"{name}|column|messages are gone")

@@ -31,7 +31,7 @@ def dead_letters(path: Path) -> Path:
     return path.with_name(f"{path.name}-dead")
 
 
-def group_of(queue: quire.Queue, path: Path, form: str) -> quire.Group:
+def group_of(queue: quire.JournalQueue, path: Path, form: str) -> quire.Group:
     if form == DEAD:
         return queue.group(
             "life",

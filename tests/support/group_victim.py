@@ -22,7 +22,7 @@ KEYED = "keyed"
 KEYS = 7
 
 
-def group_of(queue: quire.Queue, mode: str) -> quire.Group:
+def group_of(queue: quire.JournalQueue, mode: str) -> quire.Group:
     """The group of a storm. Only dead members lose messages: no time is ever over."""
     return queue.group("storm", ack_timeout_s=math.inf, key="key" if mode == KEYED else None)
 

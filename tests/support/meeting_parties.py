@@ -64,11 +64,11 @@ class Meeting:
         return quire.ManualClock(START_MS + cycle * SECOND_MS)
 
     @contextmanager
-    def queue(self, cycle: int = CYCLES, **options: Any) -> Generator[quire.Queue]:
+    def queue(self, cycle: int = CYCLES, **options: Any) -> Generator[quire.JournalQueue]:
         if self.shared is not None and not options and cycle == CYCLES:
             yield self.shared
             return
-        queue: quire.Queue = self.patiently(
+        queue: quire.JournalQueue = self.patiently(
             lambda: open_queue(self.path, self.clock(cycle), **options)
         )
         try:
@@ -102,7 +102,7 @@ class Meeting:
         self.say("put", text.split(".")[0])
 
 
-def open_queue(path: Path, clock: quire.ManualClock, **options: Any) -> quire.Queue:
+def open_queue(path: Path, clock: quire.ManualClock, **options: Any) -> quire.JournalQueue:
     wanted: dict[str, Any] = {
         "roll_cycle": "TEST4_SECONDLY",
         "index_count": 8,
@@ -114,7 +114,7 @@ def open_queue(path: Path, clock: quire.ManualClock, **options: Any) -> quire.Qu
         "eof_grace_s": 0,
     }
     opener: Callable[..., Any] = quire.open
-    return cast("quire.Queue", opener(path, **(wanted | options)))
+    return cast("quire.JournalQueue", opener(path, **(wanted | options)))
 
 
 # What is there before.

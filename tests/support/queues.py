@@ -51,12 +51,12 @@ def message(index: int, data: bytes | memoryview) -> Message:
     return index, len(data), hashlib.sha256(data).hexdigest()
 
 
-def forward(queue: quire.Queue) -> list[Message]:
+def forward(queue: quire.JournalQueue) -> list[Message]:
     with queue.tailer() as tailer:
         return [message(excerpt.index, excerpt.data) for excerpt in tailer]
 
 
-def backward(queue: quire.Queue) -> list[Message]:
+def backward(queue: quire.JournalQueue) -> list[Message]:
     with queue.tailer() as tailer:
         tailer.direction = "backward"
         tailer.to_end()
@@ -68,7 +68,7 @@ def problems_of(path: Path) -> list[str]:
     return [problem for store in open_queue(path)[1].values() for problem in check_store(store)]
 
 
-def payloads(queue: quire.Queue) -> list[bytes]:
+def payloads(queue: quire.JournalQueue) -> list[bytes]:
     with queue.tailer() as tailer:
         return list(tailer.payloads())
 

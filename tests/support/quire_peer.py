@@ -73,10 +73,10 @@ def start(verb: str, /, **options: Option) -> JavaProcess:
     return JavaProcess([sys.executable, str(Path(__file__).resolve()), verb, arguments])
 
 
-def open_queue(options: Mapping[str, Any]) -> quire.Queue:
+def open_queue(options: Mapping[str, Any]) -> quire.JournalQueue:
     """Open the queue that the options describe."""
     given = {k: options[k] for k in OPENING if k in options}
-    queue: quire.Queue = quire.open(options["dir"], format="chronicle", **given)
+    queue: quire.JournalQueue = quire.open(options["dir"], format="chronicle", **given)
     return queue
 
 
@@ -98,7 +98,7 @@ def produce(options: Mapping[str, Any]) -> None:
     say("DONE")
 
 
-def write(appender: quire.Appender, payload: bytes, options: Mapping[str, Any]) -> int:
+def write(appender: quire.JournalAppender, payload: bytes, options: Mapping[str, Any]) -> int:
     """Append in one go, or through a document that stays open for a while."""
     if "inside_us" not in options:
         return appender.write_bytes(payload)
@@ -108,7 +108,7 @@ def write(appender: quire.Appender, payload: bytes, options: Mapping[str, Any]) 
     return document.index
 
 
-def hold(appender: quire.Appender, what: str) -> None:
+def hold(appender: quire.JournalAppender, what: str) -> None:
     """Keep a document open until told to close it."""
     document = appender.writing_document()
     if what == "document":

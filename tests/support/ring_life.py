@@ -46,13 +46,13 @@ def live(path: Path, form: str, name: str) -> None:
         put(appender, f"{name} last")
 
 
-def put(appender: quire.Appender, text: str) -> None:
+def put(appender: quire.JournalAppender, text: str) -> None:
     say("puts", text)
     appender.write_bytes(text.encode())
     say("put", text)
 
 
-def fill(appender: quire.Appender, name: str) -> None:
+def fill(appender: quire.JournalAppender, name: str) -> None:
     for number in range(SMALL):
         try:
             put(appender, f"{name} full {number} ".ljust(LONG, "."))
@@ -62,7 +62,7 @@ def fill(appender: quire.Appender, name: str) -> None:
     raise AssertionError("a ring without end")
 
 
-def flush(queue: quire.Queue) -> None:
+def flush(queue: quire.JournalQueue) -> None:
     assert queue.ring is not None
     queue.ring.flush(timeout_s=60.0)
 

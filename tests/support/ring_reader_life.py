@@ -39,7 +39,7 @@ def live(path: Path, form: str, name: str) -> None:
         read_up_to(tailer, f"{name} {MESSAGES - 1} ")
 
 
-def poll(queue: quire.Queue, tailer: quire.Tailer) -> None:
+def poll(queue: quire.JournalQueue, tailer: quire.JournalTailer) -> None:
     """Say how often the ring was touched while there was nothing to read."""
     queue.appender().write_text(DIRECT)
     assert tailer.read_text() == DIRECT
@@ -56,7 +56,7 @@ def touched() -> dict[str, int]:
     return {it: hits[it] for it in hits if it.startswith(("ring.", "record-lock."))}
 
 
-def leave(path: Path, queue: quire.Queue, name: str, fault: str = "") -> None:
+def leave(path: Path, queue: quire.JournalQueue, name: str, fault: str = "") -> None:
     """Have a child put messages in and die, while nobody can drain them."""
     with queue.appender() as direct, direct.writing_document() as document:
         document.write(DIRECT, 1)
@@ -78,7 +78,7 @@ def put(path: Path, name: str, fault: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def read_up_to(tailer: quire.Tailer, last: str) -> None:
+def read_up_to(tailer: quire.JournalTailer, last: str) -> None:
     """Read until a message that begins so."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:

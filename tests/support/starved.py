@@ -63,7 +63,7 @@ def journal_reads(path: Path) -> Calls:
     at["emoji"] = appender.write_text("\N{GRINNING FACE}" * (BYTES // 6))
     at |= {name: appender.write_map(values) for name, values in messages().items()}
 
-    def tailer(name: str) -> quire.Tailer:
+    def tailer(name: str) -> quire.JournalTailer:
         made = queue.tailer()
         assert made.move_to_index(at[name])
         return made

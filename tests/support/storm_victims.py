@@ -120,7 +120,7 @@ class Log:
 class Writer:
     """Appends in the way of its role, each message with the number of its life and a counter."""
 
-    def __init__(self, life: Life, appender: quire.Appender, log: Log) -> None:
+    def __init__(self, life: Life, appender: quire.JournalAppender, log: Log) -> None:
         self._life, self._appender, self._log = life, appender, log
         self._rng = random.Random(life.seed)  # noqa: S311 - another course for each
         self._longest = self._rng.choice([40, 200, 5000, min(life.block_bytes, 2**18) // 5])
@@ -203,7 +203,7 @@ class Writer:
         self._bytes()
 
 
-def write(life: Life, log: Log, queue: quire.Queue, go_on: Callable[[], bool]) -> None:
+def write(life: Life, log: Log, queue: quire.JournalQueue, go_on: Callable[[], bool]) -> None:
     """Append until told to stop."""
     with queue.appender() as appender:
         writer = Writer(life, appender, log)
@@ -211,7 +211,7 @@ def write(life: Life, log: Log, queue: quire.Queue, go_on: Callable[[], bool]) -
             writer.step()
 
 
-def read(life: Life, log: Log, queue: quire.Queue, go_on: Callable[[], bool]) -> None:
+def read(life: Life, log: Log, queue: quire.JournalQueue, go_on: Callable[[], bool]) -> None:
     """Read on after the last life."""
     with queue.tailer() as tailer:
         if life.resume_after is not None:
@@ -223,13 +223,13 @@ def read(life: Life, log: Log, queue: quire.Queue, go_on: Callable[[], bool]) ->
             wait(tailer)
 
 
-def wait(tailer: quire.Tailer) -> None:
+def wait(tailer: quire.JournalTailer) -> None:
     """Wait a moment for the next message."""
     with contextlib.suppress(quire.errors.WaitTimeoutError):
         tailer.wait(0.01)
 
 
-def read_named(life: Life, log: Log, queue: quire.Queue, go_on: Callable[[], bool]) -> None:
+def read_named(life: Life, log: Log, queue: quire.JournalQueue, go_on: Callable[[], bool]) -> None:
     """Read where the name stands, one by one or so many at a time, with or without commits."""
     rng = random.Random(life.seed)  # noqa: S311 - another way for each life
     most, commits = rng.choice([1, 1, 7, 100]), rng.random() < 0.5
@@ -249,7 +249,7 @@ def read_named(life: Life, log: Log, queue: quire.Queue, go_on: Callable[[], boo
                 wait(tailer)
 
 
-def take(tailer: quire.Tailer, most: int) -> list[bytes]:
+def take(tailer: quire.JournalTailer, most: int) -> list[bytes]:
     """Read one message, or up to so many with one call."""
     if most > 1:
         return tailer.read_many(most)

@@ -15,7 +15,7 @@ from quire.testing import Peer
 Start = Callable[..., Peer]
 
 
-def append(queue: quire.Queue, count: int) -> tuple[int, int | None]:
+def append(queue: quire.JournalQueue, count: int) -> tuple[int, int | None]:
     with queue.appender() as appender:
         for number in range(count):
             appender.write_bytes(b"%d" % number)
@@ -36,7 +36,7 @@ def end() -> None:
 
 
 def test_the_queue_is_empty_and_follows_the_clock(
-    quire_queue: quire.Queue, quire_clock: quire.ManualClock
+    quire_queue: quire.JournalQueue, quire_clock: quire.ManualClock
 ) -> None:
     assert quire_queue.entry_count == 0
     quire_queue.appender().write_bytes(b"today")
@@ -45,7 +45,9 @@ def test_the_queue_is_empty_and_follows_the_clock(
     assert len(quire_queue.cycles) == 2
 
 
-def test_a_peer_appends_to_the_same_queue(quire_queue: quire.Queue, quire_peer: Start) -> None:
+def test_a_peer_appends_to_the_same_queue(
+    quire_queue: quire.JournalQueue, quire_peer: Start
+) -> None:
     pid, last = quire_peer(append, quire_queue, 3).result()
     assert pid != os.getpid()
     assert last == quire_queue.last_index

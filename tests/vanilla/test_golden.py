@@ -25,7 +25,7 @@ def options_of(listed: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def opened(name: str, path: Path) -> quire.Queue | quire.vanilla.VanillaQueue:
+def opened(name: str, path: Path) -> quire.JournalQueue | quire.vanilla.VanillaQueue:
     if name in WEEKLY:
         return quire.open(path, format="vanilla", read_only=True, **options_of(listing(name)))
     return quire.open(path, read_only=True)

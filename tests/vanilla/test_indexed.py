@@ -138,7 +138,9 @@ def test_fields_are_read_and_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_what_it_cannot_do_is_refused_with_the_reason(base: Path) -> None:
-    with quire.open(base, format="indexed") as queue, queue.tailer() as tailer:
+    with quire.open(base, format="indexed") as opened, opened.tailer() as opened_tailer:
+        queue: Any = opened
+        tailer: Any = opened_tailer
         refused: list[Callable[[], object]] = [
             queue.appender,
             lambda: queue.tailer("risk"),

@@ -61,7 +61,11 @@ def test_handles_count_as_those_of_any_queue(tmp_path: Path) -> None:
 
 
 def test_what_the_format_cannot_do_says_why(tmp_path: Path) -> None:
-    with opened(tmp_path) as queue, queue.appender() as appender:
+    with opened(tmp_path) as opened_queue, opened_queue.appender() as opened_appender:
+        queue: Any = opened_queue
+        appender: Any = opened_appender
+        assert not hasattr(queue, "roll_cycle")
+        assert getattr(queue, "dump", "nothing") == "nothing"
         with pytest.raises(
             quire.errors.UnsupportedError, match=r"write_map \(messages are raw bytes"
         ):

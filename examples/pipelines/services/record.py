@@ -55,7 +55,7 @@ class Route(Check):
         self.out.order(number, quantity, amount)
 
 
-def opened(folder: Path, name: str) -> quire.Queue:
+def opened(folder: Path, name: str) -> quire.JournalQueue:
     return quire.open(folder / name, source_id=NAMES.index(name) + 1, roll_cycle=ROLL_CYCLE)
 
 

@@ -14,32 +14,44 @@ from quire.pausers import TURN_S, Pauser
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quire._native import Buffer
+    from quire._native import Buffer, Column, Plan, Table
 
 _NO_END = 2**63 - 1
 
-_E = TypeVar("_E")
+_E_co = TypeVar("_E_co", covariant=True)
 _T = TypeVar("_T")
 
 
-class Following(Generic[_E]):
-    """Waiting for messages on top of a native tailer, whose messages are of the type ``_E``."""
+class Following(Generic[_E_co]):
+    """Waiting for messages on top of a native tailer, whose messages are of the type ``_E_co``."""
 
     if TYPE_CHECKING:
 
         @property
         def index(self) -> int: ...
         def __iter__(self) -> Self: ...
-        def __next__(self) -> _E: ...
-        def read(self) -> _E | None: ...
+        def __next__(self) -> _E_co: ...
+        def read(self) -> _E_co | None: ...
         def _prepare(self) -> bool | None: ...
         def _read_columns(
             self, count: int, /, *, max_bytes: int | None = None, end: int = ...
         ) -> tuple[int, Buffer, Buffer, Buffer]: ...
+        def _read_decoded(  # noqa: PLR0913 - those of the kernel
+            self,
+            plan: Plan,
+            count: int,
+            *,
+            max_bytes: int,
+            keep_misfits: bool = ...,
+            layout: str = ...,
+            end: int,
+            payload: bool = ...,
+            topic: str | None = ...,
+        ) -> tuple[int, list[Table], Column | None, Column | None]: ...
 
     def follow(
         self, timeout_s: float | None = None, *, pauser: Pauser | None = None
-    ) -> Iterator[_E]:
+    ) -> Iterator[_E_co]:
         """
         Iterate over messages and wait for more.
 
@@ -93,11 +105,11 @@ class Following(Generic[_E]):
                 raise WaitTimeoutError(f"{nothing} index={self.index:#x}") from None
         pauser.reset()
 
-    def __aiter__(self) -> AsyncIterator[_E]:
+    def __aiter__(self) -> AsyncIterator[_E_co]:
         """Iterate over messages and wait for more, without holding up the event loop."""
         return self.follow_async()
 
-    def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[_E]:
+    def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[_E_co]:
         """
         As ``async for excerpt in tailer``, which never ends, waiting as *pauser* does.
 

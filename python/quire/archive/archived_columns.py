@@ -34,12 +34,12 @@ from quire.arrow.names import (
 from quire.arrow.schema import Schema
 from quire.arrow.timed_columns import event_times, timed
 from quire.errors import ArchiveError, CorruptError
-from quire.queue import Queue
+from quire.formats.adapters import numbering_of
+from quire.formats.base import Queue, Tailer
+from quire.formats.journal.subtopics import ROUTE
+from quire.formats.numbering import Numbering
 from quire.ranges.cycles import CycleRange
-from quire.ranges.numbering import Numbering
 from quire.ranges.sparse import sparse_batches
-from quire.subtopics import ROUTE
-from quire.tailer import Tailer
 
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 16 * 2**20
@@ -109,7 +109,7 @@ class Columns:
         return batch.num_rows, {INDEX: batch.column(0), PAYLOAD: batch.column(1)}
 
     def _decoded(self, tailer: Tailer, count: int, past: int) -> tuple[int, dict[str, Any]]:
-        seen, tables, payload, topic = tailer._read_decoded(  # noqa: SLF001 - the package's own
+        seen, tables, payload, topic = tailer._read_decoded(  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             self._schema.plan,
             count,
             max_bytes=BATCH_BYTES,
@@ -177,7 +177,7 @@ class CycleReader:
         if not self._range.count:
             return
         with self._queue.tailer() as tailer:
-            if not (numbering := Numbering.of(self._queue)).is_dense:
+            if not (numbering := numbering_of(self._queue)).is_dense:
                 yield from self._sparse(tailer, numbering)
                 return
             if not tailer.move_to_index(self._next):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quire._formats import CHRONICLE, format_of
 from quire.archive.archive_report import Failure, Report
 from quire.archive.checking import check_file, check_live
 from quire.archive.cycle_entry import Entry
 from quire.archive.finished_cycles import end_of
 from quire.archive.manifest import Topic
 from quire.errors import QuireError, UnsupportedError
+from quire.formats.adapters import adapter_at
+from quire.formats.journal.queue import JournalQueue
 from quire.maintenance.files import identity_of, open_reason
 from quire.maintenance.holders import SINK_WRITE, growth_of, holders_of, reader_in
 from quire.maintenance.removal import check_place, reason_moved, removal
-from quire.queue import Queue
 
 
 def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> None:
@@ -39,7 +39,8 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
         LockHeldError: Another process removes cycles of the queue.
 
     """
-    if format_of(path) != CHRONICLE:
+    found = adapter_at(path)
+    if found is None or not found.is_wire:
         raise UnsupportedError(
             "only cycles of a Chronicle Queue are deleted: nothing ends those of a Vanilla"
             " Chronicle, and Java's writers of a Quick-Queue start at its first page:"
@@ -72,7 +73,7 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
                 report.deleted += 1
 
 
-def check_archived(topic: Topic, queue: Queue, entry: Entry) -> None:
+def check_archived(topic: Topic, queue: JournalQueue, entry: Entry) -> None:
     """
     Check that the archive holds a cycle of a queue, byte by byte.
 
@@ -85,7 +86,7 @@ def check_archived(topic: Topic, queue: Queue, entry: Entry) -> None:
     check_live(queue, entry, every_byte=True)
 
 
-def _kept(queue: Queue, cycle: int, *, force: bool) -> str | None:
+def _kept(queue: JournalQueue, cycle: int, *, force: bool) -> str | None:
     """Return why a cycle stays, as things are at this moment."""
     holders = [it for it in holders_of(queue) if not force or it.kind == SINK_WRITE]
     return growth_of(queue, cycle) or reader_in(holders, cycle)

@@ -6,25 +6,13 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, cast
 
-from quire._formats import uncompressed
 from quire.errors import ArchiveError, CorruptError
-from quire.queue import Queue
-from quire.quick_queue import QuickQueue
-from quire.ranges.cycles import CycleRange, count_of, cycles_of
-from quire.ranges.numbering import Numbering
-from quire.vanilla import VanillaQueue
-
-
-class End(NamedTuple):
-    """Where a cycle's messages end."""
-
-    position: int
-    past: int
-    """The sequence after the last message."""
-    ended: bool
-    """Whether nothing can follow: there is an end-of-file marker, or a page is full."""
+from quire.formats.adapter import End
+from quire.formats.adapters import adapter_of, numbering_of, tailer_of
+from quire.formats.detection import uncompressed
+from quire.formats.protocols import AnyQueue
+from quire.ranges.cycles import CycleRange, cycles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +25,9 @@ class Cycle:
     previous: int | None
     looked_at_s: float
 
-    def range_in(self, queue: Queue) -> CycleRange:
+    def range_in(self, queue: AnyQueue) -> CycleRange:
         """Return its indexes."""
-        numbering = Numbering.of(queue)
+        numbering = numbering_of(queue)
         first = numbering.to_index(self.number, 0)
         return CycleRange(first, self.end.past, numbering.step)
 
@@ -61,7 +49,7 @@ class Look:
     damaged: dict[int, str]
 
 
-def look(queue: Queue, known: Collection[int]) -> Look:
+def look(queue: AnyQueue, known: Collection[int]) -> Look:
     """Inspect the cycles of a queue that are not *known*."""
     finished: list[Cycle] = []
     unfinished: list[int] = []
@@ -89,25 +77,18 @@ def look(queue: Queue, known: Collection[int]) -> Look:
     return Look(finished, unfinished, damaged)
 
 
-def file_of(queue: Queue, number: int) -> Path:
+def file_of(queue: AnyQueue, number: int) -> Path:
     """Return the file of a cycle, or its directory; of a Quick-Queue, the page of the index."""
-    opened: object = queue
-    if isinstance(opened, VanillaQueue):
-        return Path(opened.directory_for_cycle(number))
-    if isinstance(opened, QuickQueue):
-        return Path(opened.path, f"{number}.{'qx' if opened.form == 'single' else 'qmx'}")
-    return Path(queue.file_for_cycle(number))
+    return adapter_of(queue).place(queue, number)
 
 
-def name_of(queue: Queue, number: int) -> str:
+def name_of(queue: AnyQueue, number: int) -> str:
     """Return what a cycle's file is called, as the name of another file."""
     name = file_of(queue, number).relative_to(queue.path).as_posix().replace("/", "-")
-    return (
-        name if isinstance(cast("object", queue), VanillaQueue) else Path(uncompressed(name)).stem
-    )
+    return name if adapter_of(queue).is_folder else Path(uncompressed(name)).stem
 
 
-def end_of(queue: Queue, number: int) -> End | None:
+def end_of(queue: AnyQueue, number: int) -> End | None:
     """
     Return where a cycle ends; None if it has no file, or none that is ready.
 
@@ -115,30 +96,10 @@ def end_of(queue: Queue, number: int) -> End | None:
         CorruptError: The file is damaged, or ends before its last message.
 
     """
-    if not file_of(queue, number).exists():
-        return None
-    if isinstance(cast("object", queue), VanillaQueue | QuickQueue):
-        return _end_in_older(queue, number)
-    found, last = queue.end_of_cycle(number), queue._write_position(number)  # noqa: SLF001 - the package's own
-    if found is None or last is None:
-        return None
-    end = End(*found)
-    if last >= end.position and end.past:
-        raise CorruptError(
-            "messages are missing in the middle of the file, or its end is cut off:"
-            f" file={queue.file_for_cycle(number)} position={end.position:#x}"
-            f" last={last:#x}"
-        )
-    return end
+    return adapter_of(queue).end(queue, number) if file_of(queue, number).exists() else None
 
 
-def _end_in_older(queue: Queue, number: int) -> End:
-    past = count_of(queue, number)
-    is_full = not isinstance(cast("object", queue), VanillaQueue) and number + 1 in cycles_of(queue)
-    return End(0, past, is_full)
-
-
-def check_unchanged(queue: Queue, cycle: Cycle, grace_s: float) -> None:
+def check_unchanged(queue: AnyQueue, cycle: Cycle, grace_s: float) -> None:
     """
     Check that a cycle has not changed; without an end-of-file marker, wait for the grace time.
 
@@ -159,7 +120,7 @@ def check_unchanged(queue: Queue, cycle: Cycle, grace_s: float) -> None:
         )
 
 
-def _newest_with_messages(queue: Queue) -> int:
+def _newest_with_messages(queue: AnyQueue) -> int:
     """Return the newest cycle that has a message; -1 if none has."""
     for number in reversed(cycles_of(queue)):
         try:
@@ -171,15 +132,15 @@ def _newest_with_messages(queue: Queue) -> int:
     return -1
 
 
-def damage_text(queue: Queue, number: int, error: CorruptError) -> str:
+def damage_text(queue: AnyQueue, number: int, error: CorruptError) -> str:
     """Return what is wrong with a damaged cycle, and the first index that cannot be read."""
     return f"{error}" if " index=" in f"{error}" else f"{error}{_where(queue, number)}"
 
 
-def _where(queue: Queue, number: int) -> str:
-    numbering = Numbering.of(queue)
+def _where(queue: AnyQueue, number: int) -> str:
+    numbering = numbering_of(queue)
     first, past = (numbering.to_index(each, 0) for each in (number, number + 1))
-    with queue.tailer() as tailer:
+    with tailer_of(queue) as tailer:
         try:
             if not tailer.move_to_index(first):
                 return f" index={first:#x}"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from quire._formats import QUICK_QUEUE, VANILLA
 from quire.archive.checking import check_live
 from quire.archive.finished_cycles import damage_text, end_of
 from quire.archive.manifest import Topic
 from quire.errors import ArchiveError, CorruptError
-from quire.queue import Queue
-from quire.quick_queue import QuickQueue
+from quire.formats.adapters import adapter_of
+from quire.formats.base import Queue
 from quire.ranges.cycles import cycles_of
-from quire.vanilla import VanillaQueue
 
 
 def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
@@ -56,22 +54,7 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
 
 def facts_of(name: str, queue: Queue) -> dict[str, Any]:
     """Return the facts that identify a queue."""
-    opened: object = queue
-    if isinstance(opened, QuickQueue):
-        return {"topic": name, "format": QUICK_QUEUE, "page_bytes": opened.page_bytes}
-    if isinstance(opened, VanillaQueue):
-        return {
-            "topic": name,
-            "format": VANILLA,
-            "cycle_format": opened.cycle_format,
-            "cycle_length_ms": opened.cycle_length_ms,
-            "entries_per_cycle": opened.entries_per_cycle,
-        }
-    return {
-        "topic": name,
-        "roll_cycle": queue.roll_cycle.name,
-        "epoch_ms": queue.epoch_ms,
-    }
+    return {"topic": name, **adapter_of(queue).identity(queue)}
 
 
 def drop_grown(topic: Topic, queue: Queue) -> dict[int, str]:

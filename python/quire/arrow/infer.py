@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from quire._native import Seen, Tailer
+from quire._native import Seen
 from quire.arrow.column_types import BY_VALUE
 from quire.arrow.content import RowContent
 from quire.arrow.names import VALUE
+from quire.formats.adapters import journal_tailer_of, numbering_of, tailer_of
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import cycle_ranges, end_index_of
-from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, tailer_of
 
 if TYPE_CHECKING:
     from quire._native import Sample
@@ -53,8 +54,8 @@ def infer(queues: Iterable[AnyQueue], sample: int, *, as_text: bool) -> RowConte
 
 def _look(seen: Seen, tailer: AnyTailer, count: int) -> int:
     """Look at up to *count* messages, and return how many there were."""
-    if isinstance(tailer, Tailer):
-        return seen.look(tailer, count)
+    if (journal := journal_tailer_of(tailer)) is not None:
+        return seen.look(journal, count)
     payloads = tailer.read_many(count)
     for payload in payloads:
         seen.look_at(payload)
@@ -63,7 +64,7 @@ def _look(seen: Seen, tailer: AnyTailer, count: int) -> int:
 
 def sampled(queue: AnyQueue, sample: int) -> Iterator[tuple[int, int]]:
     """Yield first indexes and counts of ranges spread over the queue: *sample* messages in all."""
-    step = Numbering.of(queue).step
+    step = numbering_of(queue).step
     between = cycle_ranges(queue, 0, end_index_of(queue))
     runs = [(run.first_index, run.count) for run in between]
     total = sum(count for _, count in runs)

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from quire._native import Queue, Table
+    from quire._native import Table
     from quire.arrow.content import Content, Shape
     from quire.arrow.declared import TypeLike
     from quire.arrow.plan import Method
+    from quire.formats.protocols import AnyQueue
 
 # What stands for a schema: see Schema.given.
 SchemaLike: TypeAlias = "Schema | Mapping[str, TypeLike] | pa.Schema | type"
@@ -241,7 +242,7 @@ class Schema:
     @classmethod
     def infer(
         cls,
-        queue: Queue | str | PathLike[str],
+        queue: AnyQueue | str | PathLike[str],
         sample: int = 1000,
         *,
         conflicts: Literal["text", "raise"] = "text",

@@ -1,4 +1,4 @@
-"""Method readers: handlers called with messages, from :meth:`quire.Tailer.method_reader`."""
+"""Method readers: handlers called with messages, from :meth:`quire.JournalTailer.method_reader`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DeadLetter: TypeAlias = Appender | Queue | str | PathLike[str]
 
 class MethodReader(_native.MethodReader):
     """
-    Calls handlers with the messages of a tailer, from :meth:`quire.Tailer.method_reader`.
+    Calls handlers with the messages of a tailer, from :meth:`quire.JournalTailer.method_reader`.
 
     A document's events are handled in their order. What a handler's method returns handles the next
     event of the same document, if the method's annotation says that it is an interface, a Protocol
@@ -146,7 +146,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
     scanning: bool,
     names: Mapping[str, Any],
 ) -> MethodReader:
-    """Implement :meth:`quire.Tailer.method_reader`."""
+    """Implement :meth:`quire.JournalTailer.method_reader`."""
     found = [pair for handler in handlers for pair in handlers_of(handler, interface, names)]
     if not found and default is None and metadata_handler is None:
         raise TypeError("a method reader needs a handler: handlers=()")

@@ -1,4 +1,4 @@
-"""Method writers: objects whose calls are messages, from :meth:`quire.Appender.method_writer`."""
+"""Method writers: objects whose calls are messages, from :meth:`JournalAppender.method_writer`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
     filter: Filter | None,  # noqa: A002 - its name in the call
     names: Mapping[str, Any],
 ) -> _T:
-    """Implement :meth:`quire.Appender.method_writer`."""
+    """Implement :meth:`quire.JournalAppender.method_writer`."""
     interfaces = (interface, *more)
     found: dict[str, Method] = {}
     for each in reversed(interfaces):

@@ -24,7 +24,7 @@ def print_all(interface: Callable[..., _T], /, file: TextIO | None = None) -> _T
 
     Args:
         interface: A Protocol, an ABC, or another class, as for
-            :meth:`quire.Appender.method_writer`.
+            :meth:`quire.JournalAppender.method_writer`.
         file: Where to; None: to ``sys.stdout``, as it is when a call is made.
 
     Raises:

@@ -132,7 +132,7 @@ class _Budget:
         return self.seconds < self._plan.seconds and written < self._most
 
 
-def _append(plan: Plan, queue: quire.Queue) -> Result:
+def _append(plan: Plan, queue: quire.JournalQueue) -> Result:
     payload, count = bytes(plan.size), 0
     with queue.appender() as appender:
         budget = _Budget(plan, "append")
@@ -143,7 +143,7 @@ def _append(plan: Plan, queue: quire.Queue) -> Result:
     return Result("append", count, plan.size, budget.seconds)
 
 
-def _append_many(plan: Plan, queue: quire.Queue) -> Result:
+def _append_many(plan: Plan, queue: quire.JournalQueue) -> Result:
     payloads, count = [bytes(plan.size)] * _BATCH, 0
     with queue.appender() as appender:
         budget = _Budget(plan, "append_many")
@@ -153,7 +153,9 @@ def _append_many(plan: Plan, queue: quire.Queue) -> Result:
     return Result("append_many", count, plan.size, budget.seconds)
 
 
-def _read(plan: Plan, queue: quire.Queue, part: str, some: Callable[[quire.Tailer], int]) -> Result:
+def _read(
+    plan: Plan, queue: quire.JournalQueue, part: str, some: Callable[[quire.JournalTailer], int]
+) -> Result:
     """Read from the start to the end, or until the time is over."""
     count = 0
     with queue.tailer() as tailer:

@@ -252,3 +252,8 @@ def value_errors_as_usage() -> Generator[None]:
 def open_read_only(path: Path) -> quire.Queue:
     """Open a queue, or one roll file, read-only and without waiting for a lock."""
     return quire.open(path, read_only=True, create=False)
+
+
+def open_journal(path: Path) -> quire.JournalQueue:
+    """Open a Chronicle Queue, or one roll file, in the same way."""
+    return quire.open(path, format="chronicle", read_only=True, create=False)

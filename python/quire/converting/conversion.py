@@ -14,23 +14,24 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 from quire._common import arguments
 from quire._common.durable import PRIVATE, SafeFolder, locked_directory
 from quire._common.optional_arrow import need_arrow
-from quire._formats import FORMATS
 from quire._native import RollCycle
 from quire.converting.mapping import FILE, MapWriter, Settings
 from quire.converting.message_runs import Source
 from quire.converting.target import (
     PARQUET,
-    ROLL_CYCLES,
     QueueTarget,
     Target,
+    has_cycles,
     roll_cycle_for,
     step_of,
 )
 from quire.errors import ConvertError
+from quire.formats.base import Queue
+from quire.formats.columns import Columns
+from quire.formats.detection import FORMATS
 from quire.maintenance.left_out import tell_left_out
-from quire.queue import Queue
 from quire.ranges.damage import ON_DAMAGE, Lost
-from quire.ranges.range import Chunk, opened
+from quire.ranges.range import opened
 
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being done, how many messages are done, and how many there are."""
@@ -210,7 +211,7 @@ class Conversion:
         lost = self._source.lost
         return Converted(found.messages, written, found.skipped, found.last, lost)
 
-    def _steps(self) -> Iterator[Chunk | _Skipped]:
+    def _steps(self) -> Iterator[Columns | _Skipped]:
         """Yield what the target holds, in runs, and what is left out."""
         self._done = 0
         for run in self._source.runs():
@@ -219,12 +220,12 @@ class Conversion:
             else:
                 yield from self._split(run)
 
-    def _holds(self, run: Chunk) -> bool:
+    def _holds(self, run: Columns) -> bool:
         """Whether the target holds all messages of a run."""
         has_empty = len(set(run.offsets)) <= len(run)
         return len(run.data) <= self._target.longest and not (has_empty and self._target.shortest)
 
-    def _split(self, run: Chunk) -> Iterator[Chunk | _Skipped]:
+    def _split(self, run: Columns) -> Iterator[Columns | _Skipped]:
         first = 0
         for place in range(len(run)):
             length = run.offsets[place + 1] - run.offsets[place]
@@ -241,8 +242,8 @@ class Conversion:
             yield run.part(first, len(run))
 
     def _compared(
-        self, steps: Iterator[Chunk | _Skipped], found: MapWriter, what: str
-    ) -> Chunk | None:
+        self, steps: Iterator[Columns | _Skipped], found: MapWriter, what: str
+    ) -> Columns | None:
         """Compare with what the target holds; return the rest of the run in which that ends."""
         self._target.rewind()
         for step in steps:
@@ -260,7 +261,7 @@ class Conversion:
             self._report(what, len(step))
         return None
 
-    def _check_same(self, expected: Chunk, there: Chunk) -> None:
+    def _check_same(self, expected: Columns, there: Columns) -> None:
         if self._target.keeps_indexes and expected.indexes.tolist() != there.indexes.tolist():
             raise self._mismatch(there.indexes[0], "other indexes")
         if bytes(expected.data) == bytes(there.data) and bytes(expected.offsets) == bytes(
@@ -271,15 +272,15 @@ class Conversion:
         number = next(it for it in numbers if expected.payload(it) != there.payload(it))
         raise self._mismatch(there.indexes[number], "another message")
 
-    def _append(self, rest: Chunk, steps: Iterator[Chunk | _Skipped]) -> int:
+    def _append(self, rest: Columns, steps: Iterator[Columns | _Skipped]) -> int:
         written = self._write(rest)
         for step in steps:
-            if isinstance(step, Chunk):
+            if isinstance(step, Columns):
                 written += self._write(step)
         self._target.finish()
         return written
 
-    def _write(self, chunk: Chunk) -> int:
+    def _write(self, chunk: Columns) -> int:
         time_ms = self._source.time_ms(chunk.indexes[0])
         self._target.append(chunk, self._settings.time_ms if time_ms is None else time_ms)
         self._report("converting", len(chunk))
@@ -306,7 +307,7 @@ class Conversion:
 
 
 def _roll_cycle(into: str, given: str | RollCycle | None) -> str | None:
-    if given is not None and into not in ROLL_CYCLES:
+    if given is not None and not has_cycles(into):
         raise ValueError(f"the format has no cycles: into={into} roll_cycle={given}")
     name = given.name if isinstance(given, RollCycle) else given
     return cast("str | None", arguments.optional(arguments.text)("roll_cycle", name))
@@ -355,7 +356,7 @@ def _settings(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
         return _resumed(folder, source, asked)
     settings = Settings(
         source=source.queue.path,
-        source_format=source.format,
+        source_format=source.adapter.name,
         into=asked.into,
         source_step=source.step,
         step=step_of(asked.into, source),
@@ -376,7 +377,7 @@ def _resumed(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
 
     """
     known = Settings.read(folder)
-    wanted = {"into": asked.into, "source_format": source.format}
+    wanted = {"into": asked.into, "source_format": source.adapter.name}
     for name in ("roll_cycle", "block_bytes"):
         if (value := getattr(asked, name)) is not None:
             wanted[name] = value

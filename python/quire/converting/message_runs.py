@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from quire._formats import CHRONICLE, INDEXED, QUICK_QUEUE, Format
 from quire.errors import ConvertError, CorruptError
-from quire.indexed import IndexedQueue
-from quire.queue import Queue
-from quire.quick_queue import QuickQueue
+from quire.formats.adapters import adapter_of, numbering_of, periods_of
+from quire.formats.base import Queue
+from quire.formats.columns import Columns
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.protocols import AnyTailer
 from quire.ranges.damage import Lost, Skipper, check_end
-from quire.ranges.numbering import Numbering, Periods
-from quire.ranges.range import Chunk, read_chunk
+from quire.ranges.range import read_chunk
 from quire.ranges.seek import NO_INDEX
-from quire.vanilla import VanillaQueue
 
 _COUNT: Final = 65_536
-_NUMBERED: Final = Numbering(bits=63)  # of an Indexed Chronicle: from 0, without cycles
 
 
 class Source:
@@ -33,10 +31,9 @@ class Source:
     def __init__(self, queue: Queue, *, skips: bool = False) -> None:
         """Note the last message."""
         self.queue = queue
-        self.format: Format = format_of_queue(queue)
-        has_cycles = self.format not in {QUICK_QUEUE, INDEXED}
-        self._numbering = Numbering.of(queue) if self.format != INDEXED else _NUMBERED
-        self._periods = Periods.of(queue) if has_cycles else None
+        self.adapter: Final = adapter_of(queue)
+        self._numbering = numbering_of(queue)
+        self._periods = periods_of(queue) if self.adapter.has_cycles else None
         self.step = self._numbering.step
         self._skips = skips
         self._skipper = Skipper(queue)
@@ -48,7 +45,7 @@ class Source:
         """What the last run over the messages could not read."""
         return tuple(self._skipper.lost)
 
-    def runs(self) -> Iterator[Chunk]:
+    def runs(self) -> Iterator[Columns]:
         """
         Yield all messages, in chunks of consecutive indexes.
 
@@ -74,7 +71,7 @@ class Source:
                         f" after={_hex(last)} last={self._last:#x} path={self.queue.path}"
                     )
 
-    def _chunk(self, tailer: Any) -> Chunk | None:  # noqa: ANN401 - of any format
+    def _chunk(self, tailer: AnyTailer) -> Columns | None:
         """Return the next messages; None after skipped damage if there are no more."""
         past = NO_INDEX if self._last is None else self._last + 1
         while True:
@@ -101,8 +98,8 @@ class Source:
         """How long a cycle is; None in a format without cycles."""
         return None if self._periods is None else self._periods.length_ms
 
-    def _tailer(self) -> Any:  # noqa: ANN401 - of any format
-        if self.format == CHRONICLE and not self._skips:
+    def _tailer(self) -> AnyTailer:
+        if isinstance(self.queue, JournalQueue) and not self._skips:
             return self.queue.tailer(on_missing="raise")
         return self.queue.tailer()
 
@@ -111,15 +108,6 @@ class Source:
             "a writer appended to an earlier cycle of the source: stop its writers and repeat the"
             f" conversion: index={index:#x} after={last:#x} path={self.queue.path}"
         )
-
-
-def format_of_queue(queue: Queue) -> Format:
-    """Return the format of an open queue."""
-    if isinstance(queue, VanillaQueue):
-        return "vanilla"
-    if isinstance(queue, IndexedQueue):
-        return "indexed"
-    return "quick-queue" if isinstance(queue, QuickQueue) else "chronicle"
 
 
 def runs_of(indexes: memoryview, step: int) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ from quire._common.durable import SafeFolder
 from quire.archive.cycle_file import GROUP_BYTES, GROUP_ROWS, Writer
 from quire.arrow.names import INDEX, PAYLOAD
 from quire.errors import ConvertError
-from quire.ranges.range import Chunk
+from quire.formats.columns import Columns
 
 _FILE: Final = re.compile(r"part-(\d{6,})\.parquet")
 _READ_ROWS: Final = 16_384
@@ -44,8 +44,8 @@ class ParquetTarget:
         """Find the files of a run that was interrupted."""
         self._folder = folder
         self._files = sum(1 for name in folder.names() if _FILE.fullmatch(name))
-        self._found: Iterator[Chunk] = iter(())
-        self._rest: Chunk | None = None
+        self._found: Iterator[Columns] = iter(())
+        self._rest: Columns | None = None
         self._temporary = ""
         self._file: BufferedWriter | None = None
         self._writer: Writer | None = None
@@ -55,13 +55,13 @@ class ParquetTarget:
         """Read from the first message on."""
         self._found, self._rest = self._chunks(), None
 
-    def read(self, count: int) -> Chunk:
+    def read(self, count: int) -> Columns:
         """Return the next messages, up to *count*; empty at the end."""
         chunk = self._rest if self._rest is not None else next(self._found, _EMPTY)
         self._rest = chunk.part(count, len(chunk)) if len(chunk) > count else None
         return chunk.part(0, min(count, len(chunk)))
 
-    def append(self, chunk: Chunk, time_ms: int) -> None:
+    def append(self, chunk: Columns, time_ms: int) -> None:
         """Append messages to the present file."""
         del time_ms
         if self._writer is None:
@@ -102,7 +102,7 @@ class ParquetTarget:
             self._writer = None
         self._folder.remove(self._temporary)
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def _chunks(self) -> Iterator[Columns]:
         for number in range(self._files):
             name = _name(number)
             try:
@@ -122,16 +122,16 @@ def _name(number: int) -> str:
     return f"part-{number:06}.parquet"
 
 
-def _chunk(batch: Any) -> Chunk:  # noqa: ANN401 - pyarrow-stubs leave columns open
+def _chunk(batch: Any) -> Columns:  # noqa: ANN401 - pyarrow-stubs leave columns open
     indexes, payloads = batch.column(INDEX), batch.column(PAYLOAD)
     rows = len(batch)
     _, offsets, data = payloads.buffers()
     where = memoryview(offsets).cast("i")[payloads.offset : payloads.offset + rows + 1]
     numbers = memoryview(indexes.buffers()[1]).cast("B").cast("Q")
     numbers = numbers[indexes.offset : indexes.offset + rows]
-    return Chunk(numbers, where, memoryview(data or b"")).part(0, rows)
+    return Columns(numbers, where, memoryview(data or b"")).part(0, rows)
 
 
-_EMPTY: Final = Chunk(
+_EMPTY: Final = Columns(
     memoryview(array("Q")).cast("B").cast("Q"), memoryview(array("i", [0])), memoryview(b"")
 )

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from quire._formats import CHRONICLE
-from quire.converting.message_runs import format_of_queue
 from quire.errors import UnsupportedError
+from quire.formats.journal.queue import JournalQueue
 from quire.ranges.range import opened
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def salvage(
     from quire.converting.conversion import convert
 
     with opened(damaged, "damaged") as queue:
-        if format_of_queue(queue) != CHRONICLE:
+        if not isinstance(queue, JournalQueue):
             raise UnsupportedError(
                 f"salvaging a queue of an older format: path={damaged} (quire repair rebuilds the"
                 " index of a Vanilla Chronicle; quire convert reads what is whole)"

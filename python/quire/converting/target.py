@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
-from quire._formats import CHRONICLE, QUICK_QUEUE, VANILLA
-from quire._native import ManualClock
+from quire._native import ManualClock, RollCycle
 from quire.converting.mapping import Settings
 from quire.converting.message_runs import Source
+from quire.formats.adapters import adapter_named
+from quire.formats.base import Queue
+from quire.formats.columns import Columns
+from quire.formats.protocols import AnyTailer
 from quire.opening.opener import open as open_queue
-from quire.ranges.numbering import QUICK_QUEUE_STEP, start_options
-from quire.ranges.range import Chunk, read_chunk
+from quire.ranges.range import read_chunk
 
 PARQUET: Final = "parquet"
-ROLL_CYCLES: Final[dict[str, dict[int, str]]] = {
-    CHRONICLE: {
-        1_000: "TEST_SECONDLY",
-        60_000: "MINUTELY",
-        300_000: "FIVE_MINUTELY",
-        600_000: "TEN_MINUTELY",
-        1_200_000: "TWENTY_MINUTELY",
-        1_800_000: "HALF_HOURLY",
-        3_600_000: "FAST_HOURLY",
-        7_200_000: "TWO_HOURLY",
-        14_400_000: "FOUR_HOURLY",
-        21_600_000: "SIX_HOURLY",
-        86_400_000: "FAST_DAILY",
-        604_800_000: "WEEKLY",
-    },
-    # Not WEEKS: directories of weeks have the names of days, which readers would take them for.
-    VANILLA: {1_000: "SECONDS", 60_000: "MINUTES", 3_600_000: "HOURS", 86_400_000: "DAYS"},
-}
-"""The roll cycle of a result whose source has cycles of this length."""
-
 _DAY_MS: Final = 86_400_000
 _BLOCK_BYTES: Final = 64 * 2**20
-_SHORTEST_OVERLAP: Final = 65_536
-_CHRONICLE_LIMIT: Final = 2**30 - 1
-_OPTION: Final = {
-    CHRONICLE: "block_bytes",
-    VANILLA: "data_block_bytes",
-    QUICK_QUEUE: "page_bytes",
-}
 
 
 class Target(Protocol):
@@ -64,11 +39,11 @@ class Target(Protocol):
         """Read from the first message on."""
         ...
 
-    def read(self, count: int) -> Chunk:
+    def read(self, count: int) -> Columns:
         """Return the next messages, up to *count*; empty at the end."""
         ...
 
-    def append(self, chunk: Chunk, time_ms: int) -> None:
+    def append(self, chunk: Columns, time_ms: int) -> None:
         """Append messages, to the cycle of a time."""
         ...
 
@@ -97,37 +72,30 @@ class QueueTarget:
     def __init__(self, path: str, settings: Settings, source: Source) -> None:
         """Open the queue, or create it."""
         self._clock = ManualClock(settings.time_ms)
-        kind, options = settings.into, self._options(settings, source)
-        open_any = cast("Callable[..., Any]", open_queue)
-        self._queue = open_any(path, format=kind, **options)
-        self._more: dict[str, bool] = {"text": False} if kind == CHRONICLE else {}
+        self._adapter = adapter_named(settings.into)
+        open_any: Callable[..., Any] = open_queue
+        options = self._options(settings, source)
+        self._queue: Queue = open_any(path, format=settings.into, **options)
         self._appender: Any = None
-        self._tailer: Any = None
-        self.shortest = 0 if kind == VANILLA else 1
-        self.longest = self._longest(kind, settings.block_bytes or _BLOCK_BYTES)
+        self._tailer: AnyTailer | None = None
+        self.shortest = self._adapter.shortest
+        block_bytes: int = getattr(self._queue, "block_bytes", settings.block_bytes or _BLOCK_BYTES)
+        self.longest = self._adapter.longest(block_bytes)
 
     def _options(self, settings: Settings, source: Source) -> dict[str, Any]:
         options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each cycle
+        if self._adapter is source.adapter and self._adapter.is_wire:
+            options |= self._adapter.options_like(source.queue)
         if settings.block_bytes is not None:
-            options[_OPTION[settings.into]] = settings.block_bytes
-        if settings.into != QUICK_QUEUE:
-            options |= {"roll_cycle": settings.roll_cycle, "clock": self._clock}
-        if settings.into == source.format == CHRONICLE:
-            queue = source.queue
-            options |= {**start_options(queue), "source_id": queue.source_id}
-            options["wire_type"] = queue.wire_type
-            if settings.roll_cycle == queue.roll_cycle.name:
-                options["roll_cycle"] = queue.roll_cycle  # perhaps not one of Chronicle's
-        return options
-
-    def _longest(self, kind: str, block_bytes: int) -> int:
-        """Return the length of the longest message that the queue holds."""
-        if kind == CHRONICLE:
-            overlap = max(int(self._queue.block_bytes) // 4, _SHORTEST_OVERLAP)
-            return min(overlap, _CHRONICLE_LIMIT)
-        if kind == VANILLA:
-            return min(block_bytes - 4, 2**30 - 1)
-        return 2**31 - 1
+            options[self._adapter.block_option] = settings.block_bytes
+        if not self._adapter.has_cycles:
+            return options
+        kept: RollCycle | None = options.get("roll_cycle")  # perhaps not one of Chronicle's
+        is_kept = kept is not None and kept.name == settings.roll_cycle
+        return options | {
+            "roll_cycle": kept if is_kept else settings.roll_cycle,
+            "clock": self._clock,
+        }
 
     def rewind(self) -> None:
         """Read from the first message on."""
@@ -135,18 +103,16 @@ class QueueTarget:
             self._tailer.close()
         self._tailer = self._queue.tailer()
 
-    def read(self, count: int) -> Chunk:
+    def read(self, count: int) -> Columns:
         """Return the next messages, up to *count*; empty at the end."""
-        return read_chunk(self._tailer, count)
+        return Columns.empty() if self._tailer is None else read_chunk(self._tailer, count)
 
-    def append(self, chunk: Chunk, time_ms: int) -> None:
+    def append(self, chunk: Columns, time_ms: int) -> None:
         """Append messages, to the cycle of a time."""
         self._clock.now_ms = time_ms
         if self._appender is None:
             self._appender = self._queue.appender()
-        self._appender._write_column(  # noqa: SLF001 - the package's own
-            chunk.offsets, chunk.data, count=len(chunk), start=0, wide=False, **self._more
-        )
+        self._adapter.write(self._appender, chunk)
 
     def finish(self) -> None:
         """Do nothing: messages are read as soon as they are written."""
@@ -156,18 +122,23 @@ class QueueTarget:
         self._queue.close()
 
 
+def has_cycles(into: str) -> bool:
+    """Return whether a result is divided into cycles."""
+    return into != PARQUET and adapter_named(into).has_cycles
+
+
 def roll_cycle_for(into: str, source: Source) -> str | None:
     """Return the default roll cycle of a result; None for formats without cycles."""
-    if into not in ROLL_CYCLES:
+    if not has_cycles(into):
         return None
-    if into == source.format == CHRONICLE:
-        return source.queue.roll_cycle.name
-    known = ROLL_CYCLES[into]
+    adapter = adapter_named(into)
+    if adapter is source.adapter and adapter.is_wire:
+        kept: RollCycle = adapter.options_like(source.queue)["roll_cycle"]
+        return kept.name
+    known = adapter.roll_cycles
     return known.get(source.cycle_length_ms or _DAY_MS, known[_DAY_MS])
 
 
 def step_of(into: str, source: Source) -> int:
     """Return the distance from one index of a result to the next."""
-    if into == PARQUET:
-        return source.step
-    return QUICK_QUEUE_STEP if into == QUICK_QUEUE else 1
+    return source.step if into == PARQUET else adapter_named(into).step

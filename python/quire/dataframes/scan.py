@@ -9,11 +9,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from quire._common import arguments
-from quire._native import IndexedQueue
 from quire.arrow.column_types import fields_of
 from quire.arrow.names import ERROR
 from quire.arrow.schema import Schema, SchemaLike
-from quire.errors import UnsupportedError
 from quire.ranges.cycles import end_index_of
 from quire.ranges.event_time import TimeField, epoch_ns_of
 from quire.ranges.seek import first_at, first_from, index_at_time
@@ -120,15 +118,11 @@ class Scan(NamedTuple):
 
     def _go_to_start(self, tailer: Any) -> int:  # noqa: ANN401
         """Go to the first message; return the index after the last, 0 if there is none."""
-        last = self.queue.last_index
-        if last is None:
-            return 0
-        is_indexed = isinstance(self.queue, IndexedQueue)
-        past_all = last + 1 if is_indexed else end_index_of(self.queue)
+        past_all = end_index_of(self.queue)
         first = self._index("start", self.start)
         past = past_all if self.end is None else min(self._index("end", self.end), past_all)
         if self.start is not None:
-            first = first if is_indexed else first_from(self.queue, first)
+            first = first_from(self.queue, first)
             if first >= past:
                 return 0
             tailer.move_to_index(first)  # in older formats, to the first after a gap
@@ -142,10 +136,6 @@ class Scan(NamedTuple):
             return int(arguments.whole(0, _NO_END)(name, point))
         if not isinstance(point, str | float | date):
             raise arguments.refusal(name, _POINT, point)
-        if isinstance(self.queue, IndexedQueue):
-            raise UnsupportedError(
-                f"an Indexed Chronicle has no times: {name}={point!r:.80} (give an index)"
-            )
         time_ns = epoch_ns_of(point)
         if self.time_field is None:
             return first_at(self.queue, time_ns)

@@ -13,6 +13,7 @@ QuireError
 ├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
 ├── SettingError             an option set from outside, or its file, is not valid; a ValueError
 ├── UnsupportedError         the files, the option or the file system are known and not supported
+│   └── UnsupportedAttributeError  the format lacks what was asked for; also an AttributeError
 ├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
 ├── MessageTooLargeError     also a ValueError
 ├── IndexOutOfRangeError     also a LookupError
@@ -82,6 +83,7 @@ from quire.errors.queues import (
     TableLostError,
     TailerInUseError,
     UnsafePathError,
+    UnsupportedAttributeError,
     UnsupportedError,
     WaitTimeoutError,
     WireError,
@@ -148,6 +150,7 @@ __all__ = [
     "TailerInUseError",
     "UnfinishedWriteError",
     "UnsafePathError",
+    "UnsupportedAttributeError",
     "UnsupportedError",
     "WaitTimeoutError",
     "WhereError",

@@ -140,6 +140,20 @@ class UnsupportedError(QuireError):
     """
 
 
+class UnsupportedAttributeError(UnsupportedError, AttributeError):
+    """
+    An attribute that handles of other formats have, and those of this one lack; the text says why.
+
+    Examples:
+        >>> with quire.open("book", format="vanilla") as book:
+        ...     hasattr(book, "roll_cycle"), getattr(book, "roll_cycle", None)
+        ...     book.roll_cycle
+        Traceback (most recent call last):
+        quire.errors.UnsupportedAttributeError: ...
+
+    """
+
+
 class CorruptError(QuireError):
     """
     Bytes that break a rule of ``docs/format.md``.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from quire.groups.reader import Columns
+    from quire.formats.columns import Columns
 
 ClaimRow: TypeAlias = tuple[tuple[int, int, int], int, bool, bool, list[int], int]
 """A claim as the kernel returns it."""
@@ -94,9 +94,8 @@ class Part:
 
     def __getitem__(self, number: int) -> tuple[int, int, bytes]:
         """Return the bit of a message in its claim, its index and its bytes."""
-        indexes, offsets, data = self._columns
-        row = self._rows[number]
-        return 1 << self._places[number], indexes[row], bytes(data[offsets[row] : offsets[row + 1]])
+        columns, row = self._columns, self._rows[number]
+        return 1 << self._places[number], columns.indexes[row], bytes(columns.payload(row))
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield the same of all messages."""

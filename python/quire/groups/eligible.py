@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING
 
-from quire._native import IndexedQueue, Queue, QuickQueue, VanillaQueue
 from quire.errors import UnsupportedError
+from quire.formats.adapters import adapter_of, is_queue
 
-GroupedQueue: TypeAlias = Queue | QuickQueue
-
-_WHY_NOT: Final = (
-    (
-        VanillaQueue,
-        (
-            "slow writers of a Vanilla Chronicle add to cycles that readers have left:"
-            " consumption='queue' has a claim in each message, see VanillaTailer.claim"
-        ),
-    ),
-    (IndexedQueue, "an Indexed Chronicle is only read: convert it"),
-)
+if TYPE_CHECKING:
+    from quire.formats.protocols import AnyQueue
 
 
-def grouped(queue: object) -> GroupedQueue:
+def grouped(queue: object) -> AnyQueue:
     """
     Check that a queue can have groups.
 
@@ -29,9 +19,9 @@ def grouped(queue: object) -> GroupedQueue:
         UnsupportedError: Queues of this format cannot have consumer groups.
 
     """
-    if isinstance(queue, Queue | QuickQueue):
-        return queue
-    reasons = (why for kind, why in _WHY_NOT if isinstance(queue, kind))
-    raise UnsupportedError(
-        f"not supported: consumer groups ({next(reasons, 'not a queue of quire.open')})"
-    )
+    if not is_queue(queue):
+        raise UnsupportedError("not supported: consumer groups (not a queue of quire.open)")
+    why = adapter_of(queue).why_no_groups
+    if why is not None:
+        raise UnsupportedError(f"not supported: consumer groups ({why})")
+    return queue

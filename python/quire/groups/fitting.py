@@ -7,12 +7,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quire.errors import CorruptError
+from quire.formats.adapters import numbering_of
 from quire.groups.reader import Reader
 from quire.ranges.cycles import count_of, cycles_of, end_index_of, refresh
-from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
-    from quire.groups.eligible import GroupedQueue
+    from quire.formats.protocols import AnyQueue
 
 _HASHED: Final = 4096
 Tails: TypeAlias = Iterable[tuple[int, int]]
@@ -25,7 +25,7 @@ def print_of(data: bytes | memoryview) -> int:
     return int.from_bytes(hashed.digest(), "little")
 
 
-def place_in(queue: GroupedQueue, reader: Reader, position: int, tails: Tails) -> int | None:
+def place_in(queue: AnyQueue, reader: Reader, position: int, tails: Tails) -> int | None:
     """
     Return where a group continues if its position no longer fits the queue; None if it fits.
 
@@ -42,7 +42,7 @@ def place_in(queue: GroupedQueue, reader: Reader, position: int, tails: Tails) -
     if not position:
         return None
     refresh(queue)
-    numbering, cycles = Numbering.of(queue), cycles_of(queue)
+    numbering, cycles = numbering_of(queue), cycles_of(queue)
     cycle = numbering.to_cycle(position)
     # By the listing: a tailer may still have a removed file open.
     before = [it for it in tails if it[0] < position and numbering.to_cycle(it[0]) in cycles]
@@ -73,8 +73,8 @@ def _back(reader: Reader, before: list[tuple[int, int]], first: int, end: int) -
 
 
 def _is_there(reader: Reader, index: int, hashed: int) -> bool:
-    indexes, offsets, data = reader.between(index, index + reader.step)
-    return len(indexes) == 1 and print_of(data[offsets[0] : offsets[1]]) == hashed
+    found = reader.between(index, index + reader.step)
+    return len(found) == 1 and print_of(found.payload(0)) == hashed
 
 
 def say_lost(on_missing: str, say: Callable[[str], object], what: str) -> None:

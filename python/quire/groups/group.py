@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from quire import _native
 from quire._common import arguments
 from quire.errors import ReadOnlyError, UnsupportedError
+from quire.formats.adapters import adapter_of, numbering_of
 from quire.groups.consumer import Consumer
 from quire.groups.eligible import grouped
 from quire.groups.keys import Keys
@@ -16,12 +17,11 @@ from quire.groups.letters import DeadLetters
 from quire.groups.membership import Membership, Rules
 from quire.groups.states import GroupState, state_of
 from quire.ranges.cycles import end_index_of
-from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from quire.groups.eligible import GroupedQueue
+    from quire.formats.protocols import AnyQueue
 
 _ON_MISSING: Final = ("raise", "warn", "skip")
 
@@ -44,12 +44,12 @@ class Group:
 
     def __init__(  # noqa: PLR0913 - those of Queue.group
         self,
-        queue: GroupedQueue,
+        queue: AnyQueue,
         name: str,
         *,
         ack_timeout_s: float = 30.0,
         key: str | Callable[[Any], Any] | None = None,
-        dead_letter: GroupedQueue | str | PathLike[str] | None = None,
+        dead_letter: AnyQueue | str | PathLike[str] | None = None,
         max_deliveries: int | None = None,
         on_missing: Literal["raise", "warn", "skip"] = "warn",
     ) -> None:
@@ -58,7 +58,7 @@ class Group:
         self._ack_timeout_ms = arguments.milliseconds("ack_timeout_s", ack_timeout_s)
         if key is not None and not isinstance(key, str) and not callable(key):
             raise arguments.refusal("key", "the name of a field, or a function of an excerpt", key)
-        if isinstance(key, str) and isinstance(queue, _native.QuickQueue):
+        if isinstance(key, str) and not adapter_of(queue).is_wire:
             raise UnsupportedError(
                 "not supported in a Quick-Queue: a field as key=, as messages are raw bytes"
                 " (give a function of an excerpt)"
@@ -79,7 +79,7 @@ class Group:
             queue.path,
             arguments.text("name", name),
             keyed=key is not None,
-            step=Numbering.of(queue).step,
+            step=numbering_of(queue).step,
             file_mode=options.get("file_mode", 0o600),
         )
 
@@ -147,7 +147,7 @@ class Group:
                 f"to reset a group needs a writable queue: path={self._queue.path} read_only=True"
             )
         start: int = 0 if index is None else arguments.whole(0, 2**63 - 1)("index", index)
-        step = Numbering.of(self._queue).step
+        step = numbering_of(self._queue).step
         if start % step:
             raise ValueError(
                 f"not the index of a message: index={start} expected=a multiple of {step}"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import struct
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quire import _formats, _native
+from quire import _native
 from quire._common import arguments
+from quire.errors import UnsupportedError
+from quire.formats.adapters import adapter_at, adapter_of, is_queue
+from quire.formats.columns import Columns
 from quire.groups.eligible import grouped
 from quire.groups.undelivered import WHY
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from os import PathLike
 
-    from quire.groups.eligible import GroupedQueue
+    from quire.formats.protocols import AnyQueue
 
 _MAX_DELIVERIES: Final = 5
 _MOST: Final = 254
@@ -43,14 +45,15 @@ class DeadLetters:
 
     def __init__(
         self,
-        queue: GroupedQueue | str | PathLike[str],
+        queue: AnyQueue | str | PathLike[str],
         max_deliveries: int | None,
-        like: GroupedQueue,
+        like: AnyQueue,
     ) -> None:
         """Keep where they go."""
-        is_open = isinstance(queue, _native.Queue | _native.QuickQueue | _native.VanillaQueue)
-        self._queue = grouped(queue) if is_open else None
-        self._path = "" if is_open else arguments.queue_path("dead_letter", queue)
+        if isinstance(queue, str | PathLike) or not is_queue(queue):
+            self._queue, self._path = None, arguments.queue_path("dead_letter", queue)
+        else:
+            self._queue, self._path = grouped(queue), ""
         path = self._path if self._queue is None else self._queue.path
         if Path(path).resolve() == Path(like.path).resolve():
             raise ValueError(
@@ -64,15 +67,15 @@ class DeadLetters:
     def write(self, group: str, letters: list[Letter]) -> None:
         """Append messages as they are, each after a metadata document that says why."""
         with self._open() as queue:
-            if isinstance(queue, _native.QuickQueue):
-                with _native.QuickAppender(queue) as quick:
-                    quick.write_many([letter.data for letter in letters])
-                return
-            with _native.Appender(queue) as appender:
+            adapter = adapter_of(queue)
+            with adapter.appender(queue) as appender:
                 for letter in letters:
-                    self._write_one(appender, group, letter)
+                    adapter.write(
+                        appender, Columns.of_one(0, letter.data), self._why(group, letter)
+                    )
 
-    def _write_one(self, appender: _native.Appender, group: str, letter: Letter) -> None:
+    def _why(self, group: str, letter: Letter) -> bytes:
+        """Return the metadata document that says why."""
         why = {
             "source": self._like.path,
             "index": letter.source_index,
@@ -80,24 +83,17 @@ class DeadLetters:
             "count": letter.delivery_count,
             "reason": letter.reason,
         }
-        appender._write_column(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-            struct.pack("=ii", 0, len(letter.data)),
-            letter.data,
-            count=1,
-            start=0,
-            wide=False,
-            text=False,
-            note=_native.entry_bytes(WHY, why),
-        )
+        return _native.entry_bytes(WHY, why)
 
     @contextmanager
-    def _open(self) -> Generator[GroupedQueue]:
+    def _open(self) -> Generator[AnyQueue]:
         if self._queue is not None:
             yield self._queue
             return
-        known = _formats.format_of(self._path)
-        is_quick = isinstance(self._like, _native.QuickQueue)
-        quick = known == _formats.QUICK_QUEUE or (known is None and is_quick)
-        kind = _native.QuickQueue if quick else _native.Queue
-        with kind(self._path) as queue:
+        adapter = adapter_at(self._path) or adapter_of(self._like)
+        if adapter.why_no_groups is not None:
+            raise UnsupportedError(
+                f"dead letters cannot go here: dead_letter={self._path} ({adapter.why_no_groups})"
+            )
+        with adapter.open(self._path, read_only=False) as queue:
             yield queue

@@ -9,7 +9,7 @@ from threading import RLock, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from quire._native import Queue
+from quire.formats.adapters import journal_of
 from quire.groups.delivered import Claim, Delivered, Part
 from quire.groups.fitting import place_in, print_of, say_lost
 from quire.groups.letters import Letter
@@ -20,11 +20,11 @@ from quire.ranges.cycles import end_index_of
 
 if TYPE_CHECKING:
     from quire._native import Excerpt, GroupMember, QuickExcerpt
+    from quire.formats.columns import Columns
+    from quire.formats.protocols import AnyQueue
     from quire.groups.delivered import Parts
-    from quire.groups.eligible import GroupedQueue
     from quire.groups.keys import Keys
     from quire.groups.letters import DeadLetters
-    from quire.groups.reader import Columns
 
 _LOOK_S: Final = 0.005
 """How often to look for messages to redeliver while there are new ones."""
@@ -57,11 +57,11 @@ class Membership:
 
     """
 
-    def __init__(self, queue: GroupedQueue, name: str, member: GroupMember, rules: Rules) -> None:
+    def __init__(self, queue: AnyQueue, name: str, member: GroupMember, rules: Rules) -> None:
         """Begin without messages."""
         self._name, self._member, self._rules = name, member, rules
         self._queue, self._reader = queue, Reader(queue)
-        self._counted = queue if isinstance(queue, Queue) else None
+        self._counted = journal_of(queue)
         self._lock = RLock()
         self._turns: list[Turn] = []
         self._left: Parts = []
@@ -230,8 +230,8 @@ class Membership:
     def _claim(self, turn: Turn, count: int) -> None:
         """Claim new messages."""
         while (found := self._ahead(turn, count)) is not None:
-            frontier, indexes, columns = found
-            rows = self._member.hold(frontier, indexes)
+            frontier, columns = found
+            rows = self._member.hold(frontier, columns.indexes.cast("B"))
             start, parts = 0, list[tuple[Claim, Part]]()
             for claim in map(Claim, rows):
                 claim.is_new = True
@@ -246,10 +246,10 @@ class Membership:
     def _offer(self, turn: Turn, keys: Keys, count: int) -> bool:
         """Queue messages until their keys are free; False if there are none."""
         while (found := self._ahead(turn, max(count, _OFFERED_AT_ONCE))) is not None:
-            frontier, indexes, columns = found
-            part = Part(columns, range(len(columns[0])), range(len(columns[0])))
+            frontier, columns = found
+            part = Part(columns, range(len(columns)), range(len(columns)))
             hashes = [keys.hash_of(self._reader.excerpt(index, data)) for _, index, data in part]
-            offered = self._member.offer(frontier, indexes, hashes)
+            offered = self._member.offer(frontier, columns.indexes.cast("B"), hashes)
             if offered:
                 for row in range(max(0, offered - _NOTED), offered):
                     self._note(columns, row, offered - 1 - row)
@@ -258,15 +258,15 @@ class Membership:
                 return False
         return False
 
-    def _ahead(self, turn: Turn, count: int) -> tuple[tuple[int, int], bytes, Columns] | None:
+    def _ahead(self, turn: Turn, count: int) -> tuple[tuple[int, int], Columns] | None:
         """Return where the next claim starts and the messages there; None if there are none."""
         while not turn.is_stolen:
             frontier = self._member.frontier()
-            indexes, columns = self._reader.ahead(frontier[1], count)
+            columns = self._reader.ahead(frontier[1], count)
             if turn.is_stolen:  # the handler's read moved the tailer
                 return None
-            if len(indexes):
-                return frontier, indexes, columns
+            if len(columns):
+                return frontier, columns
             end = end_index_of(self._queue)
             if end == frontier[1] or self._fits == (frontier[1], end):
                 return None
@@ -301,8 +301,7 @@ class Membership:
 
     def _note(self, columns: Columns, row: int, later: int) -> None:
         """Store the tail record of a claim, after which others were made."""
-        indexes, offsets, data = columns
-        self._member.note_tail(indexes[row], print_of(data[offsets[row] : offsets[row + 1]]), later)
+        self._member.note_tail(columns.indexes[row], print_of(columns.payload(row)), later)
 
     def _is_full(self, frontier: tuple[int, int]) -> bool:
         """Return whether nothing could be claimed although no other member was faster."""
@@ -340,7 +339,7 @@ class Membership:
         columns = self._reader.between(claim.first, end)
         if turn.is_stolen:
             return []
-        places = [(index - claim.first) // step for index in columns[0]]
+        places = [(index - claim.first) // step for index in columns.indexes]
         rows = [row for row, it in enumerate(places) if it >= 0 and claim.pending >> it & 1]
         missing = claim.pending & ~sum(1 << places[row] for row in rows)
         if missing:

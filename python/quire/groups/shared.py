@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from os import PathLike
 
-    from quire.groups.eligible import GroupedQueue
+    from quire.formats.protocols import AnyQueue
     from quire.groups.group import Group
     from quire.groups.states import GroupState
 
@@ -22,7 +22,7 @@ class Shared:
         *,
         ack_timeout_s: float = 30.0,
         key: str | Callable[[Any], Any] | None = None,
-        dead_letter: GroupedQueue | str | PathLike[str] | None = None,
+        dead_letter: AnyQueue | str | PathLike[str] | None = None,
         max_deliveries: int | None = None,
         on_missing: Literal["raise", "warn", "skip"] = "warn",
     ) -> Group:

@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quire._native import Queue, QuickQueue, group_backlog, group_members, group_tails
+from quire._native import group_backlog, group_members, group_tails
+from quire.formats.adapters import adapter_of, numbering_of
 from quire.ranges.cycles import count_of, cycles_of
-from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
-    from quire.ranges.numbering import AnyQueue
+    from quire.formats.protocols import AnyQueue
 
 _SUFFIX: Final = ".qgroup"
 _FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\.qgroup")
@@ -93,7 +93,7 @@ def state_of(queue: AnyQueue, name: str) -> GroupState:
 
 def _place(queue: AnyQueue, following: int, file: Path) -> int | None:
     """Return where a group continues if its position no longer fits the queue."""
-    if not following or not isinstance(queue, Queue | QuickQueue):
+    if not following or adapter_of(queue).why_no_groups is not None:
         return None
     from quire.groups.fitting import place_in
     from quire.groups.reader import Reader
@@ -107,7 +107,7 @@ def _place(queue: AnyQueue, following: int, file: Path) -> int | None:
 
 def count_from(queue: AnyQueue, index: int) -> int:
     """Return how many messages there are from an index on, by the queue's own index."""
-    numbering = Numbering.of(queue)
+    numbering = numbering_of(queue)
     first = numbering.to_cycle(index)
     total = 0
     for cycle in cycles_of(queue):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
-from quire import _native
 from quire._common import arguments
 from quire.errors import ForkedError, WireError
+from quire.formats.base import Queue
+from quire.formats.journal.queue import JournalQueue
 from quire.logging.log_record import plain, record_of
 from quire.opening.opener import open as open_queue
-from quire.queue import Queue
 
 
 class Handler(logging.Handler):
@@ -59,7 +59,7 @@ class Handler(logging.Handler):
 
     def __init__(
         self,
-        queue: Queue | str | PathLike[str],
+        queue: JournalQueue | str | PathLike[str],
         level: int | str = logging.NOTSET,
         **options: Any,  # noqa: ANN401 - those of `quire.open`
     ) -> None:
@@ -70,7 +70,7 @@ class Handler(logging.Handler):
         self._appender = self._queue.appender()
 
     @property
-    def queue(self) -> Queue:
+    def queue(self) -> JournalQueue:
         """The queue that the records go to."""
         return self._queue
 
@@ -110,13 +110,11 @@ class Handler(logging.Handler):
         self._appender = self._queue.appender()
 
 
-def _opened(queue: Queue | str | PathLike[str], options: dict[str, Any]) -> Queue:
+def _opened(queue: Queue | str | PathLike[str], options: dict[str, Any]) -> JournalQueue:
     if not isinstance(queue, Queue):
         path = arguments.queue_path("queue", queue)
         return open_queue(path, **options, format="chronicle")
-    if not isinstance(
-        cast("object", queue), _native.Queue
-    ):  # those of other formats count as Queue
+    if not isinstance(queue, JournalQueue):
         expected = "a path, or a Chronicle queue, which can hold documents"
         raise arguments.refusal("queue", expected, queue)
     if options:

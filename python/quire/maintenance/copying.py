@@ -21,20 +21,19 @@ from typing import Final, NamedTuple
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
-from quire._formats import INDEXED, format_of, is_compressed, times_file
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
+from quire.formats.adapters import adapter_at, adapter_of
+from quire.formats.detection import is_compressed, times_file
+from quire.formats.journal.queue import JournalQueue
 from quire.groups import lowest_needed
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.copying_groups import put_groups
-from quire.maintenance.copying_older import OlderCopy
+from quire.maintenance.copying_snapshots import SnapshotCopy
 from quire.maintenance.left_out import tell_pending
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.opening.discovery import TABLE, check_local
 from quire.opening.opener import open as open_queue
-from quire.queue import Queue
-from quire.quick_queue import QuickQueue
-from quire.vanilla import VanillaQueue
 from quire.write_lock import lock_keys
 
 _FIRST_DOCUMENT: Final = 1 << 16  # bytes of the longest first header
@@ -96,7 +95,8 @@ def copy_queue(
     given = arguments.path("source", source)
     check_local(given)
     path = Path(arguments.path("dest", dest)).absolute()
-    if Path(given).is_file() or format_of(given) == INDEXED:
+    adapter = adapter_at(given)
+    if Path(given).is_file() or (adapter is not None and not adapter.is_written):
         raise UnsupportedError(
             f"only the directory of a queue is copied: path={given}"
             " (copy the files while no process writes to them)"
@@ -107,8 +107,8 @@ def copy_queue(
     ):
         pending = tell_pending(queue.path, "copy")
         groups = lowest_needed(queue.path)
-        if isinstance(queue, VanillaQueue | QuickQueue):
-            copied = OlderCopy(queue, folder, progress).run()
+        if adapter_of(queue).has_snapshots:
+            copied = SnapshotCopy(queue, folder, progress).run()
         else:
             copied = _Copy(queue, folder, progress).run()
         put_groups(Path(queue.path), folder, groups)
@@ -119,7 +119,7 @@ def copy_queue(
 class _Copy(CopyRun):
     """One run."""
 
-    def __init__(self, queue: Queue, folder: SafeFolder, progress: Progress | None) -> None:
+    def __init__(self, queue: JournalQueue, folder: SafeFolder, progress: Progress | None) -> None:
         super().__init__(Path(queue.path).absolute(), folder, progress)
         self._queue = queue
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from quire import _native
 from quire._common.durable import SafeFolder
 from quire.errors import UnsafePathError
+from quire.formats.adapters import numbering_of
 from quire.groups.states import side_file
 from quire.opening.opener import open as open_queue
 from quire.ranges.cycles import end_index_of
-from quire.ranges.numbering import Numbering
 
 
 def put_groups(source: Path, folder: SafeFolder, positions: dict[str, int]) -> None:
@@ -34,7 +34,7 @@ def put_groups(source: Path, folder: SafeFolder, positions: dict[str, int]) -> N
     if not positions:
         return
     with open_queue(folder.path, read_only=True, create=False) as copy:
-        end, step = end_index_of(copy), Numbering.of(copy).step
+        end, step = end_index_of(copy), numbering_of(copy).step
     for name, lowest in positions.items():
         file = side_file(source, name).name
         try:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple
 
 from quire._common import arguments
-from quire._formats import INDEXED, format_of
-from quire.errors import IndexOutOfRangeError, UnsupportedError
+from quire.errors import IndexOutOfRangeError
+from quire.formats.adapters import adapter_of
 from quire.opening.discovery import check_local
 from quire.opening.opener import open as open_queue
-
-if TYPE_CHECKING:
-    from quire._native import Queue, QuickQueue, VanillaQueue
 
 _PAST_INDEXES: Final = 2**63
 
@@ -96,20 +93,9 @@ def explain(path: str | PathLike[str], index: int) -> Explanation:
     place = arguments.path("path", path)
     whole = arguments.whole(0, _PAST_INDEXES - 1)("index", index)
     check_local(place)
-    if format_of(place) == INDEXED:
-        raise UnsupportedError(
-            "messages of an Indexed Chronicle are not explained, as nothing stands between them:"
-            f" path={place}"
-        )
-    with _opened(place) as queue:
-        found = queue._explain(whole)  # noqa: SLF001 - the package's own
+    with open_queue(place, read_only=True, create=False) as queue:
+        found = adapter_of(queue).explain(queue, whole)
         if found is None:
             raise IndexOutOfRangeError(f"no message has this index: index={whole:#x} path={place}")
     file, parts = found
     return Explanation(str(file), tuple(ExplainedPart(*part) for part in parts))
-
-
-def _opened(place: str) -> Queue | VanillaQueue | QuickQueue:
-    return cast(
-        "Queue | VanillaQueue | QuickQueue", open_queue(place, read_only=True, create=False)
-    )

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from quire._common import arguments
-from quire._formats import CHRONICLE, format_of
 from quire.errors import UnsupportedError
+from quire.formats.adapters import require_journal
 from quire.maintenance.holders import growth_of, holders_of, reader_in
 from quire.opening.discovery import check_local
 from quire.opening.opener import open as open_queue
@@ -114,11 +114,7 @@ def removable(path: str | PathLike[str]) -> list[Path]:
 
     """
     place = arguments.path("path", path)
-    found = format_of(place)
-    if found not in {None, CHRONICLE}:
-        raise UnsupportedError(
-            f"only a Chronicle Queue has roll files: format={found} path={place}"
-        )
+    require_journal(place, "roll files")
     files = [*_read_by_all(place)]
     users, _ = users_of(identities_of(files))
     kept = (number for number, file in enumerate(files) if users.keys() & identities_of([file]))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from quire._formats import is_compressed
 from quire._native import ring_intended
 from quire.errors import CorruptError, UnsupportedError
+from quire.formats.detection import is_compressed
+from quire.formats.journal.queue import JournalQueue
 from quire.groups import lowest_needed
 from quire.maintenance.pending import RING
 from quire.maintenance.sink_writes import unfinished_writes
-from quire.queue import Queue
 from quire.ranges.stored_positions import stored_position
 
 SINK_WRITE: Final = "Spark write"
@@ -45,7 +45,7 @@ class Holder(NamedTuple):
         return f"kept for a {self.kind}: {word}={self.name} next={self.next:#x}"
 
 
-def holders_of(queue: Queue) -> list[Holder]:
+def holders_of(queue: JournalQueue) -> list[Holder]:
     """
     Return the named readers of a queue, its consumer groups, and unfinished writes of Spark.
 
@@ -65,7 +65,7 @@ def holders_of(queue: Queue) -> list[Holder]:
     ]
 
 
-def _intended(queue: Queue) -> list[tuple[str, int]]:
+def _intended(queue: JournalQueue) -> list[tuple[str, int]]:
     """
     Return where a drainer has noted what it appends.
 
@@ -79,7 +79,7 @@ def _intended(queue: Queue) -> list[tuple[str, int]]:
     return [] if index is None else [(RING, index)]
 
 
-def growth_of(queue: Queue, cycle: int) -> str | None:
+def growth_of(queue: JournalQueue, cycle: int) -> str | None:
     """Return why a cycle could still get messages, or cannot be judged; None if it is finished."""
     if is_compressed(queue.file_for_cycle(cycle)):
         return None

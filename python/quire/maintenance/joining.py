@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from quire._common import arguments
 from quire._native import RollCycle
+from quire.formats.adapters import tailer_of
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.maintenance.splitting import Progress
 from quire.merging import read_merged
 from quire.opening.opener import open as open_queue
-from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
 _BETWEEN_REPORTS = 1024
 

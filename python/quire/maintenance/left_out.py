@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from quire._formats import CHRONICLE, format_of
 from quire.errors import QuireError
+from quire.formats.adapters import adapter_at
 from quire.groups import lowest_needed
 from quire.maintenance.pending import ring_pending
 
@@ -22,7 +22,8 @@ def tell_pending(path: str, what: str) -> int:
         what: What is made of its files, and so lacks them.
 
     """
-    if format_of(path) != CHRONICLE:
+    adapter = adapter_at(path)
+    if adapter is None or not adapter.is_wire:
         return 0
     try:
         messages, _ = ring_pending(path)

@@ -6,9 +6,10 @@ import os
 from os import PathLike
 from typing import Final
 
-from quire import _formats, _native
+from quire import _native
 from quire._common import arguments
 from quire.errors import NotAQueueError
+from quire.formats.adapters import adapter_at
 
 RING: Final = "async.ring"
 
@@ -37,10 +38,10 @@ def ring_pending(path: str | PathLike[str]) -> tuple[int, int]:
 
     """
     place = arguments.path("path", path)
-    kind = _formats.format_of(place)
-    if kind is None:
+    adapter = adapter_at(place)
+    if adapter is None:
         raise NotAQueueError(f"no queue here: path={place}")
-    found = _native.ring_stats(place) if kind == _formats.CHRONICLE else None
+    found = _native.ring_stats(place) if adapter.is_wire else None
     return (0, 0) if found is None else (found[3], found[1])
 
 

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from quire._common.durable import SafeFolder
-from quire._formats import COMPRESSED, is_compressed, times_file, uncompressed
 from quire.errors import TableLostError
+from quire.formats.detection import COMPRESSED, is_compressed, times_file, uncompressed
+from quire.formats.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
 from quire.opening.opener import open as open_queue
-from quire.queue import Queue
 
 Identity: TypeAlias = tuple[int, int]
 """Device and inode number of a file."""
@@ -51,7 +51,7 @@ _UNFINISHED: Final = re.compile(rf"\..*\.cq4{COMPRESSED}\.[0-9a-f]+\.tmp")
 class Removal:
     """Removes the oldest cycles of a queue, under its lock; see :func:`removal`."""
 
-    def __init__(self, queue: Queue, folder: SafeFolder) -> None:
+    def __init__(self, queue: JournalQueue, folder: SafeFolder) -> None:
         """Take over what :func:`removal` opened."""
         self.queue: Final = queue
         self.folder: Final = folder

@@ -5,12 +5,12 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from quire import _formats, _native
 from quire._common import arguments
 from quire.errors import UnsupportedError
+from quire.formats.adapters import adapter_at
+from quire.formats.journal_adapter import JOURNAL
 from quire.maintenance.findings import Action, RepairReport
 from quire.maintenance.verification import targets_of, verify
-from quire.vanilla import rebuild_index
 
 
 def repair(
@@ -65,16 +65,6 @@ def repair(
 
 def _repair_one(path: str, timeout_ms: int, *, allow_network: bool) -> list[Action]:
     where = str(Path(path).absolute())
-    if _formats.format_of(path) == _formats.VANILLA:
-        return [
-            Action(
-                "record-without-entry" if cycle.recovered else "entry-without-record",
-                cycle.directory,
-                None,
-                f"index rebuilt: {cycle.recovered} messages recovered, {cycle.dropped} dropped",
-            )
-            for cycle in rebuild_index(where, allow_network=allow_network)
-            if cycle.recovered or cycle.dropped or cycle.moved
-        ]
-    rows = _native.repair_journal(where, timeout_ms=timeout_ms, allow_network=allow_network)
+    adapter = adapter_at(path) or JOURNAL
+    rows = adapter.repair(where, timeout_ms=timeout_ms, allow_network=allow_network)
     return [Action(*row) for row in rows]

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from quire._common.durable import Access, SafeFolder, locked_directory, named_error, sync
-from quire._native import ManualClock, Queue, VanillaQueue
+from quire._native import ManualClock
 from quire.errors import LockHeldError
+from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of
+from quire.formats.protocols import AnyQueue
 from quire.opening.opener import open as open_queue
-from quire.ranges.numbering import AnyQueue, Numbering, Periods
 
 
 @contextmanager
@@ -60,9 +61,8 @@ class CycleTimes:
 
     def __init__(self, queue: AnyQueue) -> None:
         """Ask the queue."""
-        self._numbering = Numbering.of(queue)
-        has_cycles = isinstance(queue, Queue | VanillaQueue)
-        self._periods = Periods.of(queue) if has_cycles else None
+        self._numbering = numbering_of(queue)
+        self._periods = periods_of(queue) if adapter_of(queue).has_cycles else None
         self._now_ms = time.time_ns() // 1_000_000
 
     def of(self, index: int) -> int:
@@ -87,10 +87,10 @@ class Result:
         """Create it."""
         self._clock = ManualClock(0)
         options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each message
-        if isinstance(like, Queue):
-            options |= {"roll_cycle": like.roll_cycle, "source_id": like.source_id}
+        if (journal := journal_of(like)) is not None:
+            options |= {"roll_cycle": journal.roll_cycle, "source_id": journal.source_id}
             if roll_cycle is None:
-                options["epoch_ms"] = like.epoch_ms
+                options["epoch_ms"] = journal.epoch_ms
         if roll_cycle is not None:
             options["roll_cycle"] = roll_cycle
         self._queue = open_queue(path, format="chronicle", clock=self._clock, **options)

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from quire._common import arguments
 from quire.errors import UnsupportedError
+from quire.formats.adapters import tailer_of
 from quire.maintenance.left_out import tell_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.opening.opener import open as open_queue
 from quire.ranges.damage import Skipped, messages_of
-from quire.ranges.numbering import tailer_of
 
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being done, how many messages are done, and how many there are."""

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple, TypeAlias
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
-from quire._formats import COMPRESSED, times_file, uncompressed
 from quire._native import times_file as file_of
+from quire.formats.detection import COMPRESSED, times_file, uncompressed
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.journal.tailer import JournalTailer
 from quire.maintenance.removal import LOCK
 from quire.opening.opener import open as open_queue
-from quire.queue import Queue
 from quire.ranges.cycles import count_of
 from quire.ranges.event_time import TimeField
-from quire.tailer import Tailer
 
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being done, how many messages are done, and how many there are."""
@@ -32,13 +32,14 @@ def build_time_index(
     """
     Build the index of times for each cycle that has none, or a damaged one.
 
-    Afterwards :meth:`Tailer.move_to_time` finds a time within these cycles without *time_field*.
+    Afterwards :meth:`JournalTailer.move_to_time` finds a time within these cycles without
+    *time_field*.
     Where times are not in order, a message counts as of the latest time up to it; one without the
     field, as of the next that has it. Messages that are appended later are not in the index.
 
     Args:
         path: The queue's directory, or one roll file. It may be read and written meanwhile.
-        time_field: The field that holds a message's time: see :meth:`Tailer.move_to_time`.
+        time_field: The field that holds a message's time: see :meth:`JournalTailer.move_to_time`.
         progress: Called now and then with what is being done, and how many of a cycle's messages
             were read, of how many.
 
@@ -76,9 +77,9 @@ def _folder_of(place: str) -> Path:
 class _Build(NamedTuple):
     """What a run works with."""
 
-    queue: Queue
+    queue: JournalQueue
     folder: SafeFolder
-    tailer: Tailer
+    tailer: JournalTailer
     field: TimeField
     progress: Progress | None
 

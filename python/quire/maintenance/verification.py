@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from pathlib import Path
 from typing import Final
 
-from quire import _formats, _native
 from quire._common import arguments
 from quire.errors import CorruptError, NotAQueueError, UnsupportedError
+from quire.formats import detection
+from quire.formats.adapter import Verified
+from quire.formats.adapters import adapter_at
+from quire.formats.journal_adapter import JOURNAL
 from quire.maintenance.findings import Finding, VerifyReport
 from quire.maintenance.pending import ring_of, ring_pending
 from quire.opening.discovery import check_local
-from quire.opening.opener import open as open_queue
-from quire.quick_queue import QuickQueue
-from quire.vanilla import VanillaQueue
 
 _TABLE: Final = ".cq4t"
 
@@ -59,10 +58,10 @@ def targets_of(path: str) -> Iterator[str]:
             queue.
 
     """
-    if _formats.format_of(path) is not None:
+    if detection.format_of(path) is not None:
         yield path
         return
-    _formats.refuse_part(path)
+    detection.refuse_part(path)
     if not os.path.isdir(path):  # noqa: PTH112
         if path.endswith(_TABLE):
             raise NotAQueueError(
@@ -72,7 +71,7 @@ def targets_of(path: str) -> Iterator[str]:
         return
     count = 0
     for folder, inside, _ in os.walk(path, onerror=_refuse):
-        if folder != path and _formats.format_of(folder) is not None:
+        if folder != path and detection.format_of(folder) is not None:
             inside.clear()  # a queue holds no queues
             count += 1
             yield folder
@@ -120,16 +119,7 @@ def _of_ring(path: str) -> Iterator[Finding]:
         )
 
 
-def _rows(path: str) -> tuple[list[tuple[str, str, int | None, str, str]], int, int, int]:
+def _rows(path: str) -> Verified:
     """Return the kernel's report on a queue, or one file."""
-    kind = _formats.format_of(path) if os.path.isdir(path) else None  # noqa: PTH112
-    if kind in {None, _formats.CHRONICLE}:
-        return _native.verify_journal(str(Path(path).absolute()))
-    try:
-        with open_queue(path, read_only=True) as queue:
-            if isinstance(queue, VanillaQueue | QuickQueue):
-                return queue._verify()  # noqa: SLF001
-    except CorruptError as error:
-        found, expected = error.found or str(error), error.expected or "a page of this queue"
-        return [("page", error.file or path, error.position, found, expected)], 1, 0, 0
-    raise UnsupportedError(f"a queue of this format cannot be checked: format={kind} path={path}")
+    adapter = adapter_at(path) if os.path.isdir(path) else None  # noqa: PTH112
+    return (adapter or JOURNAL).verify(path)

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from quire import _formats
 from quire._common import arguments
 from quire.errors import NotAQueueError, UnsupportedError
+from quire.formats import detection
 
 TABLE: Final = "metadata.cq4t"
 _ROLL_FILE: Final = ".cq4"
@@ -52,7 +52,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
     check_local(path)
     root = Path(path)
     if not root.is_dir():
-        _formats.refuse_part(str(root))
+        detection.refuse_part(str(root))
         raise NotAQueueError(f"no such directory: path={path}")
     if _is_queue(str(root), (entry.name for entry in root.iterdir())):
         return {root.absolute().name: str(root)}
@@ -62,7 +62,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
             inside.clear()  # a queue holds no queues
             found[Path(folder).relative_to(root).as_posix()] = folder
     if not found:
-        _formats.refuse_part(str(root))
+        detection.refuse_part(str(root))
         raise NotAQueueError(
             f"no queue in this directory, nor below it: path={path}"
             f" expected={TABLE} or *{_ROLL_FILE}, or a Vanilla Chronicle or Quick-Queue"
@@ -77,6 +77,6 @@ def _refuse(error: OSError) -> None:
 
 def _is_queue(folder: str, names: Iterable[str]) -> bool:
     is_journal = any(
-        name == TABLE or _formats.uncompressed(name).endswith(_ROLL_FILE) for name in names
+        name == TABLE or detection.uncompressed(name).endswith(_ROLL_FILE) for name in names
     )
-    return is_journal or _formats.format_of(folder) is not None
+    return is_journal or detection.format_of(folder) is not None

@@ -6,18 +6,19 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, cast, overload
 
-from quire import _formats
 from quire._common import arguments
 from quire._common.file_listener import FileListener
 from quire._common.watching import Watcher
-from quire._formats import Format
 from quire._native import ManualClock, RollCycle
 from quire.errors import UnsupportedError
-from quire.indexed import IndexedQueue
+from quire.formats import detection
+from quire.formats.detection import Format
+from quire.formats.indexed_handles import IndexedQueue
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.missing import article
+from quire.formats.quick_handles import QuickQueue
 from quire.opening import options as _options
 from quire.opening import settings as _settings
-from quire.queue import Queue
-from quire.quick_queue import QuickQueue
 from quire.vanilla import VanillaQueue
 
 BufferMode: TypeAlias = Literal["none", "async", "copy"]
@@ -103,7 +104,7 @@ def open(  # noqa: A001
     write_buffer_mode: BufferMode | None = None,
     buffer_capacity_bytes: int | None = None,
     on_full: Literal["block", "raise", "grow"] = "block",
-) -> Queue: ...
+) -> JournalQueue: ...
 @_settings.configured
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
@@ -154,7 +155,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     synchronous: bool = False,
     consumption: Literal["topic", "queue"] = "topic",
     linger_s: float = 10.0,
-) -> Queue | QuickQueue | VanillaQueue | IndexedQueue:
+) -> JournalQueue | QuickQueue | VanillaQueue | IndexedQueue:
     """
     Open the queue in a directory, or create it there.
 
@@ -213,10 +214,10 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             the queue is closed; ``each``, a power cut as soon as the append has returned.
         group_commit_s: How long messages are collected for one sync: 0.1 with ``batch``; 0 with
             ``each``, where threads that append meanwhile share the next sync anyway.
-        metrics: Count and time what this process appends and reads, for :meth:`Queue.metrics`.
+        metrics: Count and time what this process appends and reads: see `JournalQueue.metrics`.
             None: if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` says so.
         time_index: Keep the times of appends in a side file of each cycle, so that
-            :meth:`Tailer.move_to_time` finds a time within a cycle. Have all writers do so.
+            :meth:`JournalTailer.move_to_time` finds a time within a cycle. Have all writers do so.
         max_clock_ahead_s: Refuse an append that would begin a cycle more than this after the newest
             one ended, with a :class:`quire.errors.ClockAheadError`: the clock is wrong. None: no
             limit.
@@ -327,20 +328,20 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path = arguments.path("path", path)
     may_create = bool(options["create"]) and not options["read_only"]
     kind = _options.format_to_open(path, format, may_create=may_create)
-    if kind == _formats.VANILLA:
+    if kind == detection.VANILLA:
         options = _only(options, _options.VANILLA, "Vanilla Chronicle")
         return VanillaQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    if kind == _formats.QUICK_QUEUE:
+    if kind == detection.QUICK_QUEUE:
         options = _only(options, _options.QUICK_QUEUE, "Quick-Queue")
         return QuickQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    if kind == _formats.INDEXED:
+    if kind == detection.INDEXED:
         options = _only(options, _options.INDEXED, "Indexed Chronicle")
         return IndexedQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     del options["buffer_mode"]  # the other two say what it means
     options = _only(options, _options.CHRONICLE, "Chronicle Queue")
     _options.refuse_idle(options)
     options["metrics"] = bool(metrics)
-    return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return JournalQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 def _only(options: dict[str, Any], allowed: set[str], name: str) -> dict[str, Any]:
@@ -353,6 +354,6 @@ def _only(options: dict[str, Any], allowed: set[str], name: str) -> dict[str, An
         if options[option] != defaults[option]:
             what = option if option in defaults_of_open else f"{option[:-3]}_s"
             raise UnsupportedError(
-                f"not an option of {_formats.article(name)}: {what}={options[option]!r:.80}"
+                f"not an option of {article(name)}: {what}={options[option]!r:.80}"
             )
     return {option: given for option, given in options.items() if option in allowed}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from quire import _formats
 from quire._common import arguments
 from quire._common.watching import Watcher
-from quire._formats import Format
 from quire._native import ManualClock, RollCycle
 from quire.errors import NotAQueueError, UnsupportedError
+from quire.formats import detection
+from quire.formats.detection import Format
 
 
 def _clock(name: str, found: object) -> object:
@@ -141,22 +141,22 @@ def format_to_open(path: str, asked: str | None, *, may_create: bool) -> Format:
             unless *may_create*, a directory of queues.
 
     """
-    arguments.optional(arguments.one_of(*_formats.FORMATS, _formats.INDEXED))("format", asked)
-    found = _formats.format_of(path)
-    if found == _formats.INDEXED:
+    arguments.optional(arguments.one_of(*detection.FORMATS, detection.INDEXED))("format", asked)
+    found = detection.format_of(path)
+    if found == detection.INDEXED:
         # Two files beside a path that is free.
         return cast("Format", asked or found)
-    if found is None or _formats.is_producers(path):
-        _formats.refuse_part(path)
+    if found is None or detection.is_producers(path):
+        detection.refuse_part(path)
     if found is None:
         if not may_create:
-            _formats.refuse_queues(path)
+            detection.refuse_queues(path)
     elif asked not in {None, found}:
         raise NotAQueueError(
             f"the directory holds a queue of another format: asked={asked} found={found} "
             f"path={path} (leave format out to join it)"
         )
-    return cast("Format", found or asked or _formats.CHRONICLE)
+    return cast("Format", found or asked or detection.CHRONICLE)
 
 
 _MODES: Final = ("none", "async", "copy")

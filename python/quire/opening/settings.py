@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
 from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
 
-from quire import _formats
 from quire._common import arguments
 from quire._native import ManualClock
 from quire.errors import NotAQueueError, SettingError
+from quire.formats import detection
 from quire.opening import options as _options
 
 _P = ParamSpec("_P")
@@ -171,10 +171,10 @@ _CHECKED_AS: Final = {
     "timeout_s": "timeout_ms",
 }
 _ALLOWED: Final = {
-    _formats.CHRONICLE: _options.CHRONICLE,
-    _formats.VANILLA: _options.VANILLA,
-    _formats.QUICK_QUEUE: _options.QUICK_QUEUE,
-    _formats.INDEXED: _options.INDEXED,
+    detection.CHRONICLE: _options.CHRONICLE,
+    detection.VANILLA: _options.VANILLA,
+    detection.QUICK_QUEUE: _options.QUICK_QUEUE,
+    detection.INDEXED: _options.INDEXED,
 }
 
 
@@ -205,10 +205,10 @@ def for_opening(
 ) -> dict[str, Setting]:
     """Return those settings that hold for the queue at a path and were not given."""
     try:
-        kind = _formats.format_of(arguments.path("path", path))
+        kind = detection.format_of(arguments.path("path", path))
     except (TypeError, ValueError, NotAQueueError):
         return {}  # opening says what is wrong
-    names = options_of(kind or str(given.get("format") or _formats.CHRONICLE), exists=bool(kind))
+    names = options_of(kind or str(given.get("format") or detection.CHRONICLE), exists=bool(kind))
     clock = given.get("clock")
     if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
         names -= _MODES
@@ -348,7 +348,7 @@ def _content(path: str, *, must_exist: bool) -> bytes | None:
         return None
     with file:
         problem = _why_not_trusted(os.fstat(file.fileno()))
-        if problem is None and not must_exist and _formats.may_hold_queues(os.path.dirname(path)):  # noqa: PTH120
+        if problem is None and not must_exist and detection.may_hold_queues(os.path.dirname(path)):  # noqa: PTH120
             problem = f"it lies where queues are: name it by {FILE_VARIABLE} if it is yours:"
         if problem:
             if must_exist:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from quire._native import IndexedQueue, QuickQueue, VanillaQueue
 from quire.errors import CorruptError
-from quire.ranges.numbering import AnyQueue, Numbering
+from quire.formats.adapters import adapter_of, numbering_of
+from quire.formats.protocols import AnyQueue
 
 
 class CycleRange(NamedTuple):
@@ -45,15 +45,7 @@ class CycleRange(NamedTuple):
 
 def cycles_of(queue: AnyQueue) -> list[int]:
     """Return the cycles of a queue in order; of a Quick-Queue, the pages with messages."""
-    if isinstance(queue, IndexedQueue):
-        return [] if queue.last_index is None else [0]
-    if not isinstance(queue, QuickQueue):
-        return queue.cycles
-    first, last = queue.first_index, queue.last_index
-    if first is None or last is None:
-        return []
-    numbering = Numbering.of(queue)
-    return [*range(numbering.to_cycle(first), numbering.to_cycle(last) + 1)]
+    return adapter_of(queue).cycles(queue)
 
 
 def count_of(queue: AnyQueue, cycle: int) -> int:
@@ -64,35 +56,18 @@ def count_of(queue: AnyQueue, cycle: int) -> int:
         CorruptError: The file is damaged, or not ready although a later one has messages.
 
     """
-    if isinstance(queue, VanillaQueue):
-        return queue._end_of_cycle(cycle)  # noqa: SLF001 - the package's own
-    if isinstance(queue, QuickQueue):
-        return _count_in_page(queue, cycle)
-    if isinstance(queue, IndexedQueue):
-        return end_index_of(queue)
-    ended = queue.end_of_cycle(cycle)
-    return 0 if ended is None else ended[1]
-
-
-def _count_in_page(queue: QuickQueue, page: int) -> int:
-    numbering, last = Numbering.of(queue), queue.last_index
-    if last is None or page > numbering.to_cycle(last):
-        return 0
-    return min(last + numbering.step - numbering.to_index(page, 0), 1 << numbering.bits) // (
-        numbering.step
-    )
+    return adapter_of(queue).count(queue, cycle)
 
 
 def refresh(queue: AnyQueue) -> None:
-    """Look for new and deleted files; the older formats do so all the time."""
-    if not isinstance(queue, VanillaQueue | QuickQueue | IndexedQueue):
-        queue.refresh()
+    """Look for new and deleted files."""
+    adapter_of(queue).refresh(queue)
 
 
 def end_index_of(queue: AnyQueue) -> int:
     """Return the index after the last message; 0 if there is none."""
     last = queue.last_index
-    return 0 if last is None else last + Numbering.of(queue).step
+    return 0 if last is None else last + numbering_of(queue).step
 
 
 def first_index_of(queue: AnyQueue) -> int | None:
@@ -104,10 +79,7 @@ def first_index_of(queue: AnyQueue) -> int | None:
             such a file.
 
     """
-    if isinstance(queue, VanillaQueue | QuickQueue | IndexedQueue):
-        return queue.first_index
-    found = (cycle for cycle in queue.cycles if count_of(queue, cycle))
-    return next((queue.roll_cycle.to_index(cycle, 0) for cycle in found), None)
+    return adapter_of(queue).first_index(queue)
 
 
 def cycle_ranges(
@@ -131,7 +103,7 @@ def cycle_ranges(
     """
     if start >= end:
         return
-    numbering = Numbering.of(queue)
+    numbering = numbering_of(queue)
     first_cycle, last_cycle = numbering.to_cycle(start), numbering.to_cycle(end)
     for cycle in cycles_of(queue):
         if not first_cycle <= cycle <= last_cycle:

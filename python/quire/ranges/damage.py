@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from quire._native import Excerpt, Queue
+from quire._native import Queue
 from quire.errors import CorruptError
+from quire.formats.adapters import journal_of
 from quire.ranges.cycles import count_of
 
 ON_DAMAGE: Final = ("stop", "skip")
@@ -51,7 +52,7 @@ class Skipper:
 
     def __init__(self, queue: object, skipped: Skipped | None = None) -> None:
         """Note nothing yet."""
-        self._queue = queue
+        self._journal = journal_of(queue)
         self._skipped = skipped
         self.lost: list[Lost] = []
 
@@ -68,10 +69,10 @@ class Skipper:
             CorruptError: The queue's format has no index to continue by.
 
         """
-        if not isinstance(self._queue, Queue):
+        if self._journal is None:
             raise error
-        first = _place(self._queue, tailer) if at is None else at
-        past = next(_readable(self._queue, tailer, first), None)
+        first = _place(self._journal, tailer) if at is None else at
+        past = next(_readable(self._journal, tailer, first), None)
         # A reader that comes back, or backward, may meet the same damage again.
         if all(lost.past != past for lost in self.lost):
             self.lost.append(Lost(first, past, str(error)))
@@ -87,13 +88,13 @@ class Skipper:
             CorruptError: Messages follow *index*: one before them was lost.
 
         """
-        check_end(self._queue, index)
+        check_end(self._journal, index)
 
     def go_to(self, tailer: Any, index: int) -> bool:  # noqa: ANN401 - of any format
         """Move a tailer to an index, or the next that can be read; False if there is none."""
         try:
-            if not tailer.move_to_index(index) and isinstance(self._queue, Queue):
-                count_of(self._queue, self._queue.roll_cycle.to_cycle(index))
+            if not tailer.move_to_index(index) and self._journal is not None:
+                count_of(self._journal, self._journal.roll_cycle.to_cycle(index))
         except CorruptError as error:
             return self.skip(tailer, error, index)
         return True
@@ -121,15 +122,15 @@ def check_end(queue: object, index: int) -> None:
         CorruptError: Messages follow *index*: one before them was lost.
 
     """
-    if isinstance(queue, Queue):
-        queue._check_end(index)  # noqa: SLF001 - the package's own
+    if (journal := journal_of(queue)) is not None:
+        journal._check_end(index)  # noqa: SLF001 - the package's own
 
 
 def messages_of(
     queue: object,
     tailer: Any,  # noqa: ANN401 - of any format
     skipped: Skipped | None = None,
-) -> Iterator[Excerpt]:
+) -> Iterator[Any]:
     """
     Yield what a tailer reads to the end.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,17 +10,16 @@ from os import PathLike
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from quire._common import arguments
-from quire._native import Excerpt
-from quire._native import Queue as NativeQueue
 from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.formats.adapters import adapter_of, tailer_of
+from quire.formats.base import Queue
+from quire.formats.columns import Columns
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.opening.opener import open as open_queue
-from quire.queue import Queue
 from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Skipper, go_to
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
-from quire.ranges.numbering import AnyQueue
 from quire.ranges.seek import NO_INDEX, first_at, first_from, index_at_time
-from quire.tailer import Tailer
 
 Source: TypeAlias = Queue | str | PathLike[str]
 """A queue, or its directory."""
@@ -83,57 +80,14 @@ class Limits(NamedTuple):
             ValueError: *end* precedes *start*, or a time lies within a cycle.
 
         """
-        journal = cast("Queue", queue)
-        first, past = index_bounds(journal, *self)
+        first, past = index_bounds(queue, *self)
         if isinstance(self.start, int) and (
-            isinstance(queue, NativeQueue) or self.start >= end_index_of(queue)
+            adapter_of(queue).numbering(queue).is_dense or self.start >= end_index_of(queue)
         ):
-            require(journal, self.start)
+            require(queue, self.start)
         if isinstance(self.start, datetime) and (first or 0) >= end_index_of(queue):
             first = NO_INDEX
         return first or 0, NO_INDEX if past is None else past
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """
-    Messages as an Arrow binary column.
-
-    Attributes:
-        indexes: The index of each message (64 bits).
-        offsets: Where each starts in *data*, and where the last ends (32 bits).
-        data: The concatenated payloads.
-
-    """
-
-    indexes: memoryview
-    offsets: memoryview
-    data: memoryview
-
-    def __len__(self) -> int:
-        """Return the number of messages."""
-        return len(self.indexes)
-
-    def excerpts(self) -> Iterator[Excerpt]:
-        """Yield each message."""
-        for number, index in enumerate(self.indexes):
-            yield Excerpt(index, self.payload(number))
-
-    def payload(self, number: int) -> bytes:
-        """Return the payload of one message."""
-        return bytes(self.data[self.offsets[number] : self.offsets[number + 1]])
-
-    def until(self, past: int) -> Chunk:
-        """Return the messages with lower indexes."""
-        return self.part(0, bisect_left(self.indexes, past))
-
-    def part(self, first: int, past: int) -> Chunk:
-        """Return the messages from one place to another (exclusive), with offsets from 0."""
-        offsets = self.offsets[first : past + 1]
-        start, end = offsets[0], offsets[-1]
-        if start:
-            offsets = memoryview(array("i", [offset - start for offset in offsets]))
-        return Chunk(self.indexes[first:past], offsets, self.data[start:end])
 
 
 @contextmanager
@@ -161,10 +115,9 @@ def parse_point(name: str, given: object) -> Point | None:
     return cast("int", arguments.whole(0, NO_INDEX)(name, given))
 
 
-def read_chunk(tailer: Tailer, count: int) -> Chunk:
+def read_chunk(tailer: AnyTailer, count: int) -> Columns:
     """Return up to *count* messages, capped at 8 MiB of payload."""
-    _, indexes, offsets, data = tailer._read_columns(count, max_bytes=_CHUNK_BYTES)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    return Chunk(memoryview(indexes).cast("Q"), memoryview(offsets).cast("i"), memoryview(data))
+    return Columns.read(tailer, count, max_bytes=_CHUNK_BYTES)
 
 
 class Chunks:
@@ -178,7 +131,7 @@ class Chunks:
 
     """
 
-    def __init__(self, tailer: Tailer, span: Range, skipper: Skipper | None = None) -> None:
+    def __init__(self, tailer: AnyTailer, span: Range, skipper: Skipper | None = None) -> None:
         """Go to the first message."""
         self._tailer = tailer
         self._past = 0 if span.is_empty else span.past
@@ -186,7 +139,7 @@ class Chunks:
         if not span.is_empty and not go_to(tailer, span.first, skipper):
             self._past = 0
 
-    def take(self, count: int = _COUNT) -> Chunk:
+    def take(self, count: int = _COUNT) -> Columns:
         """Return up to *count* messages, capped at 8 MiB of payload; empty at the end."""
         skipper = self._skipper
         while True:
@@ -201,14 +154,14 @@ class Chunks:
                 if not skipper.skip(self._tailer, error):
                     self._past = 0
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def __iter__(self) -> Iterator[Columns]:
         """Yield the remaining chunks."""
         while len(chunk := self.take()):
             yield chunk
 
 
 def range_of(
-    queue: Queue,
+    queue: AnyQueue,
     start: Point | None = None,
     end: Point | None = None,
     *,
@@ -248,7 +201,7 @@ def range_of(
 
 
 def index_bounds(
-    queue: Queue, start: Point | None, end: Point | None, time_field: str | None = None
+    queue: AnyQueue, start: Point | None, end: Point | None, time_field: str | None = None
 ) -> tuple[int | None, int | None]:
     """
     Return two points as indexes; a start given as a time is that of the first message from it.
@@ -270,7 +223,7 @@ def index_bounds(
     return (None if found == NO_INDEX else found), past
 
 
-def require(queue: Queue, index: int) -> None:
+def require(queue: AnyQueue, index: int) -> None:
     """
     Check that a message exists.
 
@@ -278,7 +231,7 @@ def require(queue: Queue, index: int) -> None:
         IndexOutOfRangeError: The queue has no message at *index*.
 
     """
-    with queue.tailer() as tailer:
+    with tailer_of(queue) as tailer:
         if tailer.move_to_index(index):
             return
     first, last = queue.first_index, queue.last_index
@@ -301,7 +254,7 @@ def _are_crossed(start: Point, end: Point) -> bool:
     return isinstance(start, int) and isinstance(end, int) and start > end
 
 
-def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
+def _at(queue: AnyQueue, point: Point, field: TimeField | None) -> int:
     """Return the index of a point."""
     if isinstance(point, int):
         return point

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from quire._common.arguments import shown
 from quire._native import Queue
 from quire.errors import CorruptError
+from quire.formats.adapters import journal_of, numbering_of, periods_of, tailer_of
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import count_of, cycles_of, end_index_of
 from quire.ranges.event_time import Field, TimeField, datetime_of
-from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tailer_of
 
 # Messages without an event time or key are skipped, up to a limit: the name may be mistyped.
 _LOOK_MAX: Final = 10_000
@@ -41,9 +42,9 @@ def index_at_time(queue: AnyQueue, time_ns: int, field: TimeField | None = None)
     end = end_index_of(queue)
     if not end:
         return 0
-    cycles, to_index = cycles_of(queue), Numbering.of(queue).to_index
+    cycles, to_index = cycles_of(queue), numbering_of(queue).to_index
     if field is None:
-        wanted = max(Periods.of(queue).cycle_at(time_ns // 1_000_000), 0)
+        wanted = max(periods_of(queue).cycle_at(time_ns // 1_000_000), 0)
         cycle = next((cycle for cycle in cycles if cycle >= wanted), None)
         return end if cycle is None else min(to_index(cycle, 0), end)
     return _search(queue, _from_time(field, time_ns), _missing_time(field))
@@ -119,7 +120,7 @@ def check_cycle_start(queue: AnyQueue, time_ns: int) -> None:
             the time.
 
     """
-    periods = Periods.of(queue)
+    periods = periods_of(queue)
     time_ms, rest = divmod(time_ns, 1_000_000)
     start_ms = periods.start_ms(periods.cycle_at(time_ms))
     if rest or time_ms != start_ms:
@@ -165,20 +166,21 @@ def by_append_time(queue: AnyQueue, time_ns: int) -> int | None:
     None at the start of a cycle, and where the cycle has no messages or no index of append times,
     unless messages of the cycle before were appended then.
     """
-    if not isinstance(queue, Queue):
+    journal = journal_of(queue)
+    if journal is None:
         return None
     time_ms = time_ns // 1_000_000
-    if (late := _appended_late(queue, time_ms)) is not None:
+    if (late := _appended_late(journal, time_ms)) is not None:
         return late
     cycle = _cycle_at(queue, time_ns)
     if cycle is None or not count_of(queue, cycle):
         return None
-    if time_ns <= Periods.of(queue).start_ms(cycle) * 1_000_000:
+    if time_ns <= periods_of(queue).start_ms(cycle) * 1_000_000:
         return None
-    before = queue._messages_before(cycle, time_ms)  # noqa: SLF001 - the package's own
+    before = journal._messages_before(cycle, time_ms)  # noqa: SLF001 - the package's own
     if before is None:
         return None
-    index = first_from(queue, queue.roll_cycle.to_index(cycle, 0) + before)
+    index = first_from(queue, journal.roll_cycle.to_index(cycle, 0) + before)
     return end_index_of(queue) if index == NO_INDEX else index
 
 
@@ -188,7 +190,7 @@ def _appended_late(queue: Queue, time_ms: int) -> int | None:
 
     A writer chooses the cycle by a clock that is a few milliseconds slow, and may wait then.
     """
-    cycle = Periods.of(queue).cycle_at(time_ms)
+    cycle = periods_of(queue).cycle_at(time_ms)
     earlier = [it for it in cycles_of(queue) if it < cycle]
     if not earlier:
         return None
@@ -203,8 +205,8 @@ def _appended_late(queue: Queue, time_ms: int) -> int | None:
 
 def _cycle_at(queue: AnyQueue, time_ns: int) -> int | None:
     """Return the cycle of a time; None if that is negative, or after the last message's."""
-    cycle, end = Periods.of(queue).cycle_at(time_ns // 1_000_000), end_index_of(queue)
-    return cycle if end and 0 <= cycle <= Numbering.of(queue).to_cycle(end - 1) else None
+    cycle, end = periods_of(queue).cycle_at(time_ns // 1_000_000), end_index_of(queue)
+    return cycle if end and 0 <= cycle <= numbering_of(queue).to_cycle(end - 1) else None
 
 
 def first_from(queue: AnyQueue, index: int, *, skips: bool = False) -> int:
@@ -220,7 +222,7 @@ def first_from(queue: AnyQueue, index: int, *, skips: bool = False) -> int:
         CorruptError: A file that may hold the message is damaged.
 
     """
-    numbering = Numbering.of(queue)
+    numbering = numbering_of(queue)
     cycle, sequence = numbering.to_cycle(index), numbering.to_sequence(index)
     for one in cycles_of(queue):
         low = sequence if one == cycle else 0
@@ -268,7 +270,7 @@ def _search(
     with tailer_of(queue) as tailer:
         probe = _Probe(queue, tailer, is_reached, cycles, missing)
         if probe.cycle(cycles[0]) is None:
-            raise probe.missing(Numbering.of(queue).to_index(cycles[0], 0))
+            raise probe.missing(numbering_of(queue).to_index(cycles[0], 0))
         index = min(_bisect(queue, probe, cycles), end)
         if not is_exact:
             return index
@@ -278,7 +280,7 @@ def _search(
 
 def _bisect(queue: AnyQueue, probe: _Probe, cycles: list[int]) -> int:
     # A message that no answer follows counts as reached.
-    to_index = Numbering.of(queue).to_index
+    to_index = numbering_of(queue).to_index
     begun = bisect_left(cycles, x=True, key=lambda cycle: probe.cycle(cycle) is not False)
     if not begun:
         return to_index(cycles[0], 0)
@@ -308,7 +310,7 @@ class _Probe:
         self._is_reached = is_reached
         self._cycles = cycles
         self._missing = missing
-        self._to_index = Numbering.of(queue).to_index
+        self._to_index = numbering_of(queue).to_index
         self.index = 0  # of the message that answered
 
     def cycle(self, cycle: int) -> bool | None:
@@ -331,7 +333,7 @@ class _Probe:
 
     def _next(self, index: int) -> bool | None:
         looked = 0
-        for excerpt in islice(cast("Iterator[Any]", self._tailer), _LOOK_MAX):
+        for excerpt in islice(self._tailer, _LOOK_MAX):
             answer = self._is_reached(excerpt)
             if answer is not None:
                 self.index = excerpt.index

@@ -8,13 +8,13 @@ message in a Quick-Queue. Readers skip both, so indexes count here, and not mess
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from quire.errors import WaitTimeoutError
-from quire.quick_queue import QuickTailer
+from quire.formats.adapters import adapter_of
+from quire.formats.base import Tailer
+from quire.formats.numbering import Numbering
 from quire.ranges.cycles import CycleRange
-from quire.ranges.numbering import Numbering
-from quire.tailer import Tailer
 
 UNFINISHED_S: Final = 10.0
 """How long a message that a living producer has begun is waited for."""
@@ -24,7 +24,7 @@ _T = TypeVar("_T", bound="tuple[Any, ...]")
 
 
 def sparse_batches(
-    tailer: Tailer, run: CycleRange, numbering: Numbering, read: Callable[[int], _T]
+    tailer: Tailer[Any], run: CycleRange, numbering: Numbering, read: Callable[[int], _T]
 ) -> Iterator[tuple[int, _T]]:
     """
     Yield how many indexes of a range were covered, and what *read* returned for them.
@@ -48,7 +48,7 @@ def sparse_batches(
         left = left.split(passed)[1]
 
 
-def _go_to(tailer: Tailer, index: int, numbering: Numbering) -> bool:
+def _go_to(tailer: Tailer[Any], index: int, numbering: Numbering) -> bool:
     """Go to an index, also where it has no message; False if its cycle is gone."""
     if tailer.move_to_index(index) or tailer.index == index:
         return True
@@ -61,9 +61,9 @@ def _go_to(tailer: Tailer, index: int, numbering: Numbering) -> bool:
     return True
 
 
-def _is_coming(tailer: Tailer) -> bool:
+def _is_coming(tailer: Tailer[Any]) -> bool:
     """Wait for a message that a producer of a Quick-Queue has begun."""
-    if not isinstance(cast("object", tailer), QuickTailer):
+    if not adapter_of(tailer).has_unfinished:
         return False
     try:
         tailer.wait(UNFINISHED_S)

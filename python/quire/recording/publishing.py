@@ -11,12 +11,11 @@ from typing import Final
 
 from quire._native import Excerpt
 from quire.errors import WaitTimeoutError
-from quire.queue import Queue
+from quire.formats.base import AnyExcerpt, Queue, Tailer
 from quire.recording.addresses import Address, show_address
 from quire.recording.framing import LENGTH_BYTES
 from quire.recording.udp import MAX_DATAGRAM_BYTES
 from quire.replaying.pacing import LONGEST_SLEEP_S, Replay
-from quire.tailer import Tailer
 
 BUFFER_BYTES: Final = 64 << 10
 _UDP_HEADER_BYTES: Final = 8
@@ -196,7 +195,7 @@ def stdout(framing: str) -> Generator[Stream]:
     yield Stream(None, write, framing)
 
 
-def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iterator[Excerpt]:
+def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iterator[AnyExcerpt]:
     """
     Yield the messages of a replay when they are due, and those that are appended later.
 
@@ -221,7 +220,7 @@ def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iter
         yield from _later(plan.source, last, waits)
 
 
-def _later(queue: Queue, last: int, waits: Callable[[], object]) -> Iterator[Excerpt]:
+def _later(queue: Queue, last: int, waits: Callable[[], object]) -> Iterator[AnyExcerpt]:
     with queue.tailer() as tailer:
         if last >= 0:
             tailer.move_to_index(last)

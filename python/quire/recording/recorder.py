@@ -7,24 +7,21 @@ import logging
 import socket
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 from quire._common import arguments
-from quire.appender import Appender
 from quire.errors import MalformedInputError, MessageTooLargeError
-from quire.quick_queue import QuickAppender
+from quire.formats.base import Appender
+from quire.formats.journal.appender import JournalAppender
 from quire.recording.addresses import Address
 from quire.recording.framing import Framing
 from quire.recording.recorded_counts import Counts
 from quire.recording.waiting import Input, Waiter
-from quire.vanilla.queue import VanillaAppender
 
 log = logging.getLogger("quire")
 
-AnyAppender: TypeAlias = Appender | VanillaAppender | QuickAppender
-
 AT_LEAST_ONE = arguments.whole(1, 2**31 - 1)
-_APPENDER = arguments.instance(AnyAppender, "an appender")
+_APPENDER = arguments.instance(Appender, "an appender")
 _PORT = arguments.whole(0, 2**16 - 1)
 MAX_BYTES = 1 << 20
 """The longest message, unless the recorder is given another limit."""
@@ -34,8 +31,8 @@ MADE_ROOM = "disconnected a client that has sent no message, to make room for an
 class Recorder(ABC):
     """Appends the messages that arrive, until it is closed."""
 
-    def __init__(self, appender: AnyAppender, max_bytes: int) -> None:
-        self._appender: AnyAppender = _APPENDER("appender", appender)
+    def __init__(self, appender: Appender, max_bytes: int) -> None:
+        self._appender: Appender = _APPENDER("appender", appender)
         self._max_bytes = AT_LEAST_ONE("max_bytes", max_bytes)
         self._longest_written = 0
         self._shortest_refused = self._max_bytes + 1
@@ -128,10 +125,10 @@ class Recorder(ABC):
     async def _append(self, messages: list[bytes]) -> None:
         if not messages:
             return
-        if isinstance(self._appender, VanillaAppender | QuickAppender):
-            self._appender.write_many(messages)  # which waits for nobody
-        else:
+        if isinstance(self._appender, JournalAppender):
             await self._appender.awrite_many(messages)
+        else:
+            self._appender.write_many(messages)  # which waits for nobody
         self._counts.written += len(messages)
 
     async def _write_stream(self, stream: Input, framing: Framing) -> None:
@@ -166,7 +163,7 @@ class PortRecorder(Recorder):
 
     _socket: socket.socket
 
-    def __init__(self, appender: AnyAppender, max_bytes: int, address: Address) -> None:
+    def __init__(self, appender: Appender, max_bytes: int, address: Address) -> None:
         super().__init__(appender, max_bytes)
         host, port = address
         self._asked = arguments.text("host", host), _PORT("port", port)
@@ -186,7 +183,7 @@ class ClientRecorder(PortRecorder):
 
     def __init__(
         self,
-        appender: AnyAppender,
+        appender: Appender,
         max_bytes: int,
         address: Address,
         max_clients: int,

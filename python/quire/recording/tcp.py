@@ -11,12 +11,12 @@ from typing import Final, Literal, TypeAlias
 
 from quire._common import arguments
 from quire.errors import MalformedInputError
+from quire.formats.base import Appender
 from quire.recording.addresses import listen, show_address
 from quire.recording.framing import FRAMINGS, Lines, OfClient
 from quire.recording.recorder import (
     MADE_ROOM,
     MAX_BYTES,
-    AnyAppender,
     ClientRecorder,
     Recorder,
     log,
@@ -70,7 +70,7 @@ class TcpRecorder(ClientRecorder):
 
     def __init__(  # noqa: PLR0913 - options
         self,
-        appender: AnyAppender,
+        appender: Appender,
         host: str = "127.0.0.1",
         port: int = 0,
         *,
@@ -174,7 +174,7 @@ class StreamRecorder(Recorder):
 
     def __init__(
         self,
-        appender: AnyAppender,
+        appender: Appender,
         descriptor: int,
         *,
         framing: FramingName = "lines",

@@ -8,8 +8,9 @@ import struct
 import sys
 from typing import Final
 
+from quire.formats.base import Appender
 from quire.recording.addresses import binding
-from quire.recording.recorder import AT_LEAST_ONE, AnyAppender, PortRecorder
+from quire.recording.recorder import AT_LEAST_ONE, PortRecorder
 from quire.recording.waiting import LAST_READS
 
 MAX_DATAGRAM_BYTES: Final = (1 << 16) - 1
@@ -53,7 +54,7 @@ class UdpRecorder(PortRecorder):
 
     def __init__(
         self,
-        appender: AnyAppender,
+        appender: Appender,
         host: str = "127.0.0.1",
         port: int = 0,
         *,

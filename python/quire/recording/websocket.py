@@ -31,11 +31,11 @@ from websockets.typing import Origin
 
 from quire._common import arguments
 from quire.errors import MalformedInputError
+from quire.formats.base import Appender
 from quire.recording.addresses import listen, show_address, show_url
 from quire.recording.recorder import (
     MADE_ROOM,
     MAX_BYTES,
-    AnyAppender,
     ClientRecorder,
     Recorder,
     log,
@@ -203,7 +203,7 @@ class WebSocketRecorder(_MessageRecorder, ClientRecorder):
 
     def __init__(  # noqa: PLR0913 - options
         self,
-        appender: AnyAppender,
+        appender: Appender,
         host: str = "127.0.0.1",
         port: int = 0,
         *,
@@ -286,7 +286,7 @@ class WebSocketFeedRecorder(_MessageRecorder):
 
     """
 
-    def __init__(self, appender: AnyAppender, url: str, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, appender: Appender, url: str, *, max_bytes: int = MAX_BYTES) -> None:
         super().__init__(appender, max_bytes)
         self.url = arguments.text("url", url)
 

@@ -12,9 +12,9 @@ from typing import Final, Literal, TypeAlias
 
 from quire._common import arguments
 from quire._native import Excerpt
-from quire.queue import Queue
+from quire.formats.base import Queue
+from quire.formats.columns import Columns
 from quire.ranges.range import (
-    Chunk,
     Chunks,
     Point,
     PointLike,
@@ -308,7 +308,7 @@ def _paired(lefts: list[Excerpt], rights: list[Excerpt]) -> Iterator[Difference]
         yield Difference(None, right)
 
 
-def _are_same(left: Chunk, right: Chunk, *, with_indexes: bool) -> bool:
+def _are_same(left: Columns, right: Columns, *, with_indexes: bool) -> bool:
     """Return whether two chunks hold the same bytes."""
     return (
         len(left) == len(right)

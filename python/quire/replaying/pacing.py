@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from quire._native import Excerpt, QuickQueue, ReadDocument, VanillaQueue
-from quire._native import Queue as NativeQueue
+from quire._native import ReadDocument
 from quire.errors import CorruptError, WireError
-from quire.queue import Queue
+from quire.formats.adapters import journal_tailer_of
+from quire.formats.base import AnyExcerpt, Queue, Tailer
 from quire.ranges.damage import Lost, Skipped, Skipper, go_to
 from quire.ranges.event_time import TimeField
-from quire.ranges.numbering import AnyQueue
 from quire.ranges.range import Chunks, Point, Range, range_of, require
-from quire.tailer import Tailer
 
 _NS_PER_S: Final = 1_000_000_000
 _BEGAN_ANEW_NS: Final = _NS_PER_S
@@ -35,21 +33,11 @@ class RawDocument:
 Document: TypeAlias = ReadDocument | RawDocument
 
 
-def _raw_documents(tailer: Iterable[Excerpt], past: int) -> Iterator[RawDocument]:
+def _raw_documents(tailer: Iterable[AnyExcerpt], past: int) -> Iterator[RawDocument]:
     for excerpt in tailer:
         if excerpt.index >= past:
             return
         yield RawDocument(excerpt.index, excerpt.data)
-
-
-def is_raw(queue: AnyQueue) -> bool:
-    """Whether the messages of a queue are raw bytes, by its format."""
-    return isinstance(queue, VanillaQueue | QuickQueue)
-
-
-def has_documents(queue: AnyQueue) -> bool:
-    """Whether the messages of a queue are documents, with metadata among them."""
-    return isinstance(queue, NativeQueue)
 
 
 class Pace:
@@ -190,12 +178,13 @@ class Replay:
             skipper = self.skipper()
             if not go_to(tailer, left.first, skipper):
                 return
-            if not has_documents(self.source):
+            journal = journal_tailer_of(tailer)
+            if journal is None:
                 yield from _raw_documents(tailer, left.past)
                 return
             while True:
                 try:
-                    with tailer.reading_document() as document:
+                    with journal.reading_document() as document:
                         if document.is_present and document.index < left.past:
                             yield document
                             continue

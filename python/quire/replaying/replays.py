@@ -11,15 +11,16 @@ from os import PathLike
 from typing import Any, Self
 
 from quire._common import arguments
-from quire._formats import QUICK_QUEUE, VANILLA
-from quire._native import Excerpt, IndexedQueue, ManualClock, QuickQueue, RollCycle, VanillaQueue
-from quire.appender import Appender
+from quire._native import Excerpt, ManualClock, RollCycle
 from quire.errors import ReplayError
+from quire.formats.adapters import adapter_of, numbering_of, periods_of
+from quire.formats.base import Appender
+from quire.formats.columns import Columns
+from quire.formats.missing import article
+from quire.formats.protocols import AnyQueue
 from quire.opening.opener import open as open_queue
 from quire.ranges.damage import Skipped
-from quire.ranges.numbering import AnyQueue, Numbering, Periods, start_options
 from quire.ranges.range import (
-    Chunk,
     PointLike,
     Range,
     Source,
@@ -28,8 +29,9 @@ from quire.ranges.range import (
     read_chunk,
 )
 from quire.ranges.seek import first_from
-from quire.replaying.pacing import Pace, Replay, is_raw
+from quire.replaying.pacing import Pace, Replay
 
+_OF_CYCLES = {"cycle_format", "cycle_length_ms", "entries_per_cycle"}
 _open_any: Callable[..., Any] = open_queue  # of the format that the options name
 
 
@@ -166,12 +168,11 @@ class Copy:
         if os.path.exists(out) and os.path.samefile(source.path, out):  # noqa: PTH110, PTH121
             raise ValueError(f"a queue is not replayed into itself: out={os.fspath(out)}")
         self._plan = plan
-        self._numbering = Numbering.of(source)
+        self._numbering = numbering_of(source)
         self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.range.first)))
         self._stack = ExitStack()
         options = out_options(source, roll_cycle, self._clock)
         self._out = self._stack.enter_context(_open_any(out, buffer_mode="none", **options))
-        self._more: dict[str, Any] = {} if is_raw(source) else {"text": False}
         self._progress = progress
         self._numbers = _Numbers(self._out)
         self._next = plan.range.first
@@ -214,7 +215,7 @@ class Copy:
             if len(found := read_chunk(there, 1)):
                 raise self._other(found.indexes[0], "more than the replay")
 
-    def _compare_chunk(self, chunk: Chunk, found: Chunk) -> None:
+    def _compare_chunk(self, chunk: Columns, found: Columns) -> None:
         count = len(found)
         if not count:
             return
@@ -231,19 +232,13 @@ class Copy:
         self._handled(count, part.indexes[-1], found.indexes[-1])
 
     def _write_chunks(self, appender: Appender) -> None:
+        write = adapter_of(self._out).write
         with self._plan.source.tailer() as tailer:
             for chunk in self._plan.chunks(tailer, self._left()):
                 for cycle, first, past in self._runs(chunk):
                     count = past - first
                     expected = self._turn_to(cycle, count) + self._numbers.length(count - 1)
-                    last = appender._write_column(  # noqa: SLF001 - the package's own
-                        chunk.offsets,
-                        chunk.data,
-                        count=count,
-                        start=first,
-                        wide=False,
-                        **self._more,
-                    )
+                    last = write(appender, chunk.part(first, past))
                     self._check(last, expected)
                     self.written += count
                     self._handled(count, chunk.indexes[past - 1], expected)
@@ -283,9 +278,9 @@ class Copy:
     def _begin_ms(self, cycle: int) -> int:
         """Return when a cycle starts; 0 in a Quick-Queue, whose pages have no time."""
         source = self._plan.source
-        return 0 if isinstance(source, QuickQueue) else Periods.of(source).start_ms(cycle)
+        return periods_of(source).start_ms(cycle) if _is_timed(source) else 0
 
-    def _runs(self, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
+    def _runs(self, chunk: Columns) -> Iterator[tuple[int, int, int]]:
         """Yield each cycle of a chunk, and where its messages start and end in the chunk."""
         first = 0
         while first < len(chunk):
@@ -305,8 +300,8 @@ class _Numbers:
     """Predicts the indexes of the messages that are written."""
 
     def __init__(self, queue: AnyQueue) -> None:
-        self._numbering = Numbering.of(queue)
-        self._periods = None if isinstance(queue, QuickQueue) else Periods.of(queue)
+        self._numbering = numbering_of(queue)
+        self._periods = periods_of(queue) if _is_timed(queue) else None
         self._cycle = -1
         self._sequence = 0
 
@@ -335,20 +330,19 @@ def out_options(
         ValueError: *roll_cycle* was given for a format without cycles.
 
     """
-    if isinstance(source, QuickQueue):
+    adapter = adapter_of(source)
+    options = adapter.options_like(source)
+    if not _is_timed(source):
         if roll_cycle is not None:
-            raise ValueError(f"a Quick-Queue has no cycles: roll_cycle={roll_cycle}")
-        return {"format": QUICK_QUEUE, "page_bytes": source.page_bytes}
-    options: dict[str, Any] = {"clock": clock}
-    if isinstance(source, IndexedQueue):
-        return options if roll_cycle is None else {**options, "roll_cycle": roll_cycle}
-    if isinstance(source, VanillaQueue):
-        options["format"] = VANILLA
-        if roll_cycle is not None:
-            return {**options, "roll_cycle": roll_cycle}
-        names: tuple[str, ...] = ("cycle_format", "cycle_length_ms", "entries_per_cycle")
-    else:
-        options["roll_cycle"] = source.roll_cycle if roll_cycle is None else roll_cycle
-        options |= start_options(source)
-        names = ("wire_type", "source_id")
-    return options | {name: getattr(source, name) for name in names}
+            raise ValueError(f"{article(adapter.title)} has no cycles: roll_cycle={roll_cycle}")
+        return options
+    if roll_cycle is not None:
+        options = {name: it for name, it in options.items() if name not in _OF_CYCLES}
+        options["roll_cycle"] = roll_cycle
+    return options | {"clock": clock}
+
+
+def _is_timed(queue: AnyQueue) -> bool:
+    """Return whether what is made of a queue has cycles: of one that is only read, it has."""
+    adapter = adapter_of(queue)
+    return adapter.has_cycles or not adapter.is_written

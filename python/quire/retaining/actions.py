@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import ClassVar, Final, TypeAlias, cast
 
 from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_sync
-from quire._formats import COMPRESSED, times_file
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
+from quire.formats.detection import COMPRESSED, times_file
+from quire.formats.journal.queue import JournalQueue
 from quire.maintenance.removal import LOCK, Moves
 from quire.opening.discovery import TABLE, topics_of
-from quire.queue import Queue
 from quire.retaining.pruning_plan import Cycle
 from quire.retaining.rule import Rule
 from quire.vanilla import VanillaQueue
 
-AnyQueue: TypeAlias = Queue | VanillaQueue
+AnyQueue: TypeAlias = JournalQueue | VanillaQueue
 Check: TypeAlias = Callable[[], None]
 
 _CHUNK: Final = 1 << 20
@@ -195,7 +195,7 @@ class _Compress(Saver):
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         self._made = None
         source, name = cycle.file.name, cycle.file.name + COMPRESSED
-        cast("Queue", queue)._announce_compression(cycle.number)  # noqa: SLF001 - the package's own
+        cast("JournalQueue", queue)._announce_compression(cycle.number)  # noqa: SLF001 - the package's own
         if not self._folder.has(name):
             self._compress(source, name)
             self._made = name
@@ -258,7 +258,7 @@ class _Archive(Saver):
         if entry is None:
             why = self._failed.get(cycle.number) or self._failed.get(None) or "unfinished"
             raise ArchiveError(f"the cycle could not be archived: {why} file={cycle.file}")
-        check_archived(self._topic, cast("Queue", queue), entry)
+        check_archived(self._topic, cast("JournalQueue", queue), entry)
         return self._topic.file(entry)
 
 

@@ -7,11 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from quire._common.durable import SafeFolder
-from quire._formats import CHRONICLE, VANILLA, format_of, refuse_part, refuse_queues
 from quire.errors import NotAQueueError, UnsupportedError
+from quire.formats.adapters import adapter_at, numbering_of
+from quire.formats.detection import refuse_part, refuse_queues
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.missing import article
 from quire.maintenance.holders import Holder, growth_of, holders_of
 from quire.maintenance.removal import (
     LOCK,
@@ -25,8 +28,6 @@ from quire.maintenance.removal import (
 )
 from quire.opening.discovery import check_local
 from quire.opening.opener import open as open_queue
-from quire.queue import Queue
-from quire.ranges.numbering import Numbering
 from quire.retaining.pruning_plan import Cycle
 from quire.retaining.rule import Action
 from quire.vanilla import VanillaQueue
@@ -36,7 +37,7 @@ _LATE_MS: Final = 60_000
 """How long after the end of a Vanilla Chronicle's cycle a slow writer may still use it."""
 
 
-_Queue = TypeVar("_Queue", Queue, VanillaQueue)
+_Queue = TypeVar("_Queue", JournalQueue, VanillaQueue)
 
 
 class Cycles(ABC, Generic[_Queue]):
@@ -91,10 +92,10 @@ class Cycles(ABC, Generic[_Queue]):
         """Remove a cycle that an action has saved, or move its files."""
 
 
-class JournalCycles(Cycles[Queue]):
+class JournalCycles(Cycles[JournalQueue]):
     """The cycles of a Chronicle Queue: roll files."""
 
-    def __init__(self, queue: Queue, removes: Removal | None) -> None:
+    def __init__(self, queue: JournalQueue, removes: Removal | None) -> None:
         """Keep the removal; None in a dry run."""
         super().__init__(queue, None if removes is None else removes.folder)
         self._removes: Final = removes
@@ -157,7 +158,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
 
     def holders(self) -> list[Holder]:
         """Return the named tailers that have a file; there are no groups."""
-        numbering = Numbering.of(self.queue)
+        numbering = numbering_of(self.queue)
         return [
             Holder(
                 "named tailer", name, index or 0, -1 if index is None else numbering.to_cycle(index)
@@ -204,11 +205,12 @@ def opened_to_prune(
         TableLostError: The path leads to another queue than that of the *table*.
 
     """
-    if format_of(path) == VANILLA:
+    adapter = adapter_at(path)
+    if adapter is not None and adapter.is_folder:
         with (
             SafeFolder.at(path) as folder,
             folder.locked(LOCK),
-            cast("VanillaQueue", open_queue(path, create=False, **options)) as chronicle,
+            open_queue(path, format="vanilla", create=False, **options) as chronicle,
         ):
             folder.sweep()
             yield VanillaCycles(chronicle, folder)
@@ -222,12 +224,13 @@ def opened_to_prune(
 @contextmanager
 def opened_to_look(path: str) -> Generator[Cycles[Any]]:
     """Return the cycles of a queue for a dry run."""
+    adapter = adapter_at(path)
+    if adapter is not None and adapter.is_folder:
+        with open_queue(path, format="vanilla", read_only=True, create=False) as chronicle:
+            yield VanillaCycles(chronicle, None)
+        return
     with open_queue(path, read_only=True, create=False) as queue:
-        found = cast("object", queue)
-        if isinstance(found, VanillaQueue):
-            yield VanillaCycles(found, None)
-        else:
-            yield JournalCycles(queue, None)
+        yield JournalCycles(queue, None)
 
 
 def check_format(path: str, action: Action) -> None:
@@ -241,18 +244,18 @@ def check_format(path: str, action: Action) -> None:
 
     """
     check_local(path)
-    found = format_of(path)
-    if found is None:
+    adapter = adapter_at(path)
+    if adapter is None:
         if os.path.isdir(path):  # noqa: PTH112
             os.scandir(path).close()  # a directory that cannot be listed may be a queue
         refuse_part(path)
         refuse_queues(path)
         raise NotAQueueError(f"no queue here: path={path}")
-    if found not in {CHRONICLE, VANILLA}:
+    if not adapter.has_cycles:
         raise UnsupportedError(
             "only cycles of a Chronicle Queue or a Vanilla Chronicle are removed: Java's writers"
-            f" of a Quick-Queue begin at its first page: format={found} path={path}"
+            f" of a Quick-Queue begin at its first page: format={adapter.name} path={path}"
         )
-    if found == VANILLA and action in {"move", "compress"}:
+    if adapter.is_folder and action in {"move", "compress"}:
         done = "moved" if action == "move" else "compressed"
-        raise UnsupportedError(f"cycles of a Vanilla Chronicle are not {done}: path={path}")
+        raise UnsupportedError(f"cycles of {article(adapter.title)} are not {done}: path={path}")

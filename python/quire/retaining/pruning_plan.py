@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from quire._formats import is_compressed
+from quire.formats.detection import is_compressed
 from quire.maintenance.holders import Holder
 from quire.retaining.prune_report import PrunedCycle
 from quire.retaining.rule import Limits, Rule

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from quire._native import MessageHistory, ReadDocument, entry_bytes
-from quire.appender import Appender
-from quire.queue import Queue
-from quire.tailer import Tailer
+from quire.formats.journal.appender import JournalAppender
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.journal.tailer import JournalTailer
 
 Source: TypeAlias = tuple[int, int]
 """A message of an input: the input's source id, and the index."""
@@ -34,7 +34,7 @@ class RecoveryPoint:
     """How many outputs of the last message are written; None: all of them."""
 
 
-def done(output: Queue, inputs: Iterable[int]) -> list[RecoveryPoint]:
+def done(output: JournalQueue, inputs: Iterable[int]) -> list[RecoveryPoint]:
     """
     Return the recovery points, in the order of handling as far as it matters.
 
@@ -47,7 +47,9 @@ def done(output: Queue, inputs: Iterable[int]) -> list[RecoveryPoint]:
         return _read_plan(tailer, ids)
 
 
-def write_checkpoint(appender: Appender, runs: Iterable[Source], outputs: int | None = None) -> int:
+def write_checkpoint(
+    appender: JournalAppender, runs: Iterable[Source], outputs: int | None = None
+) -> int:
     """
     Write a checkpoint as metadata, which tailers skip: which messages were handled, in order.
 
@@ -75,7 +77,7 @@ def reader_name(output: str) -> str:
     return f"service:{urllib.parse.quote(path)}{suffix}"
 
 
-def _go_to_newest(tailer: Tailer, inputs: set[int]) -> None:
+def _go_to_newest(tailer: JournalTailer, inputs: set[int]) -> None:
     """Go to the first output of the newest message: everything before it was handled."""
     tailer.direction = "backward"
     tailer.to_end()
@@ -95,7 +97,7 @@ def _go_to_newest(tailer: Tailer, inputs: set[int]) -> None:
         tailer.move_to_index(first)
 
 
-def _read_plan(tailer: Tailer, inputs: set[int]) -> list[RecoveryPoint]:
+def _read_plan(tailer: JournalTailer, inputs: set[int]) -> list[RecoveryPoint]:
     """Read the outputs and the checkpoints between them, in the order of handling."""
     plan = _Plan()
     while True:

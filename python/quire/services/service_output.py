@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from quire._native import MessageHistory, Method
-from quire.appender import Appender
 from quire.calls.interfaces import METHODS
 from quire.calls.method_writer import method_writer
 from quire.errors import QuireError
-from quire.queue import Queue
+from quire.formats.journal.appender import JournalAppender
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.journal.tailer import JournalTailer
 from quire.services.recovery import RecoveryPoint, Source, write_checkpoint
-from quire.tailer import Tailer
 
 _RUNS_MAX = 1000
 
@@ -22,9 +22,9 @@ class Output:
 
     def __init__(
         self,
-        queue: Queue,
-        appender: Appender,
-        kept: Tailer,
+        queue: JournalQueue,
+        appender: JournalAppender,
+        kept: JournalTailer,
         interface: type,
         names: Mapping[str, Any],
     ) -> None:

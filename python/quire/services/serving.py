@@ -32,24 +32,24 @@ from quire._common import arguments
 from quire._common.durable import locked_directory
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
+from quire.formats.journal.queue import JournalQueue
+from quire.formats.journal.tailer import JournalTailer
 from quire.opening.opener import open as open_queue
 from quire.pausers import TURN_S, Pauser
-from quire.queue import Queue
 from quire.ranges.stored_positions import OUTPUT_POSITION
 from quire.services.recovery import RecoveryPoint, Source, done, reader_name
 from quire.services.service_output import Output
-from quire.tailer import Tailer
 from quire.types import names_around
 
 Replay: TypeAlias = Literal["all", "missed"]
 OnMissing: TypeAlias = Literal["raise", "warn", "skip"]
-_Place: TypeAlias = Queue | str | PathLike[str]
+_Place: TypeAlias = JournalQueue | str | PathLike[str]
 
 
 def service(  # noqa: PLR0913 - by keywords
     *,
-    inputs: Sequence[Queue | str | PathLike[str]],
-    output: Queue | str | PathLike[str],
+    inputs: Sequence[JournalQueue | str | PathLike[str]],
+    output: JournalQueue | str | PathLike[str],
     handler: object,
     writes: type | None = None,
     replay: Replay = "all",
@@ -147,7 +147,7 @@ class Service:
         self._pauser: Pauser | None = None
         self._goal: RecoveryPoint | None = None
         with contextlib.ExitStack() as opened:
-            if isinstance(inputs, str | bytes | PathLike | Queue):
+            if isinstance(inputs, str | bytes | PathLike | JournalQueue):
                 inputs = [inputs]
             given = cast("object", inputs)
             if not isinstance(given, Iterable):
@@ -358,7 +358,7 @@ class _Input:
     """One input: its reader, and how far that is."""
 
     def __init__(
-        self, queue: Queue, tailer: Tailer, handler: object, names: Mapping[str, Any]
+        self, queue: JournalQueue, tailer: JournalTailer, handler: object, names: Mapping[str, Any]
     ) -> None:
         self._queue = queue
         self._tailer = tailer
@@ -442,14 +442,16 @@ class _Input:
         )
 
 
-def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> Queue:
-    if isinstance(queue, Queue):
+def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> JournalQueue:
+    if isinstance(queue, JournalQueue):
         return queue
     path = arguments.queue_path(name, queue)
     return stack.enter_context(open_queue(path, create=False, buffer_mode="none"))
 
 
-def _tailer(opened: contextlib.ExitStack, queue: Queue, name: str, on_missing: OnMissing) -> Tailer:
+def _tailer(
+    opened: contextlib.ExitStack, queue: JournalQueue, name: str, on_missing: OnMissing
+) -> JournalTailer:
     """Open a tailer that keeps what the service needs; a read-only queue cannot keep anything."""
     tailer = queue.tailer(None if queue.read_only else name, on_missing=on_missing)
     # Left as if it had failed: what was handled last is not stored as done by closing alone.

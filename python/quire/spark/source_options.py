@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar
 
-from quire._formats import FORMATS, Format
 from quire.errors import OptionsError
+from quire.formats.detection import FORMATS, Format
 from quire.ranges.event_time import UNITS_NS, TimeField
 from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
 from quire.spark.topics import local_path

@@ -37,9 +37,9 @@ from quire.arrow.names import ERROR, METHOD
 from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import load_schema
 from quire.errors import ArchiveError, CorruptError, OptionsError
+from quire.formats.adapters import numbering_of
 from quire.opening.discovery import topics_of
 from quire.ranges.cycles import CycleRange, cycle_ranges, cycles_of, refresh
-from quire.ranges.numbering import Numbering
 from quire.spark.read import row_plan
 from quire.spark.read.partitions import Partition, TopicRange
 from quire.spark.read.row_plan import RowPlan
@@ -245,13 +245,13 @@ def _live(topic: Topic, root: str, asked: _Asked) -> tuple[TopicRange | None, li
             for cycle in listed
             if cycle not in left
         ]
-        live = TopicRange(topic.name, queue.path, tuple(runs), Numbering.of(queue).is_dense)
+        live = TopicRange(topic.name, queue.path, tuple(runs), numbering_of(queue).is_dense)
         return live, [*topic.problems, *problems]
 
 
 def _runs(topic: Topic, queue: quire.Queue, cycle: int, asked: _Asked) -> Iterator[CycleRange]:
     """Yield the messages of a cycle, if there are any."""
-    to_index = Numbering.of(queue).to_index
+    to_index = numbering_of(queue).to_index
 
     def skipped(error: CorruptError) -> None:
         _log.warning("a damaged cycle is skipped: %s topic=%s", error, topic.name)

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import quire
 from quire._common.durable import SafeFolder
-from quire._formats import Format
 from quire.errors import CorruptError, QuireError
+from quire.formats.detection import Format
 from quire.opening.discovery import TABLE, check_local, topics_of
 
 __all__ = [

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from quire._native import ManualClock
+from quire.formats.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
-from quire.queue import Queue
 from quire.testing.peer import Peer
 
 __all__ = ["quire_clock", "quire_peer", "quire_queue"]
@@ -34,7 +34,7 @@ def quire_clock() -> ManualClock:
 
 
 @pytest.fixture
-def quire_queue(tmp_path: Path, quire_clock: ManualClock) -> Iterator[Queue]:
+def quire_queue(tmp_path: Path, quire_clock: ManualClock) -> Iterator[JournalQueue]:
     """Open an empty queue of the clock above that rolls daily, with small files."""
     with open_queue(tmp_path / "queue", clock=quire_clock, block_bytes=_BLOCK_BYTES) as queue:
         yield queue

@@ -9,7 +9,7 @@ imported on its own, sends queues over TCP.
 """
 
 from quire._native import VanillaExcerpt
-from quire.vanilla.queue import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.formats.vanilla_handles import VanillaAppender, VanillaQueue, VanillaTailer
 from quire.vanilla.rebuild import RebuiltCycle, rebuild_index
 
 __all__ = [

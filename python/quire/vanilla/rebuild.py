@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, NamedTuple
 
-from quire.vanilla.queue import VanillaQueue
+from quire.formats.vanilla_handles import VanillaQueue
 
 
 class RebuiltCycle(NamedTuple):

@@ -277,6 +277,6 @@ def pair(excerpt: quire.Excerpt) -> tuple[int, bytes]:
     return excerpt.index, excerpt.data
 
 
-def move(queue: quire.Queue, index: int) -> bool:
+def move(queue: quire.JournalQueue, index: int) -> bool:
     with queue.tailer() as tailer:
         return tailer.move_to_index(index)

@@ -16,7 +16,7 @@ SUM = 8  # bytes of the checksum after each message
 
 def leave_in_ring(
     path: Path,
-    queue: quire.Queue,
+    queue: quire.JournalQueue,
     messages: Sequence[bytes],
     on_full: Literal["raise", "grow"] = "raise",
 ) -> None:

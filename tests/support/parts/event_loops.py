@@ -11,7 +11,7 @@ import quire
 
 
 @contextmanager
-def held(queue: quire.Queue) -> Generator[Callable[[], None]]:
+def held(queue: quire.JournalQueue) -> Generator[Callable[[], None]]:
     """Have another thread hold the write lock until what this gives is called."""
     opened, close = threading.Event(), threading.Event()
 

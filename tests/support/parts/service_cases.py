@@ -62,9 +62,9 @@ class BrokenError(Exception):
 class Place:
     """Two inputs and an output."""
 
-    first: quire.Queue
-    second: quire.Queue
-    output: quire.Queue
+    first: quire.JournalQueue
+    second: quire.JournalQueue
+    output: quire.JournalQueue
 
     def numbers(self, *values: int) -> None:
         with self.first.appender() as appender:

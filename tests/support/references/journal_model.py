@@ -22,7 +22,7 @@ several = st.lists(payload, max_size=12)
 ways = st.sampled_from(("one", "many", "generator", "batch", "document"))
 
 
-def write(appender: quire.Appender, way: str, payloads: Sequence[bytes]) -> int | None:
+def write(appender: quire.JournalAppender, way: str, payloads: Sequence[bytes]) -> int | None:
     """Append in one of the ways and return the last index."""
     last = None
     if way == "many":
@@ -92,7 +92,7 @@ class Place(NamedTuple):
 class Reader:
     """A tailer, and what it has to say."""
 
-    def __init__(self, tailer: quire.Tailer, journal: Journal) -> None:
+    def __init__(self, tailer: quire.JournalTailer, journal: Journal) -> None:
         self.tailer, self.journal = tailer, journal
         self.place, self.backward = Place(), False
 
@@ -157,7 +157,7 @@ class Reader:
 class NamedReader:
     """A named tailer: the index it asks for next, and what is stored of that."""
 
-    def __init__(self, tailer: quire.Tailer, journal: Journal, stored: int = 0) -> None:
+    def __init__(self, tailer: quire.JournalTailer, journal: Journal, stored: int = 0) -> None:
         self.tailer, self.journal, self.stored, self.reached = tailer, journal, stored, stored
 
     def is_lost(self) -> bool:

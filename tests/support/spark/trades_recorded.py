@@ -116,7 +116,9 @@ def more(folder: Path, recorded: Recorded, count: int, seed: int = 8) -> None:
                 _put_in(to, recorded, chance, number)
 
 
-def _put_in(to: quire.Appender, recorded: Recorded, chance: random.Random, number: int) -> None:
+def _put_in(
+    to: quire.JournalAppender, recorded: Recorded, chance: random.Random, number: int
+) -> None:
     """Record one fault more."""
     at_ms = START_MS + number * STEP_MS
     whole: dict[str, str | int | float] = {"id": 10**6 + number, "at_ms": at_ms, "symbol": "EURUSD"}

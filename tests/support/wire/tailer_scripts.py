@@ -142,7 +142,10 @@ def answers(path: Path, scripts: list[list[str]]) -> list[list[Outcome]]:
 
 
 def answers_of_one(
-    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, script: list[str]
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
+    clock: quire.ManualClock,
+    script: list[str],
 ) -> list[Outcome]:
     outcomes: list[Outcome] = []
     with queue.tailer() as tailer:
@@ -159,7 +162,7 @@ def answers_of_one(
     return outcomes
 
 
-def execute(tailer: quire.Tailer, name: str, argument: str = "") -> str:
+def execute(tailer: quire.JournalTailer, name: str, argument: str = "") -> str:
     match name:
         case "read":
             found = tailer.read()

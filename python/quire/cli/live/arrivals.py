@@ -20,7 +20,8 @@ from quire.cli.output.message_formats import json_of, yaml_of
 from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source
 from quire.errors import QuireError
-from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, tailer_of
+from quire.formats.adapters import numbering_of, tailer_of
+from quire.formats.protocols import AnyQueue, AnyTailer
 
 _KEPT: Final = 1_000  # messages
 _AT_ONCE: Final = 100
@@ -55,7 +56,7 @@ class Newest:
         """Go back a few messages from the end."""
         self._queue: AnyQueue = source.open()
         self._tailer: AnyTailer = tailer_of(self._queue)
-        self._numbering = Numbering.of(self._queue)
+        self._numbering = numbering_of(self._queue)
         self._go_back()
 
     def read(self) -> tuple[bool, list[Found]]:

@@ -6,8 +6,9 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from quire._native import IndexedQueue, QuickQueue
+from quire.formats.adapters import numbering_of
+from quire.formats.protocols import AnyQueue
 from quire.ranges.cycles import count_of, cycles_of
-from quire.ranges.numbering import AnyQueue, Numbering
 
 
 class Point(NamedTuple):
@@ -29,7 +30,7 @@ class Counts:
     def __init__(self, queue: AnyQueue) -> None:
         """Count nothing yet."""
         self._queue = queue
-        self._numbering = Numbering.of(queue)
+        self._numbering = numbering_of(queue)
         self._is_flat = isinstance(queue, QuickQueue | IndexedQueue)
         self._known: dict[int, int] = {}
         self._cycles: list[int] = []  # finished ones, from the oldest that was asked for

@@ -8,7 +8,6 @@ the look before, and asks for the end where that is too much to read.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,13 +16,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import quire
-from quire._native import IndexedQueue, QuickQueue, Tailer, VanillaQueue
+from quire._native import Tailer
 from quire.cli.live.counts import Counts, Point
 from quire.cli.output.stat_text import sizes_of
 from quire.cli.parameters import open_read_only
 from quire.errors import QuireError
+from quire.formats.adapters import adapter_of, numbering_of, periods_of, tailer_of
+from quire.formats.protocols import AnyTailer
 from quire.ranges.event_time import TimeField
-from quire.ranges.numbering import AnyTailer, Numbering, tailer_of
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
 _NEWEST: Final = 16  # messages whose size and latency a look takes
@@ -96,7 +96,7 @@ class JournalProbe:
 
     format = "chronicle"
 
-    def __init__(self, queue: quire.Queue, time_field: TimeField | None) -> None:
+    def __init__(self, queue: quire.JournalQueue, time_field: TimeField | None) -> None:
         """Check the last file, which `to_end` skips if it is damaged, and go to the end."""
         for cycle in queue.cycles[-1:]:
             queue.end_of_cycle(cycle)
@@ -188,16 +188,14 @@ class OlderProbe:
 
     """
 
-    def __init__(
-        self, queue: VanillaQueue | QuickQueue | IndexedQueue, time_field: TimeField | None
-    ) -> None:
+    def __init__(self, queue: quire.Queue, time_field: TimeField | None) -> None:
         """Go to the end."""
-        self.format = _format_of(queue)
+        self.format = adapter_of(queue).name
         self._queue = queue
         self._time_field = time_field
         self._tailer: AnyTailer = tailer_of(queue)
         self._counts = Counts(queue)
-        self._step = Numbering.of(queue).step
+        self._step = numbering_of(queue).step
         self._files = _OlderFiles(queue)
         self._tailer.to_end()
         self._end = self._tailer.index
@@ -244,7 +242,7 @@ class OlderProbe:
 
     def _read_on(self) -> tuple[int, int, bytes]:
         """Read some messages; return how many, their length and the last one."""
-        count, _, offsets, data = self._tailer._read_columns(  # noqa: SLF001 - the package's own
+        count, _, offsets, data = self._tailer._read_columns(  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             _READ_ON, max_bytes=_READ_BYTES
         )
         if not count:
@@ -260,16 +258,17 @@ class OlderProbe:
         return None
 
     def _next_roll_s(self) -> float | None:
-        if not isinstance(self._queue, VanillaQueue):
+        if not adapter_of(self._queue).has_cycles:
             return None
-        length_ms = self._queue.cycle_length_ms
-        return (self._queue.current_cycle + 1) * length_ms / 1000 - time.time()
+        periods = periods_of(self._queue)
+        now_ms = time.time_ns() // 1_000_000
+        return (periods.start_ms(periods.cycle_at(now_ms) + 1) - now_ms) / 1000
 
 
 class _RollFiles:
     """The roll files of a queue: those before the present one no longer grow."""
 
-    def __init__(self, queue: quire.Queue) -> None:
+    def __init__(self, queue: quire.JournalQueue) -> None:
         self._queue = queue
         self._cycle = -1
         self._count = 0
@@ -290,7 +289,7 @@ class _RollFiles:
 class _OlderFiles:
     """The files of a queue of an older format."""
 
-    def __init__(self, queue: VanillaQueue | QuickQueue | IndexedQueue) -> None:
+    def __init__(self, queue: quire.Queue) -> None:
         self._queue = queue
         self._due_s = 0.0
         self._found = (0, 0)
@@ -303,16 +302,9 @@ class _OlderFiles:
         return self._found
 
     def _listed(self) -> tuple[int, int]:
-        path = Path(self._queue.path)
-        if isinstance(self._queue, IndexedQueue):
-            files = [path.with_name(path.name + it) for it in (".index", ".data")]
-            return 1, sum(_on_disk(file) for file in files)
-        found = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
-        if isinstance(self._queue, VanillaQueue):
-            count = len({file.parent for file in found if file.name.startswith("index-")})
-        else:
-            count = sum(file.suffix == ".qx" for file in found)
-        return count, sum(map(_on_disk, found))
+        adapter = adapter_of(self._queue)
+        files = adapter.files(self._queue)
+        return len(adapter.cycles(self._queue)), sum(map(_on_disk, files))
 
 
 def open_probe(path: Path, time_field: TimeField | None) -> JournalProbe | OlderProbe:
@@ -326,18 +318,12 @@ def open_probe(path: Path, time_field: TimeField | None) -> JournalProbe | Older
     """
     queue = open_read_only(path)
     try:
-        if isinstance(queue, VanillaQueue | QuickQueue | IndexedQueue):
-            return OlderProbe(queue, time_field)
-        return JournalProbe(queue, time_field)
+        if isinstance(queue, quire.JournalQueue):
+            return JournalProbe(queue, time_field)
+        return OlderProbe(queue, time_field)
     except (QuireError, OSError):
         queue.close()
         raise
-
-
-def _format_of(queue: VanillaQueue | QuickQueue | IndexedQueue) -> str:
-    if isinstance(queue, VanillaQueue):
-        return "vanilla"
-    return "quick-queue" if isinstance(queue, QuickQueue) else "indexed"
 
 
 def _since(time_field: TimeField, message: bytes) -> tuple[tuple[float, ...], str | None]:

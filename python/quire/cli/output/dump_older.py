@@ -10,12 +10,12 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire._formats import CHRONICLE, INDEXED, format_of
 from quire._native import QuickQueue, VanillaQueue
 from quire.cli.output.message_formats import yaml_of
 from quire.errors import CorruptError
+from quire.formats.adapters import numbering_of
+from quire.formats.detection import CHRONICLE, INDEXED, format_of
 from quire.ranges.cycles import count_of, cycles_of
-from quire.ranges.numbering import Numbering
 from quire.ranges.seek import NO_INDEX
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def texts_of(path: Path, limits: Limits | None, wrong: list[str]) -> Iterator[st
     opened: Any = quire.open(path, read_only=True, create=False)
     with opened as queue:
         first, past = (0, NO_INDEX) if limits is None else limits.indexes(queue)
-        to_cycle = Numbering.of(queue).to_cycle
+        to_cycle = numbering_of(queue).to_cycle
         for cycle in cycles_of(queue):
             if not to_cycle(first) <= cycle <= to_cycle(past - 1):
                 continue
@@ -77,7 +77,7 @@ def _cycle(
     bounds: tuple[int, int],
     wrong: list[str],
 ) -> Iterator[str]:
-    numbering = Numbering.of(queue)
+    numbering = numbering_of(queue)
     index = max(numbering.to_index(cycle, 0), bounds[0])
     end = min(numbering.to_index(cycle, count), bounds[1])
     with queue.tailer() as tailer:

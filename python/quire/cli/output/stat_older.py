@@ -12,8 +12,8 @@ from quire._common.units import size_text
 from quire._native import QuickQueue, VanillaQueue
 from quire.cli.output.stat_text import columns, hex_text, sizes_of, time_text
 from quire.errors import CorruptError
+from quire.formats.adapters import numbering_of, periods_of
 from quire.ranges.cycles import count_of, cycles_of
-from quire.ranges.numbering import Numbering, Periods
 
 _DATA_FILE: Final = re.compile(r"data-(\d+)-\d+")
 _NAMES: Final = {
@@ -107,7 +107,7 @@ def _cycle(queue: VanillaQueue, cycle: int) -> dict[str, Any]:
     return {
         "name": folder.relative_to(queue.path).as_posix(),
         "cycle": cycle,
-        "from": time_text(Periods.of(queue).start_ms(cycle)),
+        "from": time_text(periods_of(queue).start_ms(cycle)),
         "messages": messages,
         "threads": len(threads),
         **sizes,
@@ -116,7 +116,7 @@ def _cycle(queue: VanillaQueue, cycle: int) -> dict[str, Any]:
 
 
 def _quick_queue(queue: QuickQueue) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    root, step = Path(queue.path), Numbering.of(queue).step
+    root, step = Path(queue.path), numbering_of(queue).step
     counts = {cycle: count_of(queue, cycle) for cycle in cycles_of(queue)}
     producers = sorted(file.stem for file in root.glob("*.qm"))
     pages = [

@@ -14,7 +14,7 @@ from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
 from quire.cli.where.conditions import Condition, fields_of, holds, mask_of
 from quire.errors import WhereError, WireError
-from quire.ranges.numbering import AnyQueue
+from quire.formats.protocols import AnyQueue
 
 if TYPE_CHECKING:
     import pyarrow as pa

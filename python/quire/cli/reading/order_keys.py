@@ -12,14 +12,16 @@ from typing import Any
 import click
 
 from quire._common.units import duration_us
-from quire._formats import uncompressed
 from quire._native import Plan, Queue, VanillaQueue
 from quire.cli.reading.fields import values_in
 from quire.cli.where.conditions import holds
+from quire.cli.where.language import parse_where
+from quire.formats.adapters import numbering_of
+from quire.formats.detection import uncompressed
+from quire.formats.journal.subtopics import ROUTE
+from quire.formats.protocols import AnyQueue
 from quire.maintenance.results import CycleTimes
 from quire.ranges.event_time import Field, TimeField, datetime_of
-from quire.ranges.numbering import AnyQueue, Numbering
-from quire.subtopics import ROUTE
 
 Key = Callable[[Any], Any]
 
@@ -94,7 +96,7 @@ def by_topic() -> Key:
 
 def by_cycle(queue: AnyQueue) -> Key:
     """Return a key that is the name of a message's file, without its suffix, or of its page."""
-    numbering, names = Numbering.of(queue), dict[int, str]()
+    numbering, names = numbering_of(queue), dict[int, str]()
 
     def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
         cycle = numbering.to_cycle(excerpt.index)
@@ -125,8 +127,6 @@ def by_time(queue: AnyQueue, every_ns: int, field: str | None) -> Key:
 
 def by_condition(expression: str) -> Key:
     """Return a key that is ``matching`` or ``other``."""
-    from quire.cli.where.language import parse_where
-
     condition = parse_where(expression)
 
     def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format

@@ -10,9 +10,10 @@ import quire
 from quire._common.terminal import escape_controls, escape_json, escape_line
 from quire._native import Tailer, render_rows
 from quire.cli.output.message_formats import encoded, readable_text
+from quire.formats.adapters import numbering_of
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.damage import Skipper
-from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering
 
 if TYPE_CHECKING:
     from quire._native import Buffer
@@ -140,7 +141,7 @@ def runs_of(rows: Sequence[int]) -> Iterator[range]:
 
 def next_batch(tailer: AnyTailer, size: int = BATCH) -> Batch:
     """Return up to *size* messages; an empty batch if there is none yet."""
-    count, indexes, offsets, data = tailer._read_columns(size)  # noqa: SLF001 - the package's own
+    count, indexes, offsets, data = tailer._read_columns(size)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return Batch(count, indexes, offsets, data, is_raw=not isinstance(tailer, Tailer))
 
 
@@ -163,7 +164,7 @@ def backward(
 
 def _blocks(queue: AnyQueue, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of indexes, the last first, each of a batch at most."""
-    numbering = Numbering.of(queue)
+    numbering = numbering_of(queue)
     for cycle in reversed(cycles_of(queue)):
         low = max(start, numbering.to_index(cycle, 0))
         high = min(end, numbering.to_index(cycle, 0) + count_of(queue, cycle) * numbering.step)
@@ -177,7 +178,7 @@ def backward_past_damage(
     queue: AnyQueue, tailer: AnyTailer, start: int, end: int, skipper: Skipper
 ) -> Iterator[tuple[Batch, range]]:
     """Yield as :func:`backward` what can be read: each cycle is looked through from its start."""
-    numbering = Numbering.of(queue)
+    numbering = numbering_of(queue)
     for cycle in reversed(cycles_of(queue)):
         low = max(start, numbering.to_index(cycle, 0))
         high = min(end, numbering.to_index(cycle + 1, 0))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from re import Pattern
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
 import quire
 from quire import pausers
-from quire._native import Queue, Tailer, VanillaTailer
+from quire._native import Tailer, VanillaTailer
 from quire.cli.output.printers import JavaPrinter, MessagePrinter
 from quire.cli.parameters import Zone, value_errors_as_usage
 from quire.cli.reading.presence import Presence
@@ -21,9 +21,10 @@ from quire.cli.reading.selection import Bounds, Rows, Selection, Stage, end_of
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.reading.stages import Calls, Limiter, Patterns
 from quire.cli.streams import check_reader
+from quire.formats.adapters import tailer_of
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Lost, Skipper
-from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 from quire.ranges.seek import first_by
 
 if TYPE_CHECKING:
@@ -217,11 +218,9 @@ def _tailer(queue: AnyQueue, name: str | None) -> AnyTailer:
 def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[Stage]:
     stages: list[Stage] = [] if limiter is None else [limiter]
     if request.interface is not None:
-        if not isinstance(queue, Queue):
+        if not isinstance(queue, quire.JournalQueue):
             raise click.UsageError("--interface needs a Chronicle Queue: its messages are calls")
-        stages.append(
-            Calls(cast("quire.Queue", queue), request.interface, with_history=request.history)
-        )
+        stages.append(Calls(queue, request.interface, with_history=request.history))
     if request.where is not None:
         from quire.cli.reading.fields import WhereFilter, schema_of
 

@@ -17,9 +17,10 @@ from quire.cli.reading.raw_batches import (
     next_batch,
     next_document,
 )
+from quire.formats.adapters import tailer_of
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Skipper, check_end
-from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
 if TYPE_CHECKING:
     from quire.ranges.range import Point

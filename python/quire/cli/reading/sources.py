@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 import click
 
 import quire
-from quire._formats import format_of, is_producers
 from quire.errors import NotAQueueError
-from quire.ranges.numbering import AnyQueue, Numbering
+from quire.formats.adapters import numbering_of
+from quire.formats.detection import format_of, is_producers
+from quire.formats.protocols import AnyQueue
 
 _PAGES: Final = {".qx", ".qmx", ".qd"}
 _LEVELS: Final = 6  # directories of a Vanilla cycle, at most
@@ -43,7 +44,7 @@ class Source(NamedTuple):
         """Return the first index that was asked for, and the one after the last."""
         if self.cycle is None:
             return None, None
-        numbering = Numbering.of(queue)
+        numbering = numbering_of(queue)
         return numbering.to_index(self.cycle, 0), numbering.to_index(self.cycle + 1, 0)
 
 

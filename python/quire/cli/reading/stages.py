@@ -74,7 +74,7 @@ class Calls:
     """
 
     def __init__(
-        self, queue: quire.Queue, interface: Callable[..., Any], *, with_history: bool
+        self, queue: quire.JournalQueue, interface: Callable[..., Any], *, with_history: bool
     ) -> None:
         """Make a reader of its own."""
         from quire.calls.described import described_methods_of

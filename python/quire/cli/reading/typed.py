@@ -31,7 +31,7 @@ class TypedCalls:
     """
 
     def __init__(
-        self, appender: quire.Appender, interface: Callable[..., Any], method: str
+        self, appender: quire.JournalAppender, interface: Callable[..., Any], method: str
     ) -> None:
         """Look for the method."""
         methods = methods_of_interface(interface)

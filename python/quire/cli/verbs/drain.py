@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
 from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.reading.presence import Presence
+from quire.formats.adapters import require_journal
+from quire.formats.detection import format_of
 
 _LOOK_S = 1.0
 _RING = "async.ring"
@@ -31,12 +32,8 @@ def drain(path: Path, *, once: bool) -> None:
       quire drain orders --once
     """  # noqa: D301 - click reads the backspace
     with value_errors_as_usage():
-        found = format_of(str(path))
-        if found not in {None, CHRONICLE}:
-            raise quire.errors.UnsupportedError(
-                f"only a Chronicle Queue has a ring: format={found} path={path}"
-            )
-        if once and found is not None and not (path / _RING).exists():
+        require_journal(path, "a ring")
+        if once and format_of(str(path)) is not None and not (path / _RING).exists():
             return
         presence = Presence([path])
         with quire.open(path, create=False, force_unlock="never", buffer_mode="async") as queue:

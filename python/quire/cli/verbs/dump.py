@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from quire._common.terminal import escape_controls, escape_line
-from quire._formats import refuse_part, refuse_queues, uncompressed
 from quire._native import Dump
 from quire.cli.exit_codes import error_text
 from quire.cli.output.dump_older import is_older, texts_of
 from quire.cli.output.stdout import Output
-from quire.cli.parameters import PATH, open_read_only, value_errors_as_usage
+from quire.cli.parameters import PATH, open_journal, value_errors_as_usage
 from quire.cli.shared_options import range_options
 from quire.errors import NotAQueueError, QuireError
+from quire.formats.adapters import numbering_of
+from quire.formats.detection import refuse_part, refuse_queues, uncompressed
 from quire.opening.discovery import TABLE
-from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
     from quire.ranges.range import Limits
@@ -116,9 +116,9 @@ def _limited(path: Path, limits: Limits) -> list[_Part]:
     """Return the roll files with messages of a range."""
     if path.name == TABLE:
         raise click.UsageError(f"the table of a queue has no --from and no --to: path={path}")
-    with open_read_only(path) as queue:
+    with open_journal(path) as queue:
         first, past = limits.indexes(queue)
-        roll = Numbering.of(queue)
+        roll = numbering_of(queue)
         parts = list[_Part]()
         for cycle in queue.cycles:
             low, high = roll.to_index(cycle, 0), roll.to_index(cycle + 1, 0)

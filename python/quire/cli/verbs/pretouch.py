@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
 from quire.cli.parameters import PATH, NumberRange, value_errors_as_usage
+from quire.formats.adapters import require_journal
 
 _SECONDS = NumberRange(min=0, max=3600, min_open=True)
 
@@ -49,11 +49,7 @@ def pretouch(  # noqa: PLR0913 - by keywords
       quire pretouch orders --early --preroll 5
     """  # noqa: D301 - click reads the backspace
     with value_errors_as_usage():
-        found = format_of(str(path))
-        if found not in {None, CHRONICLE}:
-            raise quire.errors.UnsupportedError(
-                f"only a Chronicle Queue has a pretoucher: format={found} path={path}"
-            )
+        require_journal(path, "a pretoucher")
         with (
             quire.open(
                 path, create=False, force_unlock="never", pretouch=False, buffer_mode="none"

@@ -15,11 +15,11 @@ from typing import Any, Final
 import click
 
 import quire
-from quire._formats import CHRONICLE, FORMATS, INDEXED, Format, format_of
 from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
 from quire.cli.parameters import PATH, NumberRange, value_errors_as_usage
 from quire.cli.verbs.write import open_target, roll_cycle_of
+from quire.formats.detection import CHRONICLE, FORMATS, INDEXED, Format, format_of
 from quire.recording import StreamRecorder, TcpRecorder, UdpRecorder
 from quire.recording.addresses import Address, parse_address, parse_url, show_address, show_url
 from quire.recording.framing import FRAMINGS

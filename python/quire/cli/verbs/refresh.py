@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
 from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.formats.adapters import require_journal
 
 
 @click.command()
@@ -25,11 +25,7 @@ def refresh(path: Path) -> None:
       quire refresh orders
     """  # noqa: D301 - click reads the backspace
     with value_errors_as_usage():
-        found = format_of(str(path))
-        if found not in {None, CHRONICLE}:
-            raise quire.errors.UnsupportedError(
-                f"only a Chronicle Queue has a listing of its files: format={found} path={path}"
-            )
+        require_journal(path, "a listing of its files")
         with quire.open(path, create=False, force_unlock="never", buffer_mode="none") as queue:
             queue.refresh()
             names = [Path(queue.file_for_cycle(cycle)).name for cycle in queue.cycles]

@@ -18,8 +18,9 @@ from quire.cli.reading.raw_batches import BATCH, Batch, Columns
 from quire.cli.reading.request import AnyPrinter, Request, printer_of
 from quire.cli.shared_options import columns_option, on_damage_option, print_lost
 from quire.cli.verbs.read import FORMATS
+from quire.formats.adapters import adapter_of
 from quire.ranges.damage import Lost
-from quire.replaying.pacing import Pace, Replay, has_documents
+from quire.replaying.pacing import Pace, Replay
 from quire.replaying.replays import Copy, Replayed
 
 _FASTEST: Final = "max"
@@ -145,7 +146,7 @@ def _show(plan: Replay, printer: AnyPrinter) -> None:
 
 def _batches(plan: Replay) -> Iterator[Batch]:
     """Yield the messages: with a pace one by one, each when it is due."""
-    raw = not has_documents(plan.source)
+    raw = not adapter_of(plan.source).is_wire
     if plan.pace is not None:
         for document in plan.documents():
             yield Batch.of_one(document.index, bytes(document.bytes), is_raw=raw)

@@ -10,13 +10,13 @@ from typing import Any, Final
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
 from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_text import hex_text, time_text
-from quire.cli.parameters import PATH, index_of, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.parameters import PATH, index_of, open_journal, parse_point, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
+from quire.formats.adapters import periods_of, require_journal
+from quire.formats.numbering import Periods
 from quire.ranges.event_time import epoch_ns
-from quire.ranges.numbering import Periods
 
 _TABLE: Final = (
     "name",
@@ -98,13 +98,9 @@ def _roll_cycle(
         return roll, epoch_ms, roll and _periods(roll, epoch_ms)
     if name is not None or epoch_ms is not None:
         raise click.UsageError("--queue does not go with NAME or --epoch: it has its own")
-    found = format_of(str(path))
-    if found not in {None, CHRONICLE}:
-        raise quire.errors.UnsupportedError(
-            f"only a Chronicle Queue has one of these roll cycles: format={found} path={path}"
-        )
-    with open_read_only(path) as queue:
-        return queue.roll_cycle, queue.epoch_ms, Periods.of(queue)
+    require_journal(path, "one of these roll cycles")
+    with open_journal(path) as queue:
+        return queue.roll_cycle, queue.epoch_ms, periods_of(queue)
 
 
 def _periods(roll: quire.RollCycle, epoch_ms: int | None) -> Periods:

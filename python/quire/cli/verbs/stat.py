@@ -13,10 +13,9 @@ from typing import Any, Final, cast
 import click
 
 import quire
-from quire import _formats, _native
+from quire import _native
 from quire._common.terminal import escape_line
 from quire._common.units import size_text
-from quire._formats import is_compressed
 from quire._native import QuickQueue, VanillaQueue
 from quire.cli.exit_codes import error_text, print_error
 from quire.cli.output import stat_older
@@ -25,6 +24,8 @@ from quire.cli.output.stat_text import columns, hex_text, sizes_of, time_text
 from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.shared_options import check_json, row_format_option
+from quire.formats import detection
+from quire.formats.detection import is_compressed
 from quire.maintenance.files import identities_of, users_of
 from quire.maintenance.kinds import KINDS
 from quire.opening import settings as _settings
@@ -104,8 +105,8 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
 
 def _options_of(path: Path) -> Iterator[dict[str, Any]]:
     """Yield what can be set for a queue, or a new one, as ``quire.open`` would take it."""
-    kind = _formats.format_of(str(path))
-    names = _settings.options_of(kind or _formats.CHRONICLE, exists=kind is not None)
+    kind = detection.format_of(str(path))
+    names = _settings.options_of(kind or detection.CHRONICLE, exists=kind is not None)
     found = _settings.for_opening(path, {}, _settings.settings())
     defaults = inspect.signature(quire.open).parameters
     for name in sorted(names):
@@ -141,7 +142,7 @@ def _described(source: Source) -> dict[str, Any]:
     with source.open() as queue:
         if isinstance(queue, VanillaQueue | QuickQueue):
             return stat_older.facts_of(queue)
-        journal = cast("quire.Queue", queue)
+        journal = cast("quire.JournalQueue", queue)
         return {**facts_of(journal), "processes": _processes(journal)}
 
 
@@ -174,7 +175,7 @@ def _row_of(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def facts_of(queue: quire.Queue) -> dict[str, Any]:
+def facts_of(queue: quire.JournalQueue) -> dict[str, Any]:
     """Return everything that is shown about a queue, as in JSON."""
     with queue.tailer() as tailer:
         files = [_file(queue, tailer, cycle) for cycle in queue.cycles]
@@ -209,7 +210,7 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
     }
 
 
-def _ring(queue: quire.Queue) -> dict[str, Any] | None:
+def _ring(queue: quire.JournalQueue) -> dict[str, Any] | None:
     """Return what waits in the ring of asynchronous appends; None without a ring."""
     if not Path(queue.path).is_dir():
         return None
@@ -231,7 +232,7 @@ def _waiting(ring: dict[str, Any] | None) -> Iterator[str]:
         yield f"{ring['pending']:,} messages, {size_text(ring['used'])}, not appended yet"
 
 
-def _processes(queue: quire.Queue) -> list[dict[str, Any]] | None:
+def _processes(queue: quire.JournalQueue) -> list[dict[str, Any]] | None:
     """Return which other processes have files of the queue open; None where nothing says it."""
     files = [Path(queue.file_for_cycle(cycle)) for cycle in queue.cycles]
     try:
@@ -246,7 +247,7 @@ def _processes(queue: quire.Queue) -> list[dict[str, Any]] | None:
     ]
 
 
-def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any]:
+def _file(queue: quire.JournalQueue, tailer: quire.JournalTailer, cycle: int) -> dict[str, Any]:
     path = Path(queue.file_for_cycle(cycle))
     length_ms = queue.roll_cycle.length_ms
     used, messages, state, rate, wrong = 0, 0, "not ready", None, None
@@ -278,7 +279,9 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
     }
 
 
-def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -> float | None:
+def _rate(
+    queue: quire.JournalQueue, tailer: quire.JournalTailer, cycle: int, messages: int
+) -> float | None:
     """Return messages per second between the first and the last; None if they have no times."""
     if messages <= 1:
         return None
@@ -291,7 +294,7 @@ def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -
     return (messages - 1) * 1e9 / (last - first)
 
 
-def written_ns(tailer: quire.Tailer, index: int) -> int | None:
+def written_ns(tailer: quire.JournalTailer, index: int) -> int | None:
     """Return when a message was written, by its history."""
     with suppress(quire.errors.WireError):
         if tailer.move_to_index(index) and tailer.read_bytes() is not None:
@@ -301,7 +304,7 @@ def written_ns(tailer: quire.Tailer, index: int) -> int | None:
 
 
 def _tailer(
-    queue: quire.Queue, name: str, index: int, files: list[dict[str, Any]]
+    queue: quire.JournalQueue, name: str, index: int, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return a tailer's place, and how many messages it has not read."""
     cycle, sequence = stored_position(queue, index)
@@ -314,7 +317,7 @@ def _tailer(
     }
 
 
-def _lock(queue: quire.Queue, key: str) -> dict[str, Any] | None:
+def _lock(queue: quire.JournalQueue, key: str) -> dict[str, Any] | None:
     """Return who holds a lock; None while nobody does."""
     holder = queue.lock_holder(key)
     return None if holder is None else {"pid": holder[0], "lives": holder[1]}

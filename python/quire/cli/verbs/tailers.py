@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire._formats import CHRONICLE, VANILLA, format_of
 from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_text import hex_text
 from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 from quire.cli.verbs.stat import written_ns
+from quire.formats.adapters import adapter_at
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
 _COLUMNS: Final = ("name", "next_index", "messages", "bytes", "seconds")
 _SECOND: Final = 10**9
 
+_Named: TypeAlias = Any  # a queue whose format has named tailers
 _Target: TypeAlias = int | str | datetime  # an index, "start" or "end", or a time
 
 
@@ -73,13 +74,12 @@ def tailers(  # noqa: PLR0913 - its options
     if len(changes) > 1:
         raise click.UsageError("give one of --move, --reset, --delete and --rename")
     with value_errors_as_usage():
-        is_vanilla = _check_format(path) == VANILLA
+        _check_format(path)
         if not changes:
             with open_read_only(path) as queue:
-                rows = _vanilla_rows(queue) if is_vanilla else _rows(queue, time_field)
-                print_rows(style, _COLUMNS, rows)
+                print_rows(style, _COLUMNS, _rows(queue, time_field))
             return
-        with _opened(path, is_vanilla=is_vanilla) as queue:
+        with _opened(path) as queue:
             if delete is not None:
                 done = _deleted(queue, delete)
             elif rename is not None:
@@ -94,24 +94,29 @@ def tailers(  # noqa: PLR0913 - its options
         print_rows(style, [*done], [done])
 
 
-def _check_format(path: Path) -> str | None:
-    found = format_of(str(path))
-    if found not in {None, CHRONICLE, VANILLA}:
+def _check_format(path: Path) -> None:
+    adapter = adapter_at(path)
+    if adapter is not None and not adapter.has_tailer_names:
         raise quire.errors.UnsupportedError(
-            f"queues of this format store nothing about their readers: format={found} path={path}"
+            "queues of this format store nothing about their readers:"
+            f" format={adapter.name} path={path}"
         )
-    return found
 
 
-def _opened(path: Path, *, is_vanilla: bool) -> quire.Queue:
-    if is_vanilla:
-        return cast("quire.Queue", quire.open(path, format="vanilla", create=False))
-    return quire.open(
-        path, format="chronicle", create=False, force_unlock="never", buffer_mode="none"
-    )
+def _opened(path: Path) -> _Named:
+    adapter = adapter_at(path)
+    if adapter is None or adapter.is_wire:
+        return quire.open(path, create=False, force_unlock="never", buffer_mode="none")
+    return quire.open(path, create=False)
 
 
-def _vanilla_rows(queue: quire.Queue) -> Iterator[dict[str, Any]]:
+def _rows(queue: _Named, time_field: str | None) -> Iterator[dict[str, Any]]:
+    if isinstance(queue, quire.JournalQueue):
+        return _journal_rows(queue, time_field)
+    return _plain_rows(queue)
+
+
+def _plain_rows(queue: _Named) -> Iterator[dict[str, Any]]:
     """Without bytes: each writer has files of its own. Without seconds: messages have no times."""
     last = queue.last_index
     for name, index in queue.named_tailers():
@@ -133,7 +138,7 @@ class _End(NamedTuple):
     sequence: int
 
 
-def _rows(queue: quire.Queue, time_field: str | None) -> Iterator[dict[str, Any]]:
+def _journal_rows(queue: quire.JournalQueue, time_field: str | None) -> Iterator[dict[str, Any]]:
     named = [it for it in queue.named_tailers() if it[0] != OUTPUT_POSITION]
     places = {name: stored_position(queue, index) for name, index in named}
     oldest = min((cycle for cycle, _ in places.values()), default=0)
@@ -155,7 +160,7 @@ class _Lag:
     """What a tailer has yet to read, cycle by cycle."""
 
     def __init__(
-        self, queue: quire.Queue, ends: dict[int, _End], cycle: int, sequence: int
+        self, queue: quire.JournalQueue, ends: dict[int, _End], cycle: int, sequence: int
     ) -> None:
         roll = queue.roll_cycle
         starts = {it: sequence if it == cycle else 0 for it in ends if it >= cycle}
@@ -170,7 +175,7 @@ class _Lag:
         self.last = None if last is None else roll.to_index(last, ends[last].sequence - 1)
 
 
-def _seconds(reader: quire.Tailer, lag: _Lag, time_field: str | None) -> float | None:
+def _seconds(reader: quire.JournalTailer, lag: _Lag, time_field: str | None) -> float | None:
     if lag.first is None or lag.last is None:
         return 0.0
     first = _time_ns(reader, lag.first, time_field)
@@ -178,14 +183,14 @@ def _seconds(reader: quire.Tailer, lag: _Lag, time_field: str | None) -> float |
     return None if first is None or last is None else (last - first) / _SECOND
 
 
-def _time_ns(reader: quire.Tailer, index: int, time_field: str | None) -> int | None:
+def _time_ns(reader: quire.JournalTailer, index: int, time_field: str | None) -> int | None:
     if time_field is None:
         return written_ns(reader, index)
     found = reader.read_bytes() if reader.move_to_index(index) else None
     return None if found is None else TimeField(time_field).of(found)
 
 
-def _known(queue: quire.Queue, name: str) -> tuple[str, int]:
+def _known(queue: _Named, name: str) -> tuple[str, int]:
     """Return a tailer's name as it is stored, and the index that it reads next."""
     for known, index in queue.named_tailers():
         if known.lower() == name.lower():
@@ -197,9 +202,7 @@ def _unknown(name: str) -> click.ClickException:
     return click.ClickException(f"no tailer has this name: name={name}")
 
 
-def _moved(
-    queue: quire.Queue, name: str, target: _Target, time_field: str | None
-) -> dict[str, str]:
+def _moved(queue: _Named, name: str, target: _Target, time_field: str | None) -> dict[str, str]:
     known, before = _known(queue, name)
     index = _target(queue, target, time_field)
     with queue.tailer(known) as tailer:
@@ -212,16 +215,18 @@ def _moved(
     return {"done": "moved", "name": known, "before": hex_text(before), "after": hex_text(after)}
 
 
-def _target(queue: quire.Queue, target: _Target, time_field: str | None) -> int | None:
+def _target(queue: _Named, target: _Target, time_field: str | None) -> int | None:
     """Return the index that a point stands for; None in an empty queue."""
-    last = queue.last_index
+    last: int | None = queue.last_index
     if last is None or target == "start":
-        return queue.first_index
+        first: int | None = queue.first_index
+        return first
     if target == "end":
         return last + 1
     with queue.tailer() as looker:
         if not isinstance(target, int):
-            return looker.index if looker.move_to_time(target, time_field=time_field) else last + 1
+            found = looker.move_to_time(target, time_field=time_field)
+            return int(looker.index) if found else last + 1
         if target == last + 1 or looker.move_to_index(target):
             return target
     raise click.ClickException(
@@ -230,14 +235,14 @@ def _target(queue: quire.Queue, target: _Target, time_field: str | None) -> int 
     )
 
 
-def _deleted(queue: quire.Queue, name: str) -> dict[str, str]:
+def _deleted(queue: _Named, name: str) -> dict[str, str]:
     _, before = _known(queue, name)
     if not queue.delete_tailer(name):
         raise _unknown(name)
     return {"done": "deleted", "name": name, "before": hex_text(before)}
 
 
-def _renamed(queue: quire.Queue, name: str, new: str) -> dict[str, str]:
+def _renamed(queue: _Named, name: str, new: str) -> dict[str, str]:
     if not queue.rename_tailer(name, new):
         raise _unknown(name)
     return {"done": "renamed", "name": name, "new": new}

@@ -10,12 +10,12 @@ from typing import Any, Final
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
 from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
-from quire.cli.parameters import PATH, open_read_only, value_errors_as_usage
+from quire.cli.parameters import PATH, open_journal, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
+from quire.formats.adapters import require_journal
 from quire.ranges.cycles import count_of
 
 _COLUMNS: Final = ("cycle", "file", "messages", "indexed", "built")
@@ -46,12 +46,11 @@ def time_index(path: Path, time_field: str | None, style: str) -> None:
       quire time-index orders --time-field time
     """  # noqa: D301 - click reads the backspace
     with value_errors_as_usage(), Progress() as progress:
-        found = format_of(str(path))
-        if found not in {None, CHRONICLE}:
-            raise quire.errors.UnsupportedError(
-                f"only a Chronicle Queue has an index of append times: format={found} path={path}"
-                " (name a field of the messages by --time-field when reading)"
-            )
+        require_journal(
+            path,
+            "an index of append times",
+            " (name a field of the messages by --time-field when reading)",
+        )
         try:
             built = _build(path, time_field, progress)
         except KeyboardInterrupt:
@@ -59,7 +58,7 @@ def time_index(path: Path, time_field: str | None, style: str) -> None:
             with suppress(OSError):
                 print_error("interrupted: repeat the command to resume")
             raise click.exceptions.Exit(INTERRUPTED) from None
-        with open_read_only(path) as queue:
+        with open_journal(path) as queue:
             print_rows(style, _COLUMNS, _rows(queue, built))
 
 
@@ -71,7 +70,7 @@ def _build(path: Path, time_field: str | None, progress: Progress) -> set[int]:
     }
 
 
-def _rows(queue: quire.Queue, built: set[int]) -> Iterator[dict[str, Any]]:
+def _rows(queue: quire.JournalQueue, built: set[int]) -> Iterator[dict[str, Any]]:
     for cycle in queue.cycles:
         yield {
             "cycle": cycle,

@@ -9,8 +9,8 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire._formats import CHRONICLE, format_of
-from quire.cli.parameters import PATH
+from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.formats.adapters import require_journal
 
 if TYPE_CHECKING:
     from quire import LockHolder
@@ -31,12 +31,9 @@ def unlock(path: Path, *, force: bool) -> None:
       quire unlock orders
       quire unlock orders --force
     """  # noqa: D301 - click reads the backspace
-    found = format_of(str(path))
-    if found not in {None, CHRONICLE}:
-        raise click.UsageError(
-            f"only a Chronicle Queue has a write lock: format={found} path={path}"
-            " (writers of the other formats leave nothing locked)"
-        )
+    with value_errors_as_usage():
+        hint = " (writers of the other formats leave nothing locked)"
+        require_journal(path, "a write lock", hint)
     with quire.open(
         path, format="chronicle", create=False, force_unlock="never", buffer_mode="none"
     ) as queue:

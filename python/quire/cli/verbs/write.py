@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, runtime_checkable
 
 import click
 
 import quire
-from quire._formats import Format, refuse_part
 from quire.cli.exit_codes import INTERRUPTED, error_text, print_error
 from quire.cli.output.progress import Progress
 from quire.cli.parameters import PATH, reference_of, value_errors_as_usage
 from quire.cli.reading.inputs import INPUTS, Input, Item, Target
 from quire.errors import MalformedInputError
+from quire.formats.adapters import adapter_of
+from quire.formats.detection import Format, refuse_part
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -27,6 +28,8 @@ _FORMAT_OF: Final = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
+
+_open: Callable[..., quire.Queue] = quire.open  # of the format that is there
 
 
 def roll_cycle_of(value: str) -> quire.RollCycle:
@@ -43,6 +46,7 @@ def roll_cycle_of(value: str) -> quire.RollCycle:
         raise click.BadParameter(str(error)) from error
 
 
+@runtime_checkable
 class Counted(Target, Protocol):
     """What messages are written to, and what is asked how far that is."""
 
@@ -52,10 +56,10 @@ class Counted(Target, Protocol):
         ...
 
 
-class _QuickTarget:
-    """The appender of a Quick-Queue: a write returns the index, and nothing else does."""
+class _IndexOfWrites:
+    """An appender of a format where a write returns the index, and nothing else does."""
 
-    def __init__(self, appender: quire.quick_queue.QuickAppender) -> None:
+    def __init__(self, appender: quire.Appender) -> None:
         self._appender = appender
         self.last_index_appended: int | None = None
 
@@ -216,15 +220,14 @@ def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: 
         queue.appender() as appender,
         _target(appender, more["interface"], method) as target,
     ):
-        quick = appender if isinstance(appender, quire.quick_queue.QuickAppender) else None
-        counted: Counted = appender if quick is None else _QuickTarget(quick)
+        counted = appender if isinstance(appender, Counted) else _IndexOfWrites(appender)
         called = counted if target is appender else target
         writer = Writer(counted, method, called, skip=more["on_error"] == "skip")
         try:
             for file, source in sources:
                 writer.write_all(source, file)
             if more["sync"]:
-                appender.sync() if quick is None else quick.force()
+                adapter_of(appender).sync(appender)
         except KeyboardInterrupt:
             with suppress(OSError):
                 print_error(f"interrupted: {writer.end()}")
@@ -268,7 +271,8 @@ def _target(
         return
     from quire.cli.reading.typed import TypedCalls
 
-    with TypedCalls(appender, interface, method) as calls:
+    journal: Any = appender  # one of another format says why it has no calls
+    with TypedCalls(journal, interface, method) as calls:
         yield calls
 
 
@@ -319,7 +323,7 @@ def open_target(
     options |= {name: value for name, value in asked.items() if value is not None}
     try:
         with value_errors_as_usage():
-            queue = cast("quire.Queue", quire.open(path, create=may_create, **options))
+            queue = _open(path, create=may_create, **options)
     except quire.errors.NotAQueueError as error:
         if may_create:
             raise

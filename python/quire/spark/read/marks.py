@@ -12,7 +12,8 @@ from typing import Final
 
 import quire
 from quire.errors import CorruptError
-from quire.ranges.numbering import Numbering
+from quire.formats.adapters import journal_of, numbering_of
+from quire.formats.journal_adapter import JOURNAL
 
 NONE: Final = ""
 _MESSAGES: Final = 16
@@ -25,12 +26,13 @@ def mark_of(queue: quire.Queue, offset: int) -> str:
 
     The empty text if there are none, or the format is an older one.
     """
-    numbering = Numbering.of(queue)
+    numbering = numbering_of(queue)
     sequence = numbering.to_sequence(offset)
-    if not numbering.is_dense or not sequence:
+    journal = journal_of(queue)
+    if journal is None or not sequence:
         return NONE
     digest = hashlib.sha256()
-    with queue.tailer() as tailer:
+    with JOURNAL.tailer(journal) as tailer:
         try:
             if not tailer.move_to_index(offset - min(sequence, _MESSAGES)):
                 return NONE

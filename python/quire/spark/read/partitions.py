@@ -18,8 +18,8 @@ from pyspark.sql.datasource import InputPartition
 
 import quire
 from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.formats.adapters import numbering_of
 from quire.ranges.cycles import CycleRange, cycle_ranges, first_index_of
-from quire.ranges.numbering import Numbering
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
@@ -67,7 +67,7 @@ def topic_range(
 ) -> TopicRange:
     """Return the messages of *queue* from *start* to *end*, which is excluded."""
     runs = tuple(cycle_ranges(queue, start, end, skipped))
-    return TopicRange(topic, queue.path, runs, Numbering.of(queue).is_dense)
+    return TopicRange(topic, queue.path, runs, numbering_of(queue).is_dense)
 
 
 def check_start(queue: quire.Queue, topic: str, start: int) -> None:

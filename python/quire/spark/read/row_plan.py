@@ -35,14 +35,15 @@ from quire.arrow.names import (
 from quire.arrow.schema import Schema
 from quire.arrow.timed_columns import event_times
 from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.formats.adapters import numbering_of
+from quire.formats.journal.subtopics import ROUTE
+from quire.formats.numbering import Numbering
 from quire.ranges.cycles import CycleRange
-from quire.ranges.numbering import Numbering
 from quire.ranges.sparse import sparse_batches
 from quire.spark.read.partitions import Partition, TopicRange
 from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import arrow_schema, decoding, is_message_column
 from quire.spark.topics import open_queue, topic_in_errors
-from quire.subtopics import ROUTE
 
 # Memory of a worker: a batch ends before its messages have more bytes than this.
 _BATCH_BYTES: Final = 64 * 2**20
@@ -122,7 +123,7 @@ def _read_span(span: TopicRange, plan: RowPlan) -> Iterator[pa.RecordBatch]:
         topic_in_errors(span.topic),
         open_queue(span.path, options.wire_type, options.queue_format) as queue,
     ):
-        numbering = Numbering.of(queue)
+        numbering = numbering_of(queue)
         rows = _Rows(numbering, span, plan)
         if not plan.needs_messages and numbering.is_dense:
             for run in span.runs:
@@ -201,7 +202,7 @@ def _payloads(
 def _columns(
     tailer: quire.Tailer, count: int, end: int, plan: RowPlan
 ) -> tuple[int, _Array, _Arrays]:
-    seen, tables, payload, topic = tailer._read_decoded(  # noqa: SLF001 - the package's own
+    seen, tables, payload, topic = tailer._read_decoded(  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         plan.decoded.plan,
         count,
         max_bytes=_BATCH_BYTES,

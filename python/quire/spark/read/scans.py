@@ -24,7 +24,7 @@ from quire._common import arguments
 from quire.arrow.names import CYCLE, INDEX, SEQUENCE, TOPIC
 from quire.arrow.schema import Schema
 from quire.errors import OptionsError
-from quire.ranges.numbering import Numbering
+from quire.formats.adapters import numbering_of
 from quire.spark.read import row_plan
 from quire.spark.read.batch_reader import planned, refuse_limits
 from quire.spark.read.partitions import TopicRange, partitions_of
@@ -148,7 +148,7 @@ def _pieces(
 ) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield topic, cycle, the cycle's first index, and the first and last sequence of a piece."""
     with open_queue(span.path, options.wire_type, options.queue_format) as queue:
-        numbering = Numbering.of(queue)
+        numbering = numbering_of(queue)
     for run in span.runs:
         cycle = numbering.to_cycle(run.first_index)
         base = numbering.to_index(cycle, 0)

@@ -17,12 +17,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import quire
 from quire.errors import CorruptError
+from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of
 from quire.ranges.cycles import CycleRange, count_of, cycles_of, end_index_of, refresh
-from quire.ranges.numbering import Numbering, Periods
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
 from quire.spark.read.marks import NONE, differs, mark_of
 from quire.spark.read.partitions import TopicRange
@@ -128,7 +128,7 @@ class TopicTracker:
         """Return the offset after the newest message."""
         queue = self.queue()
         refresh(queue)
-        if isinstance(cast("object", queue), quire.vanilla.VanillaQueue):
+        if adapter_of(queue).has_late_appends:
             return self.ahead(0).end
         try:
             return end_index_of(queue)
@@ -149,7 +149,7 @@ class TopicTracker:
         """
         queue = self.queue()
         refresh(queue)
-        numbering = Numbering.of(queue)
+        numbering = numbering_of(queue)
         cycle, sequence = numbering.to_cycle(offset), numbering.to_sequence(offset)
         # Listed before they are counted: then all but the last are finished.
         counts = {
@@ -201,7 +201,7 @@ class TopicTracker:
 
     def range_of(self, runs: tuple[CycleRange, ...]) -> TopicRange:
         """Return messages as tasks read them."""
-        return TopicRange(self._topic, self._path, runs, Numbering.of(self.queue()).is_dense)
+        return TopicRange(self._topic, self._path, runs, numbering_of(self.queue()).is_dense)
 
     def close(self) -> None:
         """Close the queue; it is opened again when needed."""
@@ -213,9 +213,10 @@ class TopicTracker:
         if (known := self._finished.get(cycle)) is not None:
             return known
         try:
-            if not Numbering.of(queue).is_dense:
+            journal = journal_of(queue)
+            if journal is None:
                 return count_of(queue, cycle)
-            ended = queue.end_of_cycle(cycle)
+            ended = journal.end_of_cycle(cycle)
         except CorruptError as error:
             if self._options.fail_on_data_loss:
                 raise
@@ -238,9 +239,9 @@ class TopicTracker:
         begun. An offset could not come back for that, so the new cycle waits.
         """
         cycles = cycles_of(queue)
-        if not isinstance(cast("object", queue), quire.vanilla.VanillaQueue) or len(cycles) <= 1:
+        if not adapter_of(queue).has_late_appends or len(cycles) <= 1:
             return cycles
-        age_ms = now_ms() - Periods.of(queue).start_ms(cycles[-1])
+        age_ms = now_ms() - periods_of(queue).start_ms(cycles[-1])
         return cycles[:-1] if 0 <= age_ms < LINGER_MS else cycles
 
     def _is_missing(self, counts: dict[int, int], cycle: int, sequence: int, offset: int) -> bool:

@@ -108,7 +108,7 @@ class _Open(NamedTuple):
     """A queue that this process alone commits to."""
 
     target: Target
-    queue: quire.Queue
+    queue: quire.JournalQueue
     root: SafeFolder
 
 
@@ -367,7 +367,7 @@ def _giving_up(folder: Path) -> str:
 
 
 def _append_array(
-    appender: quire.Appender,
+    appender: quire.JournalAppender,
     token: str,
     start: StagedRow,
     messages: Any,  # noqa: ANN401 - a large_binary array
@@ -392,7 +392,7 @@ def _append_array(
         row = end
 
 
-def _check_still_there(queue: quire.Queue, manifest: Manifest) -> None:
+def _check_still_there(queue: quire.JournalQueue, manifest: Manifest) -> None:
     """
     Do nothing if the marks of a batch, where it has some, are still in the queue.
 

@@ -13,10 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 import quire
-from quire._formats import CHRONICLE, format_of
 from quire.arrow.encoder import FORMS, Encoder
 from quire.arrow.schema import Schema
 from quire.errors import NotAQueueError, QuireError
+from quire.formats.adapters import adapter_at
 from quire.spark.source_options import Given, refuse
 from quire.spark.spark_columns import METADATA, arrow_schema, schema_of
 from quire.spark.topics import FIELDLESS, TABLE, local_path, stored_wire_type
@@ -156,10 +156,11 @@ def _look_at(
     if inside is not None and not (folder / TABLE).exists():
         report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
     try:
-        if (kind := format_of(path)) not in {None, CHRONICLE}:
+        adapter = adapter_at(path)
+        if adapter is not None and not adapter.is_wire:
             report(
                 "a sink writes only to a Chronicle Queue, which records the batches that it has"
-                f" among its messages: path={path} format={kind}"
+                f" among its messages: path={path} format={adapter.name}"
             )
             return wire_type
         with quire.open(path, read_only=True, roll_cycle=roll_cycle, wire_type=wire_type) as queue:

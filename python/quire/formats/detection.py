@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from quire._native import first_entries
-from quire.errors import NotAQueueError, UnsupportedError
+from quire.errors import NotAQueueError
 
 Format: TypeAlias = Literal["chronicle", "vanilla", "quick-queue", "indexed"]
 
@@ -213,47 +212,3 @@ def _is_of_queue(entry: os.DirEntry[str]) -> bool:
             format_of(entry.path) is not None
         )
     return suffix == ".index" and _is_indexed(entry.path)
-
-
-def reasons(by_names: Mapping[str, str]) -> dict[str, str]:
-    """Return why each name is missing, from lists of names that share a reason."""
-    return {name: reason for names, reason in by_names.items() for name in names.split()}
-
-
-def article(format_name: str) -> str:
-    """Return the name of a format with its article."""
-    return f"{'an' if format_name[0] in 'AEIOU' else 'a'} {format_name}"
-
-
-def refuse_options(
-    handle: object, call: str, options: Iterable[str], known: Iterable[str], why: str
-) -> None:
-    """
-    Refuse options of a journal's call that have no meaning in another format.
-
-    Raises:
-        UnsupportedError: The journal's call has the option.
-        TypeError: No call of a journal has the option, either.
-
-    """
-    for name in options:
-        if name not in known:
-            raise TypeError(f"{call}() got an unexpected keyword argument '{name}'")
-        handle_name = type(handle).__name__
-        raise UnsupportedError(f"not supported: {call}({name}=) of a {handle_name} ({why})")
-
-
-def unsupported(handle: object, name: str, format_name: str, why: Mapping[str, str]) -> NoReturn:
-    """
-    Raise the error for an attribute that handles of this format lack.
-
-    Raises:
-        UnsupportedError: The handles of a journal have the attribute, those of this format do not.
-        AttributeError: The handles of no format have the attribute.
-
-    """
-    if name not in why:
-        raise AttributeError(
-            f"'{type(handle).__name__}' object has no attribute '{name}'", name=name, obj=handle
-        )
-    raise UnsupportedError(f"not supported in {article(format_name)}: {name} ({why[name]})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,15 +13,10 @@ from quire._common import arguments
 from quire._common.file_listener import FileListening
 from quire._common.watching import Watch
 from quire._native import Dump, Pretoucher
-from quire._opening import Reopened
-from quire.appender import Appender
-from quire.dataframes.framed import Framed
 from quire.errors import ReadOnlyError
-from quire.groups.shared import Shared
-from quire.indexed import IndexedQueue, IndexedTailer
-from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
-from quire.tailer import Tailer
-from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.formats.base import Queue
+from quire.formats.journal.appender import JournalAppender
+from quire.formats.journal.tailer import JournalTailer
 from quire.write_lock import WriteLock
 
 if TYPE_CHECKING:
@@ -36,9 +30,9 @@ class _Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
-class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
+class JournalQueue(_native.Queue, Queue):
     """
-    An open queue, from :func:`quire.open`. Those of other formats count as subclasses.
+    An open queue in the files of Chronicle Queue 5, from :func:`quire.open`.
 
     It hands out appenders and tailers, as many as wanted; closing it closes them. It pickles by
     path and options, and is opened again where it arrives.
@@ -99,12 +93,12 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
         """Close the queue."""
         self.close()
 
-    def appender(self, *, limit: int | None = None) -> Appender:
+    def appender(self, *, limit: int | None = None) -> JournalAppender:
         """
         Return a new appender.
 
         Args:
-            limit: How many asynchronous appends, as :meth:`quire.Appender.awrite_bytes`, may be
+            limit: How many asynchronous appends, as :meth:`JournalAppender.awrite_bytes`, may be
                 under way at once in an event loop. Further ones wait in the order of their calls,
                 so that with a limit of 1 this is the order of their messages. None: any number.
 
@@ -116,7 +110,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
             ...     index = appender.write_text("hello")
 
         """
-        return Appender(self, limit=limit)
+        return JournalAppender(self, limit=limit)
 
     def tailer(
         self,
@@ -124,7 +118,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
         *,
         on_missing: Literal["raise", "warn", "skip"] = "warn",
         shared: bool = False,
-    ) -> Tailer:
+    ) -> JournalTailer:
         """
         Return a new tailer, at the first message.
 
@@ -151,7 +145,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
             'hello'
 
         """
-        return Tailer(self, name, on_missing=on_missing, shared=shared)
+        return JournalTailer(self, name, on_missing=on_missing, shared=shared)
 
     def pretoucher(
         self,
@@ -248,13 +242,3 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
                 for piece in Dump(file):
                     out.write(piece.decode())
         return None
-
-
-# What is open of another format is a queue, too.
-for _common, *_others in (
-    (Queue, VanillaQueue, QuickQueue, IndexedQueue),
-    (Appender, VanillaAppender, QuickAppender),
-    (Tailer, VanillaTailer, QuickTailer, IndexedTailer),
-):
-    for _other in _others:
-        _common.register(_other)

@@ -19,16 +19,14 @@ from contextlib import ExitStack, contextmanager
 from io import BufferedWriter
 from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from quire._common.durable import SafeFolder, data_ranges
-from quire.errors import CorruptError, UnsafePathError, UnsupportedError
+from quire.errors import CorruptError, UnsafePathError
+from quire.formats.adapters import adapter_of
+from quire.formats.protocols import AnyQueue
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.verification import verify
-from quire.quick_queue import QuickQueue
-from quire.vanilla import VanillaQueue
-
-OlderQueue: TypeAlias = VanillaQueue | QuickQueue
 
 _POSITION: Final = re.compile(r"\.tailer-.+")
 _POSITION_BYTES: Final = 64
@@ -47,10 +45,15 @@ class _File(NamedTuple):
         return tuple(self.name.split("/")[:-1])
 
 
-class OlderCopy(CopyRun):
+class SnapshotCopy(CopyRun):
     """One run."""
 
-    def __init__(self, queue: OlderQueue, folder: SafeFolder, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        queue: AnyQueue,
+        folder: SafeFolder,
+        progress: Progress | None,
+    ) -> None:
         """Look for what an earlier run left."""
         super().__init__(Path(queue.path).absolute(), folder, progress)
         self._queue = queue
@@ -64,13 +67,8 @@ class OlderCopy(CopyRun):
 
         """
         positions = self._positions()
-        messages, last_index, rows, patches = self._queue._snapshot()  # noqa: SLF001 - the package's own
+        messages, last_index, rows, patches = adapter_of(self._queue).snapshot(self._queue)
         files = sorted(_File(*row) for row in rows)
-        if not files and isinstance(self._queue, VanillaQueue):
-            raise UnsupportedError(
-                "the names of the cycles' directories are of no known pattern:"
-                f" path={self._source} (stop the writers and copy the directory)"
-            )
         self._remove_others({it.name for it in files})
         self._total = sum(it.used for it in files)
         for folders, within in groupby(files, lambda it: it.folders):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from quire import _formats, _native
+from quire import _native
 from quire._common import arguments
 from quire._native import VanillaExcerpt
-from quire._opening import Reopened
-from quire._raw import Handle, RawAppender, RawTailer
-from quire.dataframes.framed import Framed
-from quire.groups.shared import Shared
+from quire.formats.base import Queue
+from quire.formats.missing import Handle, reasons, refuse_options
+from quire.formats.raw import RawAppender, RawTailer
 
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
 _NO_TABLE = "a Vanilla Chronicle has no table: only named tailers store anything"
 _NO_WAIT = "an append waits for nobody"
 _NO_TAILER_NAMES = "remove its file, .tailer-*, while nobody reads with it"
-_REASONS = _formats.reasons(
+_REASONS = reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
         "awrite_json method_writer topic topics writing_document read_map read_message "
@@ -45,7 +44,7 @@ _REASONS = _formats.reasons(
 )
 
 
-class VanillaAppender(RawAppender, _native.VanillaAppender):
+class VanillaAppender(_native.VanillaAppender, RawAppender):
     """
     Writes messages at the end of a Vanilla Chronicle, from :meth:`VanillaQueue.appender`.
 
@@ -60,7 +59,7 @@ class VanillaAppender(RawAppender, _native.VanillaAppender):
     _format, _missing = _FORMAT, _REASONS
 
 
-class VanillaTailer(RawTailer[VanillaExcerpt], _native.VanillaTailer):
+class VanillaTailer(_native.VanillaTailer, RawTailer[VanillaExcerpt]):
     """
     Reads messages of a Vanilla Chronicle, from :meth:`quire.vanilla.VanillaQueue.tailer`.
 
@@ -79,7 +78,7 @@ class VanillaTailer(RawTailer[VanillaExcerpt], _native.VanillaTailer):
     _format, _missing = _FORMAT, _REASONS
 
 
-class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
+class VanillaQueue(_native.VanillaQueue, Queue, Handle):
     """
     An open Vanilla Chronicle, from ``quire.open(path, format="vanilla")``.
 
@@ -113,7 +112,7 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
             ValueError: *thread_id* needs more bits than the index has for it.
 
         """
-        _formats.refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
+        refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
         return VanillaAppender(self, thread_id)
 
     def tailer(

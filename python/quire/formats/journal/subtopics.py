@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value
-    from quire.appender import Appender
+    from quire.formats.journal.appender import JournalAppender
 
 _T = TypeVar("_T")
 
@@ -25,7 +25,7 @@ ROUTE = "to"
 
 class Topic:
     """
-    Writes messages of one sub-topic, from :meth:`quire.Appender.topic`.
+    Writes messages of one sub-topic, from :meth:`quire.JournalAppender.topic`.
 
     Each is one document: the event ``to`` with the key, then the message.
 
@@ -42,7 +42,7 @@ class Topic:
 
     """
 
-    def __init__(self, appender: Appender, key: Any, event: str) -> None:  # noqa: ANN401 - any value
+    def __init__(self, appender: JournalAppender, key: Any, event: str) -> None:  # noqa: ANN401 - any value
         """Encode the key once."""
         self._appender = appender
         self._route = _native.entry_bytes(event, key)
@@ -73,7 +73,7 @@ class Topic:
 
     def write_message(self, message: object, /, *, typed: bool = False) -> int:
         """
-        Append the key and an object: see :meth:`quire.Appender.write_message`.
+        Append the key and an object: see :meth:`quire.JournalAppender.write_message`.
 
         Examples:
             >>> from dataclasses import dataclass
@@ -89,7 +89,7 @@ class Topic:
         return document.index
 
     def write_map(self, values: Mapping[str, Value], /) -> int:
-        """Append the key and named values: see :meth:`quire.Appender.write_map`."""
+        """Append the key and named values: see :meth:`quire.JournalAppender.write_map`."""
         with self.writing_document() as document:
             for name, value in values.items():
                 document.write(name, value)
@@ -97,7 +97,7 @@ class Topic:
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
         """
-        Append the key and bytes: see :meth:`quire.Appender.awrite_bytes`.
+        Append the key and bytes: see :meth:`quire.JournalAppender.awrite_bytes`.
 
         Examples:
             >>> import asyncio
@@ -108,7 +108,7 @@ class Topic:
 
     async def awrite_text(self, text: str, /) -> int:
         """
-        Append the key and text: see :meth:`quire.Appender.awrite_text`.
+        Append the key and text: see :meth:`quire.JournalAppender.awrite_text`.
 
         Examples:
             >>> import asyncio
@@ -119,7 +119,7 @@ class Topic:
 
     async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
         """
-        Append the key and an object: see :meth:`quire.Appender.awrite_message`.
+        Append the key and an object: see :meth:`quire.JournalAppender.awrite_message`.
 
         Examples:
             >>> import asyncio
@@ -135,7 +135,7 @@ class Topic:
 
     async def awrite_map(self, values: Mapping[str, Value], /) -> int:
         """
-        Append the key and named values: see :meth:`quire.Appender.awrite_map`.
+        Append the key and named values: see :meth:`quire.JournalAppender.awrite_map`.
 
         Examples:
             >>> import asyncio
@@ -155,7 +155,7 @@ class Topic:
         history_form: Literal["packed", "fields"] = "packed",
     ) -> _T:
         """
-        Return a writer of calls that follow the key: see :meth:`quire.Appender.method_writer`.
+        Return a writer of calls that follow the key: see :meth:`JournalAppender.method_writer`.
 
         Examples:
             >>> class Market:
@@ -180,7 +180,7 @@ class Topic:
     @contextmanager
     def writing_document(self) -> Generator[WriteDocument]:
         """
-        Open a document that begins with the key: see :meth:`quire.Appender.writing_document`.
+        Open a document that begins with the key: see :meth:`JournalAppender.writing_document`.
 
         Examples:
             >>> with appender.topic("LDN").writing_document() as document:

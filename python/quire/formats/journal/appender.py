@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -14,8 +13,9 @@ from quire import _native
 from quire._common import arguments
 from quire._common.optional_arrow import need_arrow
 from quire.errors import LockTimeoutError, RingFullError
+from quire.formats.base import Appender
+from quire.formats.journal.subtopics import ROUTE, Topic
 from quire.pausers import Pauser
-from quire.subtopics import ROUTE, Topic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,9 +41,9 @@ _LIMIT = arguments.whole(1, 2**31 - 1)
 _LOOK_S = 0.02
 
 
-class Appender(_native.Appender, metaclass=ABCMeta):
+class JournalAppender(_native.Appender, Appender):
     """
-    Writes messages at the end of a queue, from :meth:`quire.Queue.appender`.
+    Writes messages at the end of a queue, from :meth:`quire.JournalQueue.appender`.
 
     Examples:
         >>> with quire.open("orders") as queue, queue.appender() as appender:

@@ -1,48 +1,33 @@
-"""What the handles of Vanilla Chronicles and Quick-Queues share: messages are raw bytes."""
+"""What the handles of formats share whose messages are raw bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from quire import _formats
-from quire._common.following import Following
 from quire._common.optional_arrow import payload_column
 from quire.errors import WireError
+from quire.formats.base import BATCH_BYTES, BATCH_COUNT, Appender, Tailer
+from quire.formats.missing import Handle, refuse_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import Buffer
 
     from quire._native import Column, Plan, Table
-
-_BATCH_COUNT = 65_536
-_BATCH_BYTES = 256 * 2**20
 
 _READ_OPTIONS = ("schema", "columns", "method", "errors")
 _WRITE_OPTIONS = ("schema", "form", "type", "method", "omit_nulls")
 
-_E = TypeVar("_E")
+_E_co = TypeVar("_E_co", covariant=True)
 
 
-class Handle:
-    """A handle whose error for a missing attribute says why this format lacks the attribute."""
-
-    _format: ClassVar[str]
-    _missing: ClassVar[Mapping[str, str]]
-    """Why each attribute is missing."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Say why an attribute of the journal's handles is missing."""
-        _formats.unsupported(self, name, self._format, self._missing)
-
-
-class RawAppender(Handle):
+class RawAppender(Appender, Handle):
     """Batches of messages on top of a native appender."""
 
     if TYPE_CHECKING:
 
         def _write_column(
-            self, offsets: object, data: object, *, count: int, start: int, wide: bool
+            self, offsets: Buffer, data: Buffer, *, count: int, start: int, wide: bool
         ) -> int | None: ...
 
     def write_batch(
@@ -71,7 +56,7 @@ class RawAppender(Handle):
 
         """
         no_fields = self._missing["write_map"]
-        _formats.refuse_options(self, "write_batch", fields, _WRITE_OPTIONS, no_fields)
+        refuse_options(self, "write_batch", fields, _WRITE_OPTIONS, no_fields)
         # Several columns are the fields of a message.
         column = payload_column(batch, no_fields)
         chunks: list[Any] = getattr(column, "chunks", None) or [column]
@@ -88,7 +73,7 @@ class RawAppender(Handle):
         return last
 
 
-class RawTailer(Following[_E], Handle):
+class RawTailer(Tailer[_E_co], Handle):
     """Batches of messages on top of a native tailer."""
 
     if TYPE_CHECKING:
@@ -96,7 +81,7 @@ class RawTailer(Following[_E], Handle):
         def move_to_index(self, index: int, /) -> bool: ...
 
     def read_batch(
-        self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES, **fields: object
+        self, count: int = BATCH_COUNT, *, max_bytes: int = BATCH_BYTES, **fields: object
     ) -> pa.RecordBatch:
         """
         Return at most *count* messages as the columns ``index`` (uint64) and ``payload`` (binary).
@@ -115,7 +100,7 @@ class RawTailer(Following[_E], Handle):
 
         """
         no_fields = self._missing["read_batches"]
-        _formats.refuse_options(self, "read_batch", fields, _READ_OPTIONS, no_fields)
+        refuse_options(self, "read_batch", fields, _READ_OPTIONS, no_fields)
         return self._payload_batch(count, max_bytes)
 
     def _read_decoded(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from quire import _native
 from quire._common import arguments
-from quire._common.following import Following, pauser_of, poll_async
+from quire._common.following import pauser_of, poll_async
 from quire._native import Excerpt
 from quire.errors import UnsupportedError, WaitTimeoutError
+from quire.formats.base import BATCH_BYTES, BATCH_COUNT, Tailer
+from quire.formats.journal.subtopics import ROUTE
 from quire.pausers import Pauser
-from quire.subtopics import ROUTE
 
 if TYPE_CHECKING:
     from datetime import date
@@ -21,23 +21,20 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from quire.appender import Appender
     from quire.arrow.schema import Schema, SchemaLike
     from quire.calls.method_reader import MethodReader
     from quire.calls.method_writer import Filter
-    from quire.queue import Queue
+    from quire.formats.journal.appender import JournalAppender
+    from quire.formats.journal.queue import JournalQueue
 
 _T = TypeVar("_T")
 
 Misfits: TypeAlias = Literal["raise", "column"]
 
-_BATCH_COUNT = 65_536
-_BATCH_BYTES = 256 * 2**20
 
-
-class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
+class JournalTailer(_native.Tailer, Tailer[Excerpt]):
     """
-    Reads messages of a queue, from :meth:`quire.Queue.tailer`.
+    Reads messages of a queue, from :meth:`quire.JournalQueue.tailer`.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
@@ -56,11 +53,11 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
     _topics: tuple[Any, ...] = ()
 
-    _queue: Queue
+    _queue: JournalQueue
 
     def __new__(
         cls,
-        queue: Queue,
+        queue: JournalQueue,
         name: str | None = None,
         *,
         on_missing: str = "warn",
@@ -280,8 +277,8 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         delivered whole. Without a key, everything is delivered again.
 
         Args:
-            keys: As given to :meth:`quire.Appender.topic`, one by one or in one list, tuple or set.
-                Numbers are equal whatever their width.
+            keys: As given to :meth:`JournalAppender.topic`, one by one or in one list, tuple or
+                set. Numbers are equal whatever their width.
             event: The name before the key.
 
         Returns:
@@ -321,7 +318,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         *handlers: object,
         interface: Callable[..., Any] | None = None,
         on_error: Literal["raise", "skip", "dead_letter"] = "raise",
-        dead_letter: Appender | Queue | str | PathLike[str] | None = None,
+        dead_letter: JournalAppender | JournalQueue | str | PathLike[str] | None = None,
         default: Callable[[str | int, Any], object] | None = None,
         filter: Filter | None = None,  # noqa: A002 - its name as a keyword
         metadata_handler: object = None,
@@ -386,13 +383,13 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
     def read_batch(  # noqa: PLR0913 - what is read, and how
         self,
-        count: int = _BATCH_COUNT,
+        count: int = BATCH_COUNT,
         *,
         schema: SchemaLike | None = None,
         columns: Iterable[str] | None = None,
         method: str | None = None,
         errors: Misfits = "raise",
-        max_bytes: int = _BATCH_BYTES,
+        max_bytes: int = BATCH_BYTES,
     ) -> pa.RecordBatch:
         """
         Return at most *count* messages as columns, the first of them ``index`` (uint64).
@@ -435,12 +432,12 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
     def read_batches(
         self,
-        count: int = _BATCH_COUNT,
+        count: int = BATCH_COUNT,
         *,
         schema: SchemaLike,
         columns: Iterable[str] | None = None,
         errors: Misfits = "raise",
-        max_bytes: int = _BATCH_BYTES,
+        max_bytes: int = BATCH_BYTES,
     ) -> dict[str, pa.RecordBatch]:
         """
         Return at most *count* messages as a batch for each method, by its name.

@@ -1,0 +1,173 @@
+"""
+Quick-Queues: an index of fixed-size entries over raw messages, from ``quire.open``.
+
+A message is whatever bytes it is given, or fields packed one after the other. Its index is its
+place in the index: a multiple of 16 that only grows.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from quire import _native
+from quire._common import arguments
+from quire._native import QuickExcerpt
+from quire.errors import UnsupportedError
+from quire.formats.base import Queue
+from quire.formats.missing import Handle, reasons, refuse_options
+from quire.formats.raw import RawAppender, RawTailer
+
+_FORMAT = "Quick-Queue"
+_NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
+_NO_ROLLING = "there are no cycles: index pages follow one another"
+_NO_TABLE = "nothing is stored about readers: keep tailer.index and open queue.tailer(start=...)"
+_NO_WAIT = "an append waits for nobody"
+_REASONS = reasons(
+    {
+        "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
+        "awrite_json method_writer topic topics writing_document read_map read_message "
+        "read_messages follow_messages follow_messages_async read_batches method_reader "
+        "reading_document history after_last_written": _NO_WIRE,
+        "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
+        "cycle_at cycle_start_ms roll_time_zone "
+        "move_to_time normalise_eofs count_excerpts block_bytes": _NO_ROLLING,
+        "table_value table_entries named_tailers delete_tailer rename_tailer "
+        "lock_holder commit name last_read_index": _NO_TABLE,
+        "dump wire_type source_id": _NO_WIRE,
+        "pretoucher": "an append allocates the space that it needs",
+        "move_to": "move_to_index goes to any place",
+        "direction state striding": "messages are read forward: move_to_index goes anywhere",
+        "write_lock": "the lock of its one writer ends with that process",
+        "awrite_bytes awrite_text awrite_many awrite_batch": _NO_WAIT,
+        "last_index_appended": "write_bytes returns the index",
+        "last_index_synced": "force() covers all messages before it",
+        "metrics": "counters are kept for Chronicle Queues only",
+        "ring": "appends go straight to the mapped files: there is no buffer",
+        "sync": "force() writes the queue to the medium",
+        "refresh release_resources": "pages are opened as they are needed: close the handle",
+    }
+)
+
+
+class QuickAppender(_native.QuickAppender, RawAppender):
+    """
+    Writes messages at the end of a Quick-Queue, from :meth:`QuickQueue.appender`.
+
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book, book.appender("AA0") as appender:
+        ...     index = appender.write_bytes(b"an order")
+        ...     appender.producer, appender.closed, appender.path == book.path
+        ('AA0', False, True)
+        >>> appender.close()
+        >>> appender.closed
+        True
+
+    """
+
+    _format, _missing = _FORMAT, _REASONS
+
+
+class QuickTailer(_native.QuickTailer, RawTailer[QuickExcerpt]):
+    """
+    Reads messages of a Quick-Queue, from :meth:`QuickQueue.tailer`.
+
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book, book.tailer() as tailer:
+        ...     _ = book.appender().write_bytes(b"an order")
+        ...     tailer.read_bytes()
+        ...     tailer.closed, tailer.path == book.path
+        b'an order'
+        (False, True)
+        >>> tailer.close()
+        >>> tailer.closed
+        True
+
+    """
+
+    _format, _missing = _FORMAT, _REASONS
+
+
+class QuickQueue(_native.QuickQueue, Queue, Handle):
+    """
+    An open Quick-Queue, from ``quire.open(path, format="quick-queue")``.
+
+    One process writes it through :meth:`appender`, or named producers share it, each with an
+    appender of its own. Readers need no lock. It pickles by path and options.
+
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book:
+        ...     offset = book.appender().new_message().pack_int(1).pack_string("A").write_message()
+        ...     for excerpt in book.tailer():
+        ...         message = excerpt.unpack()
+        ...         print(excerpt.index, message.unpack_int(), message.unpack_string())
+        ...     book.entry_count, book.read_only, book.closed
+        ...     book.path
+        0 1 A
+        (1, False, False)
+        '.../book'
+        >>> book.close()
+        >>> book.closed
+        True
+
+    """
+
+    _format, _missing = _FORMAT, _REASONS
+
+    def appender(self, producer: str | None = None, **named: object) -> QuickAppender:
+        """
+        Return the queue's one writer, or the producer of a name.
+
+            with queue.appender("AA0") as appender:
+                appender.write_bytes(b"an order")
+
+        Args:
+            producer: Three ASCII letters or digits. Producers write at once without a lock, from
+                any number of processes; each name belongs to one appender at a time.
+            **named: Options of a journal's appenders. Not supported: limit.
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+            WriterInUseError: The queue has a writer, or the producer is in use.
+            UnsupportedError: The queue is written by the other kind of appender, or a limit was
+                given: an append waits for nobody.
+            ValueError: No such name is possible.
+
+        """
+        refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
+        return QuickAppender(self, arguments.optional(arguments.text)("producer", producer))
+
+    def tailer(
+        self,
+        name: str | None = None,
+        *,
+        start: int | None = None,
+        on_dead: Literal["skip", "raise"] = "skip",
+        **named: object,
+    ) -> QuickTailer:
+        """
+        Return a new tailer, at the first message.
+
+            tailer = queue.tailer(start=offset)
+
+        Args:
+            name: Not supported: a Quick-Queue stores nothing about its readers.
+            start: The index of the first message to read.
+            on_dead: What happens at the entry of a producer that died while it wrote, if the
+                message cannot be recovered: ``skip`` it with a line in the log ``quire``, or
+                ``raise`` once and go on after it.
+            named: Not supported: ``on_missing`` and ``shared`` are for named tailers.
+
+        Raises:
+            ValueError: *start* is not a multiple of 16.
+            UnsupportedError: A name was given, or one of *named*.
+
+        """
+        refuse_options(self, "tailer", named, ("on_missing", "shared"), _NO_TABLE)
+        if name is not None:
+            raise UnsupportedError(f"not supported in a Quick-Queue: named tailers ({_NO_TABLE})")
+        return QuickTailer(self, start=start, on_dead=arguments.text("on_dead", on_dead))
+
+    @property
+    def entry_count(self) -> int:
+        """The number of index entries, also of those that were skipped."""
+        return self.end_index // 16
