@@ -59,6 +59,7 @@ def live(path: Path, form: str, name: str) -> None:
         other = queue.group("other")
         other.consumer().close()
         other.reset(queue.last_index)
+        other.delete()
 
 
 def work(consumer: quire.Consumer, form: str) -> None:
