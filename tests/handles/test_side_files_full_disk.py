@@ -25,8 +25,12 @@ def text(ms: int) -> bytes:
 def logged() -> Generator[list[str]]:
     """What is logged in a child that pytest does not see."""
     found = list[str]()
-    handler = logging.Handler()
-    handler.emit = lambda record: found.append(record.getMessage())
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    handler = Kept()
     logger = logging.getLogger("quire")
     logger.addHandler(handler)
     yield found
