@@ -121,7 +121,7 @@ def test_a_tailer_in_use_is_refused(
         (["--rename", "risk", "NONE"], 2, "another tailer has this name"),
         (["--rename", "risk", "\N{SNOWMAN}"], 2, "printable Latin-1"),
         (["--move", "risk", "0x1"], 1, "no message has this index: index=0x1"),
-        (["--move", "risk", "noon"], 2, "is not an index"),
+        (["--move", "risk", "noon"], 2, "is neither an index"),
         (["--reset", "risk", "--delete", "risk"], 2, "give one of"),
     ],
 )
