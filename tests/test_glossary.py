@@ -17,11 +17,7 @@ RUST_TEXT = re.compile(
     r"""(?s)b?'(?:[^'\\]|\\.[^']*)'|(//[^\n]*|r(\#*)".*?"\2|"(?:[^"\\]|\\.)*")"""
 )
 PROSE = ("*.md", "docs/*.md", "docs/performance/*.md")
-SOURCES = (
-    "crates/*/src/**/*",
-    "crates/fuzz/src/bin/*",
-    "python/**/*.py",
-)  # comments, texts, messages
+SOURCES = ("crates/*/src/**/*", "crates/fuzz/src/bin/*", "python/**/*.py", "python/**/*.pyi")
 INSTEAD = {  # a pattern of words that have to be decoded, and what to write
     r"tell|tells|telling|told": "say, report, know, distinguish",
     r"whoever|whomever": "the process that, anyone who",

@@ -80,7 +80,7 @@ class Adapter(ABC, Generic[_Q]):
         handles: The native classes of its queues, tailers and appenders.
         is_written: Whether queues of it are appended to.
         is_wire: Whether messages are documents of BinaryWire, with metadata among them.
-        has_cycles: Whether a cycle is a stretch of time.
+        has_cycles: Whether a cycle is a period of time.
         has_tailer_names: Whether tailers can have names.
         is_folder: Whether a cycle is a directory.
         has_late_appends: Whether a slow writer may append to a cycle that was left.
@@ -259,7 +259,7 @@ class Adapter(ABC, Generic[_Q]):
         Return what the bytes of a message mean; None if there is no such message.
 
         Raises:
-            UnsupportedError: Nothing of this format can be explained.
+            UnsupportedError: Messages of this format cannot be explained.
 
         """
 

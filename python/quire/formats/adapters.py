@@ -26,7 +26,7 @@ def adapter_of(handle: object) -> Adapter[Any]:
     Return the adapter of the format that an open queue has, a tailer or an appender.
 
     Raises:
-        TypeError: It is none of them.
+        TypeError: *handle* is not a queue, tailer or appender.
 
     """
     found = _found(handle)
@@ -86,7 +86,7 @@ def require_journal(path: str | PathLike[str], what: str, hint: str = "") -> Non
     Check that a path holds no queue of another format.
 
     Raises:
-        UnsupportedError: It holds one, and *what* is something that only Chronicle Queue 5 has.
+        UnsupportedError: The path holds a queue of another format, and only Chronicle Queue 5 has *what*.
 
     """
     found = format_of(os.fspath(path))

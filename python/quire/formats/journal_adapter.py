@@ -73,7 +73,7 @@ class JournalAdapter(Adapter[Queue]):
         return 0 if ended is None else ended[1]
 
     def first_index(self, queue: Queue) -> int | None:
-        """Return the index of the oldest message; `Queue.first_index` passes over damage."""
+        """Return the index of the oldest message; `Queue.first_index` skips damage."""
         found = (cycle for cycle in queue.cycles if self.count(queue, cycle))
         return next((queue.roll_cycle.to_index(cycle, 0) for cycle in found), None)
 
