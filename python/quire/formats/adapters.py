@@ -86,7 +86,7 @@ def require_journal(path: str | PathLike[str], what: str, hint: str = "") -> Non
     Check that a path holds no queue of another format.
 
     Raises:
-        UnsupportedError: The path holds a queue of another format, and only Chronicle Queue 5 has *what*.
+        UnsupportedError: The path holds a queue of another format, which has no *what*.
 
     """
     found = format_of(os.fspath(path))
