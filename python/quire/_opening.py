@@ -24,7 +24,7 @@ def opened(queue: AnyQueue | str | PathLike[str], name: str) -> Generator[AnyQue
         yield found
 
 
-class Reopened:
+class PickledByPath:
     """A queue that pickles by path and options."""
 
     _options: dict[str, Any]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quire.dataframes.scan import Scan
 
     class Options(TypedDict, total=False):
-        """The options of `Framed.scan`."""
+        """The options of `DataFrameMethods.scan`."""
 
         start: int | float | date | str | None
         end: int | float | date | str | None
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         errors: Literal["raise", "column"]
 
 
-class Framed:
+class DataFrameMethods:
     """A queue that data frames read."""
 
     if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from quire._common.following import Following
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
-from quire._opening import Reopened
-from quire.dataframes.framed import Framed
-from quire.groups.shared import Shared
+from quire._opening import PickledByPath
+from quire.dataframes.framed import DataFrameMethods
+from quire.groups.shared import GroupMethods
 
 AnyExcerpt: TypeAlias = Excerpt | VanillaExcerpt | QuickExcerpt
 
@@ -61,7 +61,7 @@ class _Handle(ABC):
         """Close it."""
 
 
-class Queue(_Handle, Reopened, Framed, Shared):
+class Queue(_Handle, PickledByPath, DataFrameMethods, GroupMethods):
     """
     An open queue of any format, from :func:`quire.open`.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quire.groups.states import GroupState
 
 
-class Shared:
+class GroupMethods:
     """A queue whose messages groups of consumers share."""
 
     def group(  # noqa: PLR0913 - settings, by name
