@@ -22,6 +22,7 @@ mod arguments;
 mod arrow;
 mod buffer;
 mod calls;
+mod detached;
 mod error;
 #[cfg(feature = "fault-points")]
 mod fault_points;

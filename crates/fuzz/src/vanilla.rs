@@ -7,6 +7,7 @@ use std::sync::Arc;
 use quire_kernel::Result;
 use quire_kernel::chronicle::read::missing::OnMissing;
 use quire_kernel::chronicle::read::tailer::Opening;
+use quire_kernel::os::detached::Detached;
 use quire_kernel::vanilla::format::fields::FieldReader;
 use quire_kernel::vanilla::protocol::detect::Asked;
 use quire_kernel::vanilla::{
@@ -134,7 +135,7 @@ fn append(dir: &Path, is_known: bool) {
     let record =
         Record { parts: [APPENDED, &[]], capacity: APPENDED.len() as u64, synchronous: false };
     for now_ms in [1_705_314_600_000, 1_705_401_000_000] {
-        let Ok(index) = appender.append(Some(now_ms), record) else { continue };
+        let Ok(index) = appender.append(Detached::here(), Some(now_ms), record) else { continue };
         if is_known {
             let tailer = tailer(&queue, None).unwrap();
             assert!(tailer.move_to_index(index).unwrap(), "appended and not there: {index:#x}");

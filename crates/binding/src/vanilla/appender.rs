@@ -9,6 +9,7 @@ use super::excerpt_writer::ExcerptWriter;
 use super::queue::VanillaQueue;
 use crate::arguments::{integer, optional};
 use crate::buffer::Borrowed;
+use crate::detached::detached;
 use crate::error::{log_warnings, or_raise};
 use crate::handles::clock::QueueClock;
 use crate::handles::column::Column;
@@ -111,17 +112,17 @@ impl VanillaAppender {
     #[doc = stub!("VanillaAppender.last_index_appended")]
     #[getter]
     fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        or_raise(py, self.kernel.last_index_appended())
+        or_raise(py, detached(py, |may_wait| self.kernel.last_index_appended(may_wait)))
     }
 
     #[doc = stub!("VanillaAppender.sync")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.kernel.sync()))
+        or_raise(py, detached(py, |may_wait| self.kernel.sync(may_wait)))
     }
 
     #[doc = stub!("VanillaAppender.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.kernel.close());
+        detached(py, |may_wait| self.kernel.close(may_wait));
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -146,10 +147,12 @@ impl VanillaAppender {
     fn write(&self, py: Python<'_>, body: &[u8]) -> PyResult<i64> {
         let now = self.clock.now_ms(py)?;
         let record = self.record(body);
-        if body.len() <= SMALL && !self.kernel.queue().options().synchronous {
-            return or_raise(py, self.kernel.append(now, record));
+        if body.len() <= SMALL
+            && let Some(index) = or_raise(py, self.kernel.append_at_once(now, record))?
+        {
+            return Ok(index);
         }
-        or_raise(py, py.detach(|| self.kernel.append(now, record)))
+        or_raise(py, detached(py, |may_wait| self.kernel.append(may_wait, now, record)))
     }
 
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
@@ -170,9 +173,9 @@ impl VanillaAppender {
             let some = STEP.min(count - from);
             last = or_raise(
                 py,
-                py.detach(|| {
+                detached(py, |may_wait| {
                     let record = |number| Ok(self.record(body(from + number)?));
-                    self.kernel.append_all(now, some, record)
+                    self.kernel.append_all(may_wait, now, some, record)
                 }),
             )?;
             log_warnings(py)?;

@@ -8,6 +8,7 @@ use quire_kernel::vanilla::format::fields::FieldWriter;
 use quire_kernel::vanilla::{Record, VanillaAppender};
 
 use crate::arguments::{integer, kind};
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::handles::clock::QueueClock;
 use crate::handles::payload::Message;
@@ -259,7 +260,8 @@ impl ExcerptWriter {
             capacity: self.capacity,
             synchronous: self.synchronous,
         };
-        let index = or_raise(py, py.detach(|| self.appender.append(now, record)))?;
+        let index =
+            or_raise(py, detached(py, |may_wait| self.appender.append(may_wait, now, record)))?;
         self.lock().index = Some(index);
         Ok(index)
     }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub mod clock;
+pub mod detached;
 pub mod directory;
 pub mod files;
 pub mod fork;

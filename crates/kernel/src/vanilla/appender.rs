@@ -1,10 +1,12 @@
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::protocol::cycle_writer::{CycleWriter, Unsynced};
 use super::protocol::detect::Layout;
 use super::queue::VanillaQueue;
+use crate::os::detached::{Detached, SharedState};
 use crate::os::files;
 use crate::{Error, Result};
 
@@ -25,7 +27,10 @@ pub struct VanillaAppender {
     /// None: the greatest there is, which a Java thread hardly ever has. Two writers with one thread
     /// id share no file, but Java's do not look for others.
     tid: Option<u32>,
-    state: Mutex<State>,
+    state: SharedState<State>,
+    is_closed: AtomicBool,
+    /// The longest message of the present cycle; any before there is one.
+    longest: AtomicU64,
 }
 
 #[derive(Default)]
@@ -38,7 +43,6 @@ struct State {
     /// The system reports once that it could not write something.
     has_sync_failed: bool,
     last: Option<i64>,
-    is_closed: bool,
 }
 
 impl State {
@@ -58,7 +62,13 @@ impl VanillaAppender {
         if queue.options().read_only {
             return Err(Error::ReadOnly { what: "an appender", path: queue.path().to_path_buf() });
         }
-        Ok(Self { queue, tid, state: Mutex::default() })
+        Ok(Self {
+            queue,
+            tid,
+            state: SharedState::default(),
+            is_closed: AtomicBool::new(false),
+            longest: AtomicU64::new(u64::MAX),
+        })
     }
 
     /// Its queue.
@@ -68,19 +78,42 @@ impl VanillaAppender {
     }
 
     /// Appends a message in the cycle of `now_ms`, the clock's where none is given.
-    pub fn append(&self, now_ms: Option<i64>, record: Record<'_>) -> Result<i64> {
-        let mut state = self.open_state()?;
+    pub fn append(
+        &self,
+        may_wait: Detached,
+        now_ms: Option<i64>,
+        record: Record<'_>,
+    ) -> Result<i64> {
+        let mut state = self.open_state(may_wait)?;
         self.append_in(&mut state, self.now(now_ms), record)
+    }
+
+    /// As [`Self::append`], unless that may wait: for another thread of this appender, for the files of
+    /// another cycle, or for the medium.
+    #[inline]
+    pub fn append_at_once(&self, now_ms: Option<i64>, record: Record<'_>) -> Result<Option<i64>> {
+        if record.synchronous || self.queue.options().synchronous {
+            return Ok(None);
+        }
+        self.queue.check_open("appender")?;
+        let Some(mut state) = self.state.try_lock() else { return Ok(None) };
+        self.check_open()?;
+        let now_ms = self.now(now_ms);
+        if state.writer.is_none() || !state.times.contains(&now_ms) {
+            return Ok(None);
+        }
+        self.append_in(&mut state, now_ms, record).map(Some)
     }
 
     /// Appends `count` messages in the cycle of now; the last index. Those before one that fails stay.
     pub fn append_all<'a>(
         &self,
+        may_wait: Detached,
         now_ms: Option<i64>,
         count: usize,
         record: impl Fn(usize) -> Result<Record<'a>>,
     ) -> Result<Option<i64>> {
-        let mut state = self.open_state()?;
+        let mut state = self.open_state(may_wait)?;
         let now_ms = self.now(now_ms);
         let mut last = None;
         for number in 0..count {
@@ -122,6 +155,7 @@ impl VanillaAppender {
         let layout = self.queue.layout_for(cycle)?;
         check_length(record, &layout)?;
         let opened = self.open_cycle(cycle, layout)?;
+        self.longest.store(CycleWriter::longest_payload(&opened.layout), Ordering::Release);
         let left = state.writer.replace(opened).and_then(CycleWriter::leave);
         state.times = self.queue.format().times(cycle);
         state.left.retain(|(since, _)| since.elapsed() < files::WHOLE_AFTER);
@@ -143,19 +177,20 @@ impl VanillaAppender {
 
     /// An error for a message that no data file of the present cycle has room for.
     pub fn check_fits(&self, length: u64) -> Result<()> {
-        let state = self.open_state()?;
-        let Some(writer) = &state.writer else { return Ok(()) };
-        check_length(Record { capacity: length, ..Record::default() }, &writer.layout)
+        self.queue.check_open("appender")?;
+        self.check_open()?;
+        let limit = self.longest.load(Ordering::Acquire);
+        if length <= limit { Ok(()) } else { Err(Error::MessageTooLong { length, limit }) }
     }
 
     /// The index of the last message of this appender.
-    pub fn last_index_appended(&self) -> Result<Option<i64>> {
-        Ok(self.open_state()?.last)
+    pub fn last_index_appended(&self, may_wait: Detached) -> Result<Option<i64>> {
+        Ok(self.open_state(may_wait)?.last)
     }
 
     /// Returns when all messages of this appender are on the medium.
-    pub fn sync(&self) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn sync(&self, may_wait: Detached) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         if state.has_sync_failed {
             let what = "an earlier sync failed, and what was written before it may be lost (close \
                         the appender and look at its last messages)";
@@ -168,29 +203,30 @@ impl VanillaAppender {
     }
 
     /// Ends the use of the appender.
-    pub fn close(&self) {
-        let mut state = self.lock();
-        state.is_closed = true;
-        state.writer = None;
+    pub fn close(&self, may_wait: Detached) {
+        self.is_closed.store(true, Ordering::Release);
+        self.state.lock(may_wait).writer = None;
     }
 
     /// Whether the appender or its queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.lock().is_closed || self.queue.is_closed()
+        self.is_closed.load(Ordering::Acquire) || self.queue.is_closed()
     }
 
-    fn open_state(&self) -> Result<MutexGuard<'_, State>> {
+    fn open_state(&self, may_wait: Detached) -> Result<MutexGuard<'_, State>> {
         self.queue.check_open("appender")?;
-        let state = self.lock();
-        if state.is_closed {
+        let state = self.state.lock(may_wait);
+        self.check_open().map(|()| state)
+    }
+
+    /// To be asked with the state locked: closing sets the flag and then waits for the state.
+    #[inline]
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::closed("appender", self.queue.path()));
         }
-        Ok(state)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(())
     }
 }
 
@@ -202,4 +238,29 @@ fn check_length(record: Record<'_>, layout: &Layout) -> Result<()> {
         return Ok(());
     }
     Err(Error::MessageTooLong { length, limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vanilla::VanillaOptions;
+
+    #[test]
+    fn an_append_at_once_waits_for_no_other_thread() {
+        let dir = tempfile::tempdir().unwrap();
+        let queue = VanillaQueue::open(dir.path(), VanillaOptions::default()).unwrap();
+        let appender = VanillaAppender::new(Arc::new(queue), None).unwrap();
+        let record = Record { parts: [b"message", &[]], ..Record::default() };
+        let (may_wait, now) = (Detached::here(), Some(1_700_000_000_000));
+        assert_eq!(appender.append_at_once(now, record).unwrap(), None, "no cycle is open");
+        let first = appender.append(may_wait, now, record).unwrap();
+        let syncing = appender.state.lock(may_wait);
+        assert_eq!(appender.append_at_once(now, record).unwrap(), None, "another thread has it");
+        assert!(!appender.is_closed());
+        appender.check_fits(7).unwrap();
+        drop(syncing);
+        assert_eq!(appender.append_at_once(now, record).unwrap(), Some(first + 1));
+        appender.close(may_wait);
+        assert!(matches!(appender.append_at_once(now, record), Err(Error::Closed { .. })));
+    }
 }

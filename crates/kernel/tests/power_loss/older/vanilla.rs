@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::Opening;
 use quire_kernel::os::clock::Clock;
+use quire_kernel::os::detached::Detached;
 use quire_kernel::vanilla::protocol::detect::Asked;
 use quire_kernel::vanilla::{Record, VanillaAppender, VanillaOptions, VanillaQueue, VanillaTailer};
 
@@ -70,14 +71,14 @@ impl Family for Vanilla {
             let synchronous = random.once_in(8);
             let index = history.append(payload(random, 900), |it| {
                 let record = Record { parts: [it, &[]], synchronous, ..Record::default() };
-                writer.append(None, record).expect("append")
+                writer.append(Detached::here(), None, record).expect("append")
             });
             own.push(index);
             if synchronous || self.synchronous {
                 history.note_synced([index]);
             }
             if random.once_in(sync_every) {
-                writer.sync().expect("sync");
+                writer.sync(Detached::here()).expect("sync");
                 history.note_synced(own.clone());
             }
             if random.once_in(20) {
@@ -128,7 +129,7 @@ impl Family for Vanilla {
             for number in 0..APPENDED {
                 let payload = vec![number as u8 + 1; 1 + number * 7 % 90];
                 let record = Record { parts: [&payload, &[]], ..Record::default() };
-                match writer.append(None, record) {
+                match writer.append(Detached::here(), None, record) {
                     Ok(index) => drop(appended.insert(index, payload)),
                     // No data file is left that an entry names: `rebuild_index` comes first.
                     Err(Error::Corrupt { .. }) => break,
