@@ -32,6 +32,7 @@ from quire._common import arguments
 from quire._common.durable import locked_directory
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
+from quire.formats.base import Queue
 from quire.formats.journal.queue import JournalQueue
 from quire.formats.journal.tailer import JournalTailer
 from quire.opening.opener import open as open_queue
@@ -147,7 +148,7 @@ class Service:
         self._pauser: Pauser | None = None
         self._goal: RecoveryPoint | None = None
         with contextlib.ExitStack() as opened:
-            if isinstance(inputs, str | bytes | PathLike | JournalQueue):
+            if isinstance(inputs, str | bytes | PathLike | Queue):
                 inputs = [inputs]
             given = cast("object", inputs)
             if not isinstance(given, Iterable):
@@ -443,7 +444,7 @@ class _Input:
 
 
 def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> JournalQueue:
-    if isinstance(queue, JournalQueue):
+    if isinstance(queue, Queue):
         return queue
     path = arguments.queue_path(name, queue)
     return stack.enter_context(open_queue(path, create=False, buffer_mode="none"))

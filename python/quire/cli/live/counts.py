@@ -5,8 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from quire._native import IndexedQueue, QuickQueue
-from quire.formats.adapters import numbering_of
+from quire.formats.adapters import adapter_of, numbering_of
 from quire.formats.protocols import AnyQueue
 from quire.ranges.cycles import count_of, cycles_of
 
@@ -31,7 +30,7 @@ class Counts:
         """Count nothing yet."""
         self._queue = queue
         self._numbering = numbering_of(queue)
-        self._is_flat = isinstance(queue, QuickQueue | IndexedQueue)
+        self._is_flat = not adapter_of(queue).has_cycles
         self._known: dict[int, int] = {}
         self._cycles: list[int] = []  # finished ones, from the oldest that was asked for
         self._before: list[int] = [0]  # messages before each of them, and before the present one

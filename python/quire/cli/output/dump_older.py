@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire._native import QuickQueue, VanillaQueue
 from quire.cli.output.message_formats import yaml_of
+from quire.cli.parameters import open_read_only
 from quire.errors import CorruptError
-from quire.formats.adapters import numbering_of
-from quire.formats.detection import CHRONICLE, INDEXED, format_of
+from quire.formats.adapters import adapter_at, adapter_of, numbering_of
+from quire.formats.base import AnyExcerpt
+from quire.formats.missing import article
+from quire.formats.protocols import AnyQueue
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.seek import NO_INDEX
 
@@ -32,11 +34,11 @@ def is_older(path: Path) -> bool:
         click.UsageError: The path is a file of an older queue, or an Indexed Chronicle.
 
     """
-    kind = format_of(str(path))
-    if kind == INDEXED:
-        raise click.UsageError(f"not supported for an Indexed Chronicle: dump path={path}")
+    adapter = adapter_at(path)
+    if adapter is not None and not adapter.is_written:
+        raise click.UsageError(f"not supported for {article(adapter.title)}: dump path={path}")
     if path.is_dir():
-        return kind not in {None, CHRONICLE}
+        return adapter is not None and not adapter.is_wire
     if path.suffix in _PAGES or path.name.startswith(("index-", "data-")):
         raise click.UsageError(
             f"files of a Vanilla Chronicle or a Quick-Queue are shown together: path={path}"
@@ -47,8 +49,7 @@ def is_older(path: Path) -> bool:
 
 def texts_of(path: Path, limits: Limits | None, wrong: list[str]) -> Iterator[str]:
     """Yield messages of a queue as text; damage is shown, added to *wrong* and skipped."""
-    opened: Any = quire.open(path, read_only=True, create=False)
-    with opened as queue:
+    with open_read_only(path) as queue:
         first, past = (0, NO_INDEX) if limits is None else limits.indexes(queue)
         to_cycle = numbering_of(queue).to_cycle
         for cycle in cycles_of(queue):
@@ -64,14 +65,12 @@ def texts_of(path: Path, limits: Limits | None, wrong: list[str]) -> Iterator[st
             yield from _cycle(queue, cycle, count, (first, past), wrong)
 
 
-def _name_of(queue: VanillaQueue | QuickQueue, cycle: int) -> str:
-    if isinstance(queue, VanillaQueue):
-        return Path(queue.directory_for_cycle(cycle)).relative_to(queue.path).as_posix()
-    return f"{cycle}.{'qmx' if queue.form == 'shared' else 'qx'}"
+def _name_of(queue: AnyQueue, cycle: int) -> str:
+    return adapter_of(queue).place(queue, cycle).relative_to(queue.path).as_posix()
 
 
 def _cycle(
-    queue: quire.vanilla.VanillaQueue | quire.quick_queue.QuickQueue,
+    queue: quire.Queue,
     cycle: int,
     count: int,
     bounds: tuple[int, int],
@@ -97,7 +96,7 @@ def _cycle(
             index = excerpt.index + numbering.step
 
 
-def _text(excerpt: quire.vanilla.VanillaExcerpt | quire.quick_queue.QuickExcerpt) -> str:
+def _text(excerpt: AnyExcerpt) -> str:
     producer = getattr(excerpt, "producer", None)
     by = "" if producer is None else f", producer: {producer}"
     data = excerpt.data

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from quire._common.units import size_text
 from quire._native import QuickQueue, VanillaQueue
 from quire.cli.output.stat_text import columns, hex_text, sizes_of, time_text
-from quire.errors import CorruptError
-from quire.formats.adapters import numbering_of, periods_of
+from quire.errors import CorruptError, UnsupportedError
+from quire.formats.adapters import adapter_of, numbering_of, periods_of
+from quire.formats.missing import article
+from quire.formats.protocols import AnyQueue
 from quire.ranges.cycles import count_of, cycles_of
 
 _DATA_FILE: Final = re.compile(r"data-(\d+)-\d+")
@@ -26,12 +28,20 @@ _NAMES: Final = {
 _WRITERS: Final = {"single": "one", "shared": "named producers", None: "none yet"}
 
 
-def facts_of(queue: VanillaQueue | QuickQueue) -> dict[str, Any]:
-    """Return everything that is shown about a queue, as in JSON."""
-    if isinstance(queue, VanillaQueue):
-        own, files = _vanilla(queue)
-    else:
-        own, files = _quick_queue(queue)
+def facts_of(queue: AnyQueue) -> dict[str, Any]:
+    """
+    Return everything that is shown about a queue, as in JSON.
+
+    Raises:
+        UnsupportedError: The queue is an Indexed Chronicle.
+
+    """
+    adapter, some = adapter_of(queue), cast("Any", queue)
+    if not adapter.is_written:
+        raise UnsupportedError(
+            f"not supported for {article(adapter.title)}: stat path={queue.path}"
+        )
+    own, files = _vanilla(some) if adapter.is_folder else _quick_queue(some)
     return {
         "path": queue.path,
         **own,
@@ -44,7 +54,7 @@ def facts_of(queue: VanillaQueue | QuickQueue) -> dict[str, Any]:
     }
 
 
-def _index(queue: VanillaQueue | QuickQueue, name: str) -> str | None:
+def _index(queue: AnyQueue, name: str) -> str | None:
     """Return an index as it is shown; None if there is none, or damage hides it."""
     with suppress(CorruptError):
         index = getattr(queue, name)
@@ -66,7 +76,7 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
     )
     if files:
         yield ""
-        extra = "from" if facts["format"] == "vanilla" else "producer"
+        extra = "from" if "from" in files[0] else "producer"
         yield from columns(
             ("file", extra, "messages", "on disk", "size", ""),
             *(_row(file, extra) for file in files),

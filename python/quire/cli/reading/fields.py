@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-import quire
-from quire._native import IndexedQueue, to_json
+from quire._native import to_json
 from quire.cli.parameters import modules_of_working_directory
 from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
 from quire.cli.where.conditions import Condition, fields_of, holds, mask_of
 from quire.errors import WhereError, WireError
+from quire.formats.adapters import adapter_of
 from quire.formats.protocols import AnyQueue
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ INDEX: Final = "index"
 
 def schema_of(queue: AnyQueue, given: Schema | None) -> Schema | None:
     """Return the schema that was given, or the one of a sample; None if messages have no common."""
-    if given is not None or isinstance(queue, IndexedQueue):
+    if given is not None or not adapter_of(queue).is_written:
         return given
     from quire.arrow.schema import Schema
 
     try:
-        return Schema.infer(cast("quire.Queue", queue))
+        return Schema.infer(queue)
     except (ValueError, WireError):
         return None
 

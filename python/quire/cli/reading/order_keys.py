@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from quire._common.units import duration_us
-from quire._native import Plan, Queue, VanillaQueue
+from quire._native import Plan
 from quire.cli.reading.fields import values_in
 from quire.cli.where.conditions import holds
 from quire.cli.where.language import parse_where
-from quire.formats.adapters import numbering_of
+from quire.formats.adapters import adapter_of, numbering_of
 from quire.formats.detection import uncompressed
 from quire.formats.journal.subtopics import ROUTE
 from quire.formats.protocols import AnyQueue
@@ -101,13 +101,8 @@ def by_cycle(queue: AnyQueue) -> Key:
     def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
         cycle = numbering.to_cycle(excerpt.index)
         if cycle not in names:
-            if isinstance(queue, Queue):
-                place = queue.file_for_cycle(cycle)
-            elif isinstance(queue, VanillaQueue):
-                place = queue.directory_for_cycle(cycle)
-            else:
-                place = str(cycle)
-            names[cycle] = Path(uncompressed(place)).stem
+            place = adapter_of(queue).place(queue, cycle)
+            names[cycle] = Path(uncompressed(place.name)).stem
         return names[cycle]
 
     return key

@@ -10,7 +10,7 @@ import quire
 from quire._common.terminal import escape_controls, escape_json, escape_line
 from quire._native import Tailer, render_rows
 from quire.cli.output.message_formats import encoded, readable_text
-from quire.formats.adapters import numbering_of
+from quire.formats.adapters import adapter_of, numbering_of
 from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.damage import Skipper
@@ -142,7 +142,7 @@ def runs_of(rows: Sequence[int]) -> Iterator[range]:
 def next_batch(tailer: AnyTailer, size: int = BATCH) -> Batch:
     """Return up to *size* messages; an empty batch if there is none yet."""
     count, indexes, offsets, data = tailer._read_columns(size)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    return Batch(count, indexes, offsets, data, is_raw=not isinstance(tailer, Tailer))
+    return Batch(count, indexes, offsets, data, is_raw=not adapter_of(tailer).is_wire)
 
 
 def next_document(tailer: Tailer) -> Batch:

@@ -12,7 +12,6 @@ import click
 
 import quire
 from quire import pausers
-from quire._native import Tailer, VanillaTailer
 from quire.cli.output.printers import JavaPrinter, MessagePrinter
 from quire.cli.parameters import Zone, value_errors_as_usage
 from quire.cli.reading.presence import Presence
@@ -123,9 +122,10 @@ def _run(
     for source, batch, rows, tailer in _steps(sources, request, limiter, printer.flush, lost):
         chosen = rows if left is None else rows[:left]
         printer.show(source, batch, chosen)
-        if request.named is not None and isinstance(tailer, Tailer | VanillaTailer):
+        if request.named is not None:
             printer.flush()  # a message counts as read once it was written
-            tailer.commit()
+            named: Any = tailer
+            named.commit()
         if left is not None:
             left -= len(chosen)
         if left == 0 or (limiter is not None and limiter.has_stopped):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import click
 
 import quire
-from quire._native import Tailer
 from quire.cli.reading.raw_batches import (
     BATCH,
     Batch,
@@ -17,7 +16,7 @@ from quire.cli.reading.raw_batches import (
     next_batch,
     next_document,
 )
-from quire.formats.adapters import tailer_of
+from quire.formats.adapters import journal_tailer_of, tailer_of
 from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Skipper, check_end
@@ -57,7 +56,7 @@ class Bounds(NamedTuple):
             return self
         from quire.ranges.range import index_bounds
 
-        first, past = index_bounds(cast("quire.Queue", queue), start, end, time_field)
+        first, past = index_bounds(queue, start, end, time_field)
         after = end_of(queue)
         is_past = first is not None and first >= after > 0
         if is_past and not isinstance(start, int) and not self.follow:
@@ -136,8 +135,9 @@ class Selection:
                 return
 
     def _next(self) -> Batch:
-        if self._bounds.metadata and isinstance(self._tailer, Tailer):
-            return next_document(self._tailer)
+        journal = journal_tailer_of(self._tailer)
+        if self._bounds.metadata and journal is not None:
+            return next_document(journal)
         while True:
             try:
                 return self._batch()
@@ -182,10 +182,11 @@ class Selection:
     def _go_to(self, start: int) -> None:
         if self._tailer.move_to_index(start):
             return
-        if not isinstance(self._tailer, Tailer):
+        journal = journal_tailer_of(self._tailer)
+        if journal is None:
             if start <= self._end:
                 return  # there may be gaps: the tailer is at the next message
-        elif self._bounds.follow and self._tailer.state == _REACHED:
+        elif self._bounds.follow and journal.state == _REACHED:
             return  # the next message will have it
         first, last = self._queue.first_index, self._queue.last_index
         if first is None or last is None:

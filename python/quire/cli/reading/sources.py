@@ -12,7 +12,7 @@ import click
 
 import quire
 from quire.errors import NotAQueueError
-from quire.formats.adapters import numbering_of
+from quire.formats.adapters import adapter_at, numbering_of
 from quire.formats.detection import format_of, is_producers
 from quire.formats.protocols import AnyQueue
 
@@ -98,10 +98,11 @@ def _vanilla_cycle(path: Path) -> Source | None:
         return None
     for root in [*folder.absolute().parents][:_LEVELS]:
         with suppress(quire.QuireError, OSError):
-            if format_of(str(root)) != "vanilla":
+            adapter = adapter_at(root)
+            if adapter is None or not adapter.is_folder:
                 continue
-            with quire.vanilla.VanillaQueue(root, read_only=True, create=False) as queue:
-                for cycle in queue.cycles:
-                    if Path(queue.directory_for_cycle(cycle)).absolute() == folder.absolute():
+            with adapter.open(str(root)) as queue:
+                for cycle in adapter.cycles(queue):
+                    if adapter.place(queue, cycle).absolute() == folder.absolute():
                         return Source("", root, cycle)
     return None

@@ -89,7 +89,7 @@ def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks the
     sources = sources_of(path)
     for source in sources:
         with source.open() as queue, value_errors_as_usage():
-            if not isinstance(queue, Queue):
+            if not isinstance(queue, quire.JournalQueue):
                 if len(sources) > 1:
                     continue
                 raise click.ClickException(

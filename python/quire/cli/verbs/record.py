@@ -19,7 +19,8 @@ from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
 from quire.cli.parameters import PATH, NumberRange, value_errors_as_usage
 from quire.cli.verbs.write import open_target, roll_cycle_of
-from quire.formats.detection import CHRONICLE, FORMATS, INDEXED, Format, format_of
+from quire.formats.adapters import adapter_at, adapter_named
+from quire.formats.detection import FORMATS, Format
 from quire.recording import StreamRecorder, TcpRecorder, UdpRecorder
 from quire.recording.addresses import Address, parse_address, parse_url, show_address, show_url
 from quire.recording.framing import FRAMINGS
@@ -164,9 +165,10 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
     """  # noqa: D301 - click reads the backspace
     name, make = _recorder(options)
     kind: Format | None = options["queue_format"]
-    if options["roll_cycle"] is not None and kind not in {None, CHRONICLE}:
+    if options["roll_cycle"] is not None and not adapter_named(kind).is_wire:
         raise click.UsageError(f"--roll-cycle does not go with --queue-format {kind}")
-    if format_of(str(path)) == INDEXED:
+    adapter = adapter_at(path)
+    if adapter is not None and not adapter.is_written:
         raise quire.errors.UnsupportedError(f"an Indexed Chronicle is only read: path={path}")
     with (
         value_errors_as_usage(),

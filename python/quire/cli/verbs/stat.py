@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import click
 
@@ -16,7 +16,6 @@ import quire
 from quire import _native
 from quire._common.terminal import escape_line
 from quire._common.units import size_text
-from quire._native import QuickQueue, VanillaQueue
 from quire.cli.exit_codes import error_text, print_error
 from quire.cli.output import stat_older
 from quire.cli.output.row_formats import print_rows
@@ -140,10 +139,9 @@ def _each(sources: list[Source], failed: list[str]) -> Iterator[tuple[str, dict[
 
 def _described(source: Source) -> dict[str, Any]:
     with source.open() as queue:
-        if isinstance(queue, VanillaQueue | QuickQueue):
-            return stat_older.facts_of(queue)
-        journal = cast("quire.JournalQueue", queue)
-        return {**facts_of(journal), "processes": _processes(journal)}
+        if isinstance(queue, quire.JournalQueue):
+            return {**facts_of(queue), "processes": _processes(queue)}
+        return stat_older.facts_of(queue)
 
 
 def _show(found: Iterable[tuple[str, dict[str, Any]]]) -> None:
@@ -151,7 +149,7 @@ def _show(found: Iterable[tuple[str, dict[str, Any]]]) -> None:
     for name, facts in found:
         if name:
             click.echo(f"{between}==> {escape_line(name)} <==")
-        lines = _lines if facts["format"] == "chronicle" else stat_older.lines
+        lines = _lines if "roll_cycle" in facts else stat_older.lines
         click.echo("\n".join(lines(facts)))
         between = "\n"
 
