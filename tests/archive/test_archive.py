@@ -46,7 +46,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from quire import archive
-from quire.archive import run as running
+from quire.archive import archiving as running
 path, dest, place, after = sys.argv[1:]
 calls = 0
 def wrapped(work):
