@@ -25,7 +25,7 @@ def open_queue(
         clock=quire.ManualClock(START_MS),
         block_bytes=BLOCK_BYTES,
         read_only=read_only,
-        double_buffer=double_buffer,
+        wait=quire.WaitOptions(double_buffer=double_buffer),
         pretouch=pretouch,
     )
 

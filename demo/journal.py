@@ -21,6 +21,11 @@ BLOCK_BYTES: Final = 1 << 20
 _INDEX_BYTES: Final = 1 << 16
 _PAGE_BYTES: Final = 1 << 24
 _open: Callable[..., quire.Queue] = quire.open  # of the format that the options name
+_MAKE: Final[dict[Format, Callable[..., quire.Queue]]] = {
+    "chronicle": quire.open,
+    "vanilla": quire.vanilla.open,
+    "quick-queue": quire.quick_queue.open,
+}
 _OPTIONS: Final[dict[Format, dict[str, Any]]] = {
     "chronicle": {"roll_cycle": ROLL_CYCLE, "block_bytes": BLOCK_BYTES, "metrics": True},
     "vanilla": {"index_block_bytes": _INDEX_BYTES, "data_block_bytes": BLOCK_BYTES},
@@ -67,7 +72,7 @@ class Journal:
         options = _OPTIONS[self.kind]
         if adapter_named(self.kind).has_cycles:
             options = options | {"clock": clock}
-        return _open(self.path, format=self.kind, **options)
+        return _MAKE[self.kind](self.path, **options)
 
     def open(self, *, read_only: bool) -> quire.Queue:
         """Open the queue, which may have no message yet."""

@@ -15,7 +15,7 @@ with tempfile.TemporaryDirectory() as directory:
         print("all on disk:", queue.last_index_synced == max(indexes))
 
     with (
-        quire.open(path, durability="batch", group_commit_s=60.0) as queue,
+        quire.open(path, durability="batch", wait=quire.WaitOptions(group_commit_s=60.0)) as queue,
         queue.appender() as appender,
     ):
         last = appender.write_text("returns at once")

@@ -11,7 +11,12 @@ with tempfile.TemporaryDirectory() as directory:
     # Days that begin at 17:00 in New York, in winter and in summer.
     path, clock = Path(directory) / "fx", quire.ManualClock(1_710_021_600_000)  # 2024-03-09T22:00Z
     with (
-        quire.open(path, clock=clock, roll_time="17:00", time_zone="America/New_York") as queue,
+        quire.open(
+            path,
+            clock=clock,
+            roll=quire.RollOptions(roll_time="17:00"),
+            time_zone="America/New_York",
+        ) as queue,
         queue.appender() as appender,
     ):
         appender.write_text("Saturday's, from 17:00")
@@ -27,8 +32,10 @@ with tempfile.TemporaryDirectory() as directory:
             path,
             roll_cycle=three_hourly,
             clock=clock,
-            on_file_acquired=lambda _, file: heard.append(f"acquired {Path(file).name}"),
-            on_file_released=lambda _, file: heard.append(f"released {Path(file).name}"),
+            roll=quire.RollOptions(
+                on_file_acquired=lambda _, file: heard.append(f"acquired {Path(file).name}"),
+                on_file_released=lambda _, file: heard.append(f"released {Path(file).name}"),
+            ),
         ) as queue,
         queue.appender() as appender,
     ):

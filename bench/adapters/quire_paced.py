@@ -98,7 +98,7 @@ def _open(task: Task) -> quire.JournalQueue:
         block_bytes=BLOCK_BYTES,
         timeout_s=_PATIENCE_S,
         buffer_mode="none" if is_direct else "async",
-        buffer_capacity_bytes=None if is_direct else _RING_BYTES,
+        ring=quire.RingOptions(capacity_bytes=None if is_direct else _RING_BYTES),
     )
 
 

@@ -43,6 +43,7 @@ from quire.formats.journal.tailer import JournalTailer
 from quire.merging import merge as merge
 from quire.merging import read_merged
 from quire.opening.opener import open  # noqa: A004 - `quire.open` reads as what it does
+from quire.opening.options import LayoutOptions, RingOptions, RollOptions, WaitOptions
 from quire.write_lock import LockHolder, WriteLock
 
 if _TYPE_CHECKING:
@@ -76,6 +77,7 @@ __all__ = [
     "JournalAppender",
     "JournalQueue",
     "JournalTailer",
+    "LayoutOptions",
     "LockHolder",
     "ManualClock",
     "MessageHistory",
@@ -88,12 +90,15 @@ __all__ = [
     "ReadDocument",
     "Retention",
     "Ring",
+    "RingOptions",
     "RollCycle",
+    "RollOptions",
     "Schema",
     "Service",
     "Tailer",
     "TypeLiteral",
     "Typed",
+    "WaitOptions",
     "WriteDocument",
     "WriteLock",
     "__version__",

@@ -74,7 +74,7 @@ def open_damaged(path: Path, *, read_only: bool) -> quire.JournalQueue:
         block_bytes=1,
         timeout_s=0.01,
         force_unlock="always",
-        eof_grace_s=0.0,
+        wait=quire.WaitOptions(eof_grace_s=0.0),
     )
 
 

@@ -263,7 +263,9 @@ def time_to_append(queue: Path) -> int:
 
 def agree(queue: Path, answer: dict[str, object]) -> None:
     """Quire reads what Java read, and the journal agrees; then Quire goes on."""
-    with quire.open(queue, read_only=True, eof_grace_s=0, timeout_s=0) as reader:
+    with quire.open(
+        queue, read_only=True, wait=quire.WaitOptions(eof_grace_s=0), timeout_s=0
+    ) as reader:
         found = [(excerpt.index, excerpt.data) for excerpt in reader.tailer()]
     digest = hashlib.sha256()
     for index, data in found:

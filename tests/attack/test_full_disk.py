@@ -355,7 +355,9 @@ def test_little_space_is_told_before_it_runs_out(
         for percent, warnings in ((0, 0), (5, 1)):
             caplog.clear()
             path = disk / f"queue{percent}"
-            with quire.open(path, block_bytes=BLOCK, low_space_percent=percent) as queue:
+            with quire.open(
+                path, block_bytes=BLOCK, layout=quire.LayoutOptions(low_space_percent=percent)
+            ) as queue:
                 appender = queue.appender()
                 for _ in range(100):
                     appender.write_bytes(b"x" * 1000)
@@ -372,5 +374,5 @@ def test_little_space_is_told_before_it_runs_out(
 
 def test_a_percentage_is_at_most_a_hundred(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="low_space_percent=101 limit=100"):
-        quire.open(tmp_path / "queue", low_space_percent=101)
+        quire.open(tmp_path / "queue", layout=quire.LayoutOptions(low_space_percent=101))
     assert not (tmp_path / "queue").exists()

@@ -35,9 +35,9 @@ SEED = os.environ.get("QUIRE_STORM_SEED")
 DIES_WITHIN_S = 300.0
 SHAPES: tuple[dict[str, Any], ...] = (
     {},
-    {"index_count": 256},
-    {"index_count": 256},
-    {"index_count": 256},
+    {"layout": quire.LayoutOptions(index_count=256)},
+    {"layout": quire.LayoutOptions(index_count=256)},
+    {"layout": quire.LayoutOptions(index_count=256)},
 )
 NAMES = (".cq4", ".cq4t", ".discard")
 
@@ -108,7 +108,7 @@ class Round:
         """Kill one after the other, and start the next in its place, while a tailer reads."""
         reader: dict[str, Any] = {
             "read_only": self.rng.random() < 0.5,
-            "eof_grace_s": victims.GRACE_S,
+            "wait": quire.WaitOptions(eof_grace_s=victims.GRACE_S),
         }
         with (
             quire.open(self.queue_path, format="chronicle", **reader) as queue,

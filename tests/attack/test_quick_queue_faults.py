@@ -113,7 +113,7 @@ def test_opening_lists_no_directory_of_many_pages(producer: str, tmp_path: Path)
 
 def calls_of_opening(path: Path, producer: str, pages: int) -> tuple[int, int]:
     with (
-        quire.open(path, format="quick-queue", page_bytes=64) as queue,
+        quire.quick_queue.open(path, page_bytes=64) as queue,
         queue.appender(producer or None) as appender,
     ):
         appender.write_many([b"message"] * (4 * (pages - 1)))

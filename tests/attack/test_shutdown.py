@@ -51,7 +51,8 @@ ENDS = {
     ),
     "a held document": End("document = appender.writing_document(); document.write_bytes(b'x')"),
     "a held buffered document": End("""
-        other = quire.open(sys.argv[1], block_bytes=1, double_buffer=True).appender()
+        wait = quire.WaitOptions(double_buffer=True)
+        other = quire.open(sys.argv[1], block_bytes=1, wait=wait).appender()
         held = appender.writing_document()
         document = other.writing_document(); document.write_bytes(b'x')
     """),

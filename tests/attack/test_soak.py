@@ -65,7 +65,11 @@ def test_nothing_grows_in_a_long_run(path: Path, tally: Tally) -> None:
     start, rolls = time.monotonic(), 0
     warm = held = None
     with quire.open(
-        path, roll_cycle="TEST_SECONDLY", index_count=1024, clock=clock, block_bytes=2**20
+        path,
+        roll_cycle="TEST_SECONDLY",
+        layout=quire.LayoutOptions(index_count=1024),
+        clock=clock,
+        block_bytes=2**20,
     ) as queue:
         appender, tailer, named = queue.appender(), queue.tailer(), queue.tailer("soak")
         while rolls < ROLLS or time.monotonic() - start < RUNS_S:

@@ -53,7 +53,7 @@ def open_queue(
         roll_cycle=CYCLE.name,
         clock=clock,
         block_bytes=block,
-        eof_grace_s=0.0,  # a lost marker holds nobody up
+        wait=quire.WaitOptions(eof_grace_s=0.0),  # a lost marker holds nobody up
         timeout_s=20,
         read_only=read_only,
     )

@@ -181,7 +181,7 @@ def test_messages_of_a_quick_queue(tmp_path: Path) -> None:
 
 
 def test_an_entry_that_is_claimed_has_no_message_yet(path: Path) -> None:
-    with quire.open(path, format="quick-queue", page_bytes=4096) as queue:
+    with quire.quick_queue.open(path, page_bytes=4096) as queue:
         index = queue.appender("AA0").write_bytes(b"whole")
     patch(path / "0.qmx", index + 15, b"\0")
     found = quire.maintenance.explain(path, index)
@@ -197,7 +197,7 @@ def test_an_entry_that_is_claimed_has_no_message_yet(path: Path) -> None:
 
 
 def test_the_file_of_each_part_is_shown(cli: Cli, path: Path) -> None:
-    with quire.open(path, format="quick-queue", page_bytes=32) as queue:
+    with quire.quick_queue.open(path, page_bytes=32) as queue:
         index = queue.appender("AA0").write_bytes(b"x" * 40)
     lines = cli.ok("explain", path, index).lines
     assert lines[0] == f"{path}/AA0/0.qd, message {index:#x}"

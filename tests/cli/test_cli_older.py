@@ -63,7 +63,7 @@ def test_stat_of_a_quick_queue(cli: Cli, quick: Path) -> None:
 
 
 def test_stat_of_named_producers(cli: Cli, tmp_path: Path) -> None:
-    with quire.open(tmp_path / "book", format="quick-queue", page_bytes=4096) as queue:
+    with quire.quick_queue.open(tmp_path / "book", page_bytes=4096) as queue:
         for name in ("AB1", "AA0"):
             with queue.appender(name) as appender:
                 appender.write_many([b"x" * 100] * 200)

@@ -102,7 +102,7 @@ def test_unlock_of_what_has_no_lock(cli: Cli, queues: Path) -> None:
 def test_files_of_named_producers(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "book"
     with (
-        quire.open(path, format="quick-queue", page_bytes=4096) as queue,
+        quire.quick_queue.open(path, page_bytes=4096) as queue,
         queue.appender("AA0") as appender,
     ):
         appender.write_many([b"one", b"two"])

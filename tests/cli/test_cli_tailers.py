@@ -137,7 +137,7 @@ def test_what_cannot_be_done_changes_nothing(
 
 
 def test_a_quick_queue_has_none(cli: Cli, path: Path) -> None:
-    with quire.open(path, format="quick-queue", page_bytes=4096) as queue:
+    with quire.quick_queue.open(path, page_bytes=4096) as queue:
         queue.appender().write_bytes(b"x")
     for options in ([], ["--delete", "risk"]):
         ran = cli("tailers", path, *options)
@@ -149,7 +149,7 @@ def test_a_quick_queue_has_none(cli: Cli, path: Path) -> None:
 def days(path: Path, clock: quire.ManualClock) -> list[int]:
     """A Vanilla Chronicle, two days of three messages; the tailer `risk` has read two of them."""
     with (
-        quire.open(path, format="vanilla", clock=clock, data_block_bytes=4096) as queue,
+        quire.vanilla.open(path, clock=clock, data_block_bytes=4096) as queue,
         queue.appender() as appender,
         queue.tailer("risk") as risk,
     ):

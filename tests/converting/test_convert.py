@@ -117,7 +117,7 @@ def test_what_java_wrote_as_a_chronicle_queue_is_converted(golden: Path, tmp_pat
 
 def test_entries_of_dead_producers_are_gaps_in_the_map(tmp_path: Path) -> None:
     source, dest = tmp_path / "source", tmp_path / "dest"
-    with quire.open(source, format="quick-queue", page_bytes=4096) as queue:
+    with quire.quick_queue.open(source, page_bytes=4096) as queue:
         for name in ("AA0", "AA1"):
             with queue.appender(name) as appender:
                 appender.write_many(b"%d" % number for number in range(5))
@@ -168,7 +168,7 @@ def lines_of(dest: Path) -> list[dict[str, object]]:
 def test_large_messages_are_converted_into_larger_blocks(tmp_path: Path) -> None:
     source, dest = tmp_path / "source", tmp_path / "dest"
     large = bytes(range(256)) * 40_000  # more than is read at once
-    with quire.open(source, format="quick-queue", page_bytes=1 << 16) as queue:
+    with quire.quick_queue.open(source, page_bytes=1 << 16) as queue:
         queue.appender().write_many([b"one", large, b"two"])
 
     quire.convert(source, dest, into="vanilla", block_bytes=1 << 24)

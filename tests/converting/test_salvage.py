@@ -149,7 +149,10 @@ def test_the_spacing_of_the_index_is_that_of_the_damaged_file(path: Path, tmp_pa
     """TEST4 indexes each fourth message; these files each second one."""
     with (
         quire.open(
-            path, roll_cycle="TEST4_DAILY", index_spacing=2, clock=quire.ManualClock(START_MS)
+            path,
+            roll_cycle="TEST4_DAILY",
+            layout=quire.LayoutOptions(index_spacing=2),
+            clock=quire.ManualClock(START_MS),
         ) as queue,
         queue.appender() as appender,
     ):

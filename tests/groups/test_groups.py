@@ -371,7 +371,7 @@ def test_messages_are_objects(queue: quire.JournalQueue, appender: quire.Journal
 
 
 def test_a_quick_queue_has_groups(tmp_path: Path) -> None:
-    with quire.open(tmp_path / "book", format="quick-queue", page_bytes=4096) as book:
+    with quire.quick_queue.open(tmp_path / "book", page_bytes=4096) as book:
         appender = book.appender()
         for number in range(400):
             appender.write_bytes(b"%d" % number)
@@ -415,7 +415,7 @@ def test_a_queue_takes_no_dead_letters_of_its_own_group(queue: quire.JournalQueu
 
 def test_a_quick_queues_group_begins_at_a_message(tmp_path: Path) -> None:
     with (
-        quire.open(tmp_path, format="quick-queue", page_bytes=4096) as queue,
+        quire.quick_queue.open(tmp_path, page_bytes=4096) as queue,
         pytest.raises(ValueError, match="index=5 expected=a multiple of 16"),
     ):
         queue.group("billing").reset(5)

@@ -191,8 +191,8 @@ IN_RING: dict[str, tuple[Callable[[quire.JournalAppender], Awaitable[int | None]
 
 def filled(path: Path) -> int:
     """Put messages into the ring until it is full, and return how many."""
-    options: dict[str, Any] = {"on_full": "raise", "buffer_capacity_bytes": LEAST}
-    with quire.open(path, buffer_mode="async", timeout_s=0.1, **options) as queue:
+    ring = quire.RingOptions(on_full="raise", capacity_bytes=LEAST)
+    with quire.open(path, buffer_mode="async", timeout_s=0.1, ring=ring) as queue:
         assert queue.ring is not None
         appender = queue.appender()
         with suppress(quire.errors.RingFullError):
@@ -259,7 +259,9 @@ def test_an_append_gives_up_on_a_full_ring(
     with held(patient):
         filled(path)
         with (
-            quire.open(path, buffer_mode="async", timeout_s=0.1, on_full=on_full) as queue,
+            quire.open(
+                path, buffer_mode="async", timeout_s=0.1, ring=quire.RingOptions(on_full=on_full)
+            ) as queue,
             pytest.raises(quire.errors.RingFullError, match=waited),
         ):
             asyncio.run(queue.appender().awrite_bytes(b"no"))

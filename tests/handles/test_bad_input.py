@@ -65,7 +65,9 @@ def use(path: Path, *, read_only: bool = False) -> list[bytes]:
     """Open, read, count, and unless it is read-only append."""
     options: dict[str, Any] = {"read_only": read_only, "timeout_s": 0.1}
     clock = quire.ManualClock(START_MS + DAY_MS)
-    with quire.open(path, clock=clock, block_bytes=1, eof_grace_s=0.0, **options) as queue:
+    with quire.open(
+        path, clock=clock, block_bytes=1, wait=quire.WaitOptions(eof_grace_s=0.0), **options
+    ) as queue:
         found = payloads(queue)
         queue.tailer().to_end()
         assert queue.entry_count >= len(found)
@@ -231,9 +233,13 @@ def unfinished(request: pytest.FixtureRequest, filled: Path) -> Path:
 
 
 def test_a_tailer_waits_the_grace_time_for_a_file_between_others(unfinished: Path) -> None:
-    with quire.open(unfinished, read_only=True, eof_grace_s=0.3, timeout_s=3600) as queue:
+    with quire.open(
+        unfinished, read_only=True, wait=quire.WaitOptions(eof_grace_s=0.3), timeout_s=3600
+    ) as queue:
         assert queue.tailer().read_many(9) == [b"one", b"two", b"three", b"four"]
-    with quire.open(unfinished, read_only=True, eof_grace_s=3600, timeout_s=3600) as queue:
+    with quire.open(
+        unfinished, read_only=True, wait=quire.WaitOptions(eof_grace_s=3600), timeout_s=3600
+    ) as queue:
         tailer = queue.tailer()
         assert tailer.read_many(3) == [b"one", b"two", b"three"]
         with pytest.raises(quire.errors.WaitTimeoutError):  # it may still be finished
@@ -242,7 +248,9 @@ def test_a_tailer_waits_the_grace_time_for_a_file_between_others(unfinished: Pat
 
 def test_a_tailer_waits_for_the_newest_file_as_long_as_it_may_be_finished(filled: Path) -> None:
     (filled / NEXT_NAME).touch()
-    with quire.open(filled, read_only=True, eof_grace_s=0.0, timeout_s=3600) as queue:
+    with quire.open(
+        filled, read_only=True, wait=quire.WaitOptions(eof_grace_s=0.0), timeout_s=3600
+    ) as queue:
         tailer = queue.tailer()
         assert tailer.read_many(9) == [b"one", b"two", b"three"]
         assert use(filled) == [b"one", b"two", b"three", b"appended"]

@@ -288,7 +288,9 @@ def test_a_generator_may_move_the_clock(path: Path) -> None:
 def test_waits_do_not_use_the_clock(path: Path) -> None:
     clock = quire.ManualClock(START_MS)
     with (
-        quire.open(path, clock=clock, timeout_s=0.1, eof_grace_s=0.1) as queue,
+        quire.open(
+            path, clock=clock, timeout_s=0.1, wait=quire.WaitOptions(eof_grace_s=0.1)
+        ) as queue,
         pytest.raises(quire.errors.WaitTimeoutError),
     ):
         queue.tailer().wait(0.1)

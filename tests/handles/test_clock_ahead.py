@@ -22,7 +22,7 @@ def opened(
         roll_cycle="TEST4_DAILY",
         clock=clock,
         block_bytes=2**16,
-        max_clock_ahead_s=max_clock_ahead_s,
+        wait=quire.WaitOptions(max_clock_ahead_s=max_clock_ahead_s),
     )
 
 
@@ -135,9 +135,9 @@ def test_a_cycle_far_ahead_is_warned_of_and_can_be_left(
 def test_what_is_no_duration_is_refused(path: Path) -> None:
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="max_clock_ahead_s"):
-            quire.open(path, max_clock_ahead_s=wrong)
+            quire.open(path, wait=quire.WaitOptions(max_clock_ahead_s=wrong))
     with pytest.raises(TypeError, match="max_clock_ahead_s"):
-        quire.open(path, max_clock_ahead_s="a week")  # type: ignore[call-overload]
+        quire.open(path, wait=quire.WaitOptions(max_clock_ahead_s="a week"))  # type: ignore[arg-type]
     with pytest.raises(quire.errors.UnsupportedError, match="max_clock_ahead_s"):
-        quire.open(path, format="vanilla", max_clock_ahead_s=1.0)  # type: ignore[call-overload]
+        quire.open(path, format="vanilla", wait=quire.WaitOptions(max_clock_ahead_s=1.0))  # type: ignore[call-overload]
     assert not path.exists()

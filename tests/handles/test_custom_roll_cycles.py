@@ -144,7 +144,9 @@ def test_a_name_or_both_length_and_pattern(given: dict[str, Any]) -> None:
 
 
 def test_a_replay_keeps_it(path: Path, tmp_path: Path) -> None:
-    indexes = fill(path, THREE_HOURLY, roll_time="09:30", time_zone="Europe/Paris")
+    indexes = fill(
+        path, THREE_HOURLY, roll=quire.RollOptions(roll_time="09:30"), time_zone="Europe/Paris"
+    )
     with quire.open(path, read_only=True) as queue:
         quire.replay(queue, tmp_path / "copy")
         with quire.open(tmp_path / "copy", read_only=True) as copy:

@@ -64,7 +64,10 @@ def test_other_files_are_reached(
 
 
 def test_the_damaged_file_itself_is_an_error(path: Path, files: list[Path]) -> None:
-    with quire.open(path, read_only=True, eof_grace_s=0.0) as queue, queue.tailer() as tailer:
+    with (
+        quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=0.0)) as queue,
+        queue.tailer() as tailer,
+    ):
         for _ in range(2):
             with pytest.raises(quire.errors.CorruptError, match=files[0].name):
                 tailer.read()

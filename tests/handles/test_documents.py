@@ -250,7 +250,9 @@ def test_metadata_is_seen_by_those_who_ask_for_it(
 def test_double_buffering_builds_a_document_while_another_is_open(
     path: Path, clock: quire.ManualClock
 ) -> None:
-    with quire.open(path, clock=clock, double_buffer=True, roll_cycle="TEST4_DAILY") as queue:
+    with quire.open(
+        path, clock=clock, wait=quire.WaitOptions(double_buffer=True), roll_cycle="TEST4_DAILY"
+    ) as queue:
         holder, buffered = queue.appender().writing_document(), queue.appender().writing_document()
         buffered.write_bytes(b"second")
         with pytest.raises(quire.errors.IndexNotAvailableError):
@@ -267,7 +269,10 @@ def test_double_buffering_builds_a_document_while_another_is_open(
 
 
 def test_a_buffered_document_rolls_back_too(path: Path) -> None:
-    with quire.open(path, double_buffer=True) as queue, queue.appender() as appender:
+    with (
+        quire.open(path, wait=quire.WaitOptions(double_buffer=True)) as queue,
+        queue.appender() as appender,
+    ):
         with appender.writing_document() as holder:
             holder.write_bytes(b"kept")
             with pytest.raises(BoomError):

@@ -56,7 +56,7 @@ def test_each_append_returns_synced(path: Path) -> None:
 
 def test_threads_share_syncs(path: Path) -> None:
     with (
-        quire.open(path, durability="each", group_commit_s=0.001) as queue,
+        quire.open(path, durability="each", wait=quire.WaitOptions(group_commit_s=0.001)) as queue,
         queue.appender() as appender,
         ThreadPoolExecutor(8) as pool,
     ):
@@ -81,7 +81,7 @@ def test_awaited_appends_are_synced(path: Path) -> None:
 def test_a_batch_is_synced_by_a_thread(path: Path) -> None:
     others = threads_named(THREAD)  # that of a queue before it may still be ending
     with (
-        quire.open(path, durability="batch", group_commit_s=0.001) as queue,
+        quire.open(path, durability="batch", wait=quire.WaitOptions(group_commit_s=0.001)) as queue,
         queue.appender() as appender,
     ):
         for _ in range(3):
@@ -95,7 +95,9 @@ def test_a_batch_is_synced_by_a_thread(path: Path) -> None:
 
 def test_closing_syncs_the_rest_of_a_batch(path: Path, clock: quire.ManualClock) -> None:
     with (
-        quire.open(path, durability="batch", group_commit_s=NEVER_S, clock=clock) as queue,
+        quire.open(
+            path, durability="batch", wait=quire.WaitOptions(group_commit_s=NEVER_S), clock=clock
+        ) as queue,
         queue.appender() as appender,
     ):
         appender.write_text("one")
@@ -106,7 +108,7 @@ def test_closing_syncs_the_rest_of_a_batch(path: Path, clock: quire.ManualClock)
 
 
 def test_dropping_a_queue_syncs_the_rest_of_a_batch(path: Path) -> None:
-    queue = quire.open(path, durability="batch", group_commit_s=NEVER_S)
+    queue = quire.open(path, durability="batch", wait=quire.WaitOptions(group_commit_s=NEVER_S))
     appender = queue.appender()
     last = appender.write_text("one")
     del queue, appender
@@ -117,7 +119,9 @@ def test_dropping_a_queue_syncs_the_rest_of_a_batch(path: Path) -> None:
 
 def test_a_child_of_a_fork_leaves_the_sync_to_its_parent(path: Path) -> None:
     with (
-        quire.open(path, durability="batch", group_commit_s=NEVER_S) as queue,
+        quire.open(
+            path, durability="batch", wait=quire.WaitOptions(group_commit_s=NEVER_S)
+        ) as queue,
         queue.appender() as appender,
     ):
         appender.write_text("one")
@@ -149,11 +153,11 @@ def test_wrong_arguments(path: Path) -> None:
         quire.open(path, durability="always")  # type: ignore[call-overload]
     for seconds in (-1, 3601, float("inf")):
         with pytest.raises(ValueError, match="group_commit_s"):
-            quire.open(path, durability="batch", group_commit_s=seconds)
+            quire.open(path, durability="batch", wait=quire.WaitOptions(group_commit_s=seconds))
     with pytest.raises(ValueError, match="group_commit_s needs durability='batch' or 'each'"):
-        quire.open(path, group_commit_s=0.1)
+        quire.open(path, wait=quire.WaitOptions(group_commit_s=0.1))
     with pytest.raises(quire.errors.UnsupportedError, match="durability='each'"):
         quire.open(path, format="quick-queue", durability="each")  # type: ignore[call-overload]
     with pytest.raises(quire.errors.UnsupportedError, match="group_commit_s"):
-        quire.open(path, format="vanilla", group_commit_s=1.0)  # type: ignore[call-overload]
+        quire.open(path, format="vanilla", wait=quire.WaitOptions(group_commit_s=1.0))  # type: ignore[call-overload]
     assert not path.exists()

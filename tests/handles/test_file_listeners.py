@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,8 +53,9 @@ class Files:
             path,
             roll_cycle="TEST4_DAILY",
             block_bytes=2**16,
-            on_file_acquired=self.on_acquired,
-            on_file_released=self.on_released,
+            roll=quire.RollOptions(
+                on_file_acquired=self.on_acquired, on_file_released=self.on_released
+            ),
             clock=clock,
             read_only=read_only,
         )
@@ -113,7 +115,7 @@ def test_one_listener_alone_is_enough(path: Path, clock: quire.ManualClock) -> N
         path,
         roll_cycle="TEST4_DAILY",
         clock=clock,
-        on_file_released=lambda cycle, _path: released.append(cycle),
+        roll=quire.RollOptions(on_file_released=lambda cycle, _path: released.append(cycle)),
     ) as queue:
         write_days(queue, clock, 2)
 
@@ -133,8 +135,7 @@ def test_a_listener_that_raises_is_logged_and_breaks_nothing(
         path,
         roll_cycle="TEST4_DAILY",
         clock=clock,
-        on_file_acquired=failing,
-        on_file_released=files.on_released,
+        roll=quire.RollOptions(on_file_acquired=failing, on_file_released=files.on_released),
     ) as queue:
         write_days(queue, clock, 2)
         assert len([*queue.tailer()]) == 2
@@ -152,7 +153,12 @@ def test_no_handle_waits_for_a_listener(path: Path, clock: quire.ManualClock) ->
         called.set()
         assert goes_on.wait(300)
 
-    with quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, on_file_acquired=waiting) as queue:
+    with quire.open(
+        path,
+        roll_cycle="TEST4_DAILY",
+        clock=clock,
+        roll=quire.RollOptions(on_file_acquired=waiting),
+    ) as queue:
         with queue.appender().writing_document() as document:  # the write lock is held
             document.write_bytes(b"x")
             assert called.wait(300)
@@ -173,7 +179,12 @@ def test_a_listener_may_use_the_queue(path: Path, clock: quire.ManualClock) -> N
             done.set()
 
     with (
-        quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, on_file_acquired=reading) as queue,
+        quire.open(
+            path,
+            roll_cycle="TEST4_DAILY",
+            clock=clock,
+            roll=quire.RollOptions(on_file_acquired=reading),
+        ) as queue,
         queue.appender() as appender,
     ):
         appender.write_bytes(b"0")
@@ -196,8 +207,7 @@ def test_a_listener_may_close_the_queue(path: Path, clock: quire.ManualClock) ->
         path,
         roll_cycle="TEST4_DAILY",
         clock=clock,
-        on_file_acquired=closing,
-        on_file_released=files.on_released,
+        roll=quire.RollOptions(on_file_acquired=closing, on_file_released=files.on_released),
     ) as queue:
         queue.appender().write_bytes(b"x")
         assert closed.wait(300)
@@ -223,8 +233,10 @@ import sys, quire
 acquired, released = [], []
 queue = quire.open(
     sys.argv[1],
-    on_file_acquired=lambda cycle, path: acquired.append(cycle),
-    on_file_released=lambda cycle, path: print(acquired == [cycle], flush=True),
+    roll=quire.RollOptions(
+        on_file_acquired=lambda cycle, path: acquired.append(cycle),
+        on_file_released=lambda cycle, path: print(acquired == [cycle], flush=True),
+    ),
 )
 appender = queue.appender()
 appender.write_bytes(b"x")
@@ -254,7 +266,8 @@ def test_a_forked_child_closes_without_its_thread(path: Path, clock: quire.Manua
 @pytest.mark.parametrize("option", ["on_file_acquired", "on_file_released"])
 def test_what_cannot_be_called_is_refused(option: str, path: Path) -> None:
     with pytest.raises(TypeError, match=option):
-        quire.open(path, **{option: "print"})  # type: ignore[call-overload]
+        quire.open(path, roll=quire.RollOptions(**{option: "print"}))  # type: ignore[arg-type]
     assert not path.exists()
+    listening: Any = {"roll": quire.RollOptions(**{option: print})}  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match=option):
-        quire.open(path, format="quick-queue", **{option: print})  # type: ignore[call-overload]
+        quire.open(path, format="quick-queue", **listening)

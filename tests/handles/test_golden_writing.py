@@ -84,7 +84,7 @@ def open_as(golden: Path, path: Path, clock: quire.ManualClock) -> quire.Journal
         clock=clock,
         block_bytes=LONG.get(golden.name, 1),
         epoch_ms=None if roll_time else roll_cycle.epoch_ms,
-        roll_time=roll_time,
+        roll=quire.RollOptions(roll_time=roll_time),
         source_id=table.numbers["sourceId"],
         wire_type="FIELDLESS_BINARY" if golden.name == FIELDLESS else None,
     )

@@ -22,7 +22,10 @@ def own_memory() -> int:
 
 @pytest.mark.skipif(not STATUS.exists(), reason="tells by /proc")
 def test_seeks_keep_no_entry_for_each_slot_of_the_index(path: Path) -> None:
-    with quire.open(path, index_spacing=1) as queue, queue.appender() as appender:
+    with (
+        quire.open(path, layout=quire.LayoutOptions(index_spacing=1)) as queue,
+        queue.appender() as appender,
+    ):
         last = appender.write_many([b"x"] * MESSAGES)
         assert last is not None
         first = last - MESSAGES + 1

@@ -84,7 +84,7 @@ def opened(
     path: Path, eof_grace_s: float | None
 ) -> Generator[tuple[quire.JournalQueue, quire.JournalTailer]]:
     with (
-        quire.open(path, read_only=True, eof_grace_s=eof_grace_s) as queue,
+        quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=eof_grace_s)) as queue,
         queue.tailer() as tailer,
     ):
         yield queue, tailer
@@ -258,7 +258,7 @@ def test_a_service_goes_on(tmp_path: Path) -> None:
         def n(self, value: int) -> None: ...
 
     with (
-        quire.open(tmp_path / "in", eof_grace_s=0.05) as numbers,
+        quire.open(tmp_path / "in", wait=quire.WaitOptions(eof_grace_s=0.05)) as numbers,
         quire.service(
             inputs=[numbers], output=tmp_path / "out", handler=Doubling, writes=Numbers
         ) as service,

@@ -23,6 +23,7 @@ from queues import (
     poke,
     problems_of,
 )
+from quire import LayoutOptions
 from quire._native import Dump
 from reference import Store, open_queue
 from reference_writer import NEW_TABLE
@@ -84,6 +85,9 @@ def test_without_leave_nothing_is_created(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+NINE = quire.RollOptions(roll_time="21:00")
+
+
 def test_what_the_first_opener_chose_holds(path: Path) -> None:
     chosen: dict[str, Any] = {
         "roll_cycle": quire.RollCycle("TEST2_DAILY"),
@@ -92,7 +96,7 @@ def test_what_the_first_opener_chose_holds(path: Path) -> None:
     }
     quire.open(path, **chosen).close()
 
-    others: list[dict[str, Any]] = [{}, {"epoch_ms": 5, "source_id": 9}, {"roll_time": "21:00"}]
+    others: list[dict[str, Any]] = [{}, {"epoch_ms": 5, "source_id": 9}, {"roll": NINE}]
     others.append({"read_only": True})
     for options in others:
         with quire.open(path, format="chronicle", **options) as queue:
@@ -102,7 +106,7 @@ def test_what_the_first_opener_chose_holds(path: Path) -> None:
 
 def test_a_roll_time_is_an_epoch_that_is_kept_as_text(path: Path) -> None:
     clock = quire.ManualClock(START_MS)  # 10:30
-    with quire.open(path, roll_time="21:00", roll_time_zone="UTC", clock=clock) as queue:
+    with quire.open(path, roll=NINE, time_zone="UTC", clock=clock) as queue:
         assert queue.epoch_ms == 75_600_000
         queue.appender().write_bytes(b"the day before, until nine")
         clock.advance(11 * 3_600_000)
@@ -116,19 +120,21 @@ def test_a_roll_time_is_an_epoch_that_is_kept_as_text(path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"roll_time": "21:00", "roll_time_zone": "Mars/Olympus"}, ValueError),
-        ({"roll_time": "25:00"}, ValueError),
-        ({"roll_time": "nine"}, ValueError),
+        ({"roll": NINE, "time_zone": "Mars/Olympus"}, ValueError),
+        ({"roll": quire.RollOptions(roll_time="25:00")}, ValueError),
+        ({"roll": quire.RollOptions(roll_time="nine")}, ValueError),
         ({"roll_cycle": "NEVER"}, ValueError),
         ({"force_unlock": "maybe"}, ValueError),
         ({"timeout_s": -1.0}, ValueError),
         ({"timeout_s": float("nan")}, ValueError),
-        ({"eof_grace_s": -0.1}, ValueError),
         ({"wire_type": "TEXT"}, quire.errors.UnsupportedError),
         ({"wire_type": "JSON"}, quire.errors.UnsupportedError),
         ({"wire_type": "no such"}, quire.errors.UnsupportedError),
-        ({"index_count": 2**21}, (ValueError, quire.errors.UnsupportedError)),
-        ({"index_spacing": 2**31}, (ValueError, quire.errors.UnsupportedError)),
+        ({"layout": LayoutOptions(index_count=2**21)}, (ValueError, quire.errors.UnsupportedError)),
+        (
+            {"layout": LayoutOptions(index_spacing=2**31)},
+            (ValueError, quire.errors.UnsupportedError),
+        ),
         ({"source_id": 2**31}, (ValueError, OverflowError)),
         ({"block_bytes": -1}, (ValueError, OverflowError)),
         ({"block_bytes": 2**64 - 1}, (ValueError, OverflowError)),
@@ -185,7 +191,10 @@ def test_index_arrays_have_the_shape_asked_for(
     path: Path, asked: tuple[int, int], count: int, spacing: int
 ) -> None:
     with quire.open(
-        path, roll_cycle="FAST_DAILY", index_count=asked[0], index_spacing=asked[1], block_bytes=1
+        path,
+        roll_cycle="FAST_DAILY",
+        layout=quire.LayoutOptions(index_count=asked[0], index_spacing=asked[1]),
+        block_bytes=1,
     ) as queue:
         appender = queue.appender()
         indexes = [appender.write_bytes(b"%d" % number) for number in range(min(60, count * 4))]
@@ -202,7 +211,9 @@ def test_index_arrays_have_the_shape_asked_for(
 
 def test_a_shape_of_more_bits_than_the_roll_cycles_keeps_its_numbers(path: Path) -> None:
     with quire.open(
-        path, roll_cycle="TEST4_DAILY", index_count=32_768, index_spacing=2**16
+        path,
+        roll_cycle="TEST4_DAILY",
+        layout=quire.LayoutOptions(index_count=32_768, index_spacing=2**16),
     ) as queue:
         index = queue.appender().write_many([b"x"] * 100)
 

@@ -160,6 +160,6 @@ def test_closed_handles_say_what_is_closed(path: Path) -> None:
 
 
 def test_writing_on_a_network_file_system_can_be_allowed(path: Path) -> None:
-    with quire.open(path, allow_network=True) as queue:
+    with quire.open(path, layout=quire.LayoutOptions(allow_network=True)) as queue:
         queue.appender().write_bytes(b"x")
         assert payloads(queue) == [b"x"]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal, Self
 
 import pytest
 
@@ -52,7 +52,8 @@ class Holder:
     def __init__(self, path: Path) -> None:
         program = (
             "import sys, time, quire\n"
-            "queue = quire.open(sys.argv[1], buffer_mode='async', buffer_capacity_bytes=65536)\n"
+            "ring = quire.RingOptions(capacity_bytes=65536)\n"
+            "queue = quire.open(sys.argv[1], buffer_mode='async', ring=ring)\n"
             "queue.appender().write_bytes(b'up')\n"
             "while queue.ring.pending:\n"  # its thread drains, and keeps the lock
             "    time.sleep(0.001)\n"
@@ -150,7 +151,9 @@ def test_messages_of_all_sizes_pass_a_ring_that_is_smaller_than_they_are_togethe
     seed = random.Random(7)  # noqa: S311 - a test
     written = [seed.randbytes(seed.randrange(1, 20_000)) for _ in range(300)]
     with (
-        quire.open(path, buffer_mode="async", buffer_capacity_bytes=LEAST) as queue,
+        quire.open(
+            path, buffer_mode="async", ring=quire.RingOptions(capacity_bytes=LEAST)
+        ) as queue,
         queue.appender() as appender,
     ):
         for payload in written:
@@ -169,7 +172,7 @@ def test_threads_and_handles_share_the_ring(path: Path) -> None:
             appender.write_bytes(struct.pack("<II", number, count))
 
     def opened() -> quire.JournalQueue:
-        return quire.open(path, buffer_mode="async", buffer_capacity_bytes=LEAST)
+        return quire.open(path, buffer_mode="async", ring=quire.RingOptions(capacity_bytes=LEAST))
 
     with opened() as one, opened() as two, ThreadPoolExecutor(4) as pool:
         appenders = [queue.appender() for queue in (one, two) for _ in range(2)]
@@ -182,12 +185,12 @@ def test_threads_and_handles_share_the_ring(path: Path) -> None:
 
 
 @pytest.mark.parametrize("on_full", ["block", "raise"])
-def test_a_full_ring_never_loses_a_message(path: Path, on_full: str) -> None:
+def test_a_full_ring_never_loses_a_message(path: Path, on_full: Literal["block", "raise"]) -> None:
     with Holder(path) as holder:
         queue = quire.open(
             path,
             buffer_mode="async",
-            on_full=on_full,  # type: ignore[call-overload]
+            ring=quire.RingOptions(on_full=on_full),
             timeout_s=0.1,
         )
         with queue, queue.appender() as appender:
@@ -325,22 +328,32 @@ def test_slots_that_contradict_each_other_are_an_error(
             ring_of(queue).flush()
 
 
+def open_ringed(path: Path, name: str, mode: str) -> None:
+    given: Any = {name: mode}
+    whole: Any = given if name == "buffer_mode" else {"ring": quire.RingOptions(**given)}
+    quire.open(path, **whole)
+
+
 def test_wrong_arguments(path: Path) -> None:
     for name in ("buffer_mode", "read_buffer_mode", "write_buffer_mode"):
         with pytest.raises(quire.errors.UnsupportedError, match=f"{name}='copy'"):
-            quire.open(path, **{name: "copy"})  # type: ignore[call-overload]
+            open_ringed(path, name, "copy")
         with pytest.raises(ValueError, match=name):
-            quire.open(path, **{name: "sync"})  # type: ignore[call-overload]
+            open_ringed(path, name, "sync")
     with pytest.raises(ValueError, match="needs buffer_mode='async'"):
-        quire.open(path, buffer_mode="async", write_buffer_mode="none", buffer_capacity_bytes=9)
+        quire.open(
+            path,
+            buffer_mode="async",
+            ring=quire.RingOptions(write_buffer_mode="none", capacity_bytes=9),
+        )
     for on_full in ("raise", "grow"):
         with pytest.raises(ValueError, match=f"on_full='{on_full}' needs buffer_mode='async'"):
-            quire.open(path, on_full=on_full)
+            quire.open(path, ring=quire.RingOptions(on_full=on_full))
     for capacity in (0, 2**30 + 1):
-        with pytest.raises(ValueError, match="buffer_capacity_bytes"):
-            quire.open(path, buffer_mode="async", buffer_capacity_bytes=capacity)
+        with pytest.raises(ValueError, match="capacity_bytes"):
+            quire.open(path, buffer_mode="async", ring=quire.RingOptions(capacity_bytes=capacity))
     with pytest.raises(ValueError, match="on_full"):
-        quire.open(path, buffer_mode="async", on_full="lose")  # type: ignore[call-overload]
+        quire.open(path, buffer_mode="async", ring=quire.RingOptions(on_full="lose"))  # type: ignore[arg-type, call-overload]
     with pytest.raises(quire.errors.UnsupportedError, match="buffer_mode='async'"):
         quire.open(path, format="vanilla", buffer_mode="async")  # type: ignore[call-overload]
     with pytest.raises(quire.errors.UnsupportedError, match="clock that calls Python"):
@@ -362,9 +375,8 @@ PRODUCER = """
 import os, struct, sys, quire
 number = int(sys.argv[2])
 on_full = ("block", "grow")[number % 2]
-with quire.open(
-    sys.argv[1], buffer_mode="async", buffer_capacity_bytes=65536, on_full=on_full
-) as queue:
+ring = quire.RingOptions(capacity_bytes=65536, on_full=on_full)
+with quire.open(sys.argv[1], buffer_mode="async", ring=ring) as queue:
     appender = queue.appender()
     for count in range(10**9):
         appender.write_bytes(struct.pack("<II", number, count) + bytes(count % 50))

@@ -27,9 +27,10 @@ RING = "async.ring"
 KIB = b"x" * 1016
 
 
-def opened(path: Path, on_full: str = "grow", **options: Any) -> quire.JournalQueue:  # noqa: ANN401
-    given: dict[str, Any] = {"on_full": on_full, "timeout_s": PATIENCE_S} | options
-    return quire.open(path, buffer_mode="async", buffer_capacity_bytes=LEAST, **given)
+def opened(path: Path, on_full: Any = "grow", **options: Any) -> quire.JournalQueue:  # noqa: ANN401
+    ring = quire.RingOptions(capacity_bytes=LEAST, on_full=on_full)
+    given: dict[str, Any] = {"timeout_s": PATIENCE_S} | options
+    return quire.open(path, buffer_mode="async", ring=ring, **given)
 
 
 def ring_of(queue: quire.JournalQueue) -> quire.Ring:
@@ -48,8 +49,8 @@ def full_chain(path: Path, count: int = 200) -> Generator[list[bytes]]:
     written = numbered(range(count))
     program = (
         "import os, sys, quire\n"
-        f"queue = quire.open(sys.argv[1], buffer_mode='async', buffer_capacity_bytes={LEAST},\n"
-        "    on_full='grow', timeout_s=600)\n"
+        f"ring = quire.RingOptions(capacity_bytes={LEAST}, on_full='grow')\n"
+        "queue = quire.open(sys.argv[1], buffer_mode='async', ring=ring, timeout_s=600)\n"
         "appender = queue.appender()\n"
         f"for number in range({count}):\n"
         f"    appender.write_bytes(number.to_bytes(8, 'little') + {KIB!r})\n"

@@ -35,7 +35,9 @@ def reached(done: Callable[[], bool]) -> bool:
 
 def test_a_message_that_is_long_for_the_drainer_is_appended(path: Path) -> None:
     with (
-        quire.open(path, buffer_mode="async", buffer_capacity_bytes=MUCH) as drainer,
+        quire.open(
+            path, buffer_mode="async", ring=quire.RingOptions(capacity_bytes=MUCH)
+        ) as drainer,
         quire.open(path, buffer_mode="async", block_bytes=8 * MUCH) as large,
     ):
         small, long = drainer.appender(), large.appender()
@@ -62,7 +64,7 @@ def test_a_ring_that_cannot_be_appended_now_does_not_keep_a_queue_shut(
         leave_in_ring(path, queue, [b"one", b"two"])
     clock.advance(10**10)
     with caplog.at_level(logging.WARNING, "quire"):
-        queue = quire.open(path, clock=clock, max_clock_ahead_s=60)
+        queue = quire.open(path, clock=clock, wait=quire.WaitOptions(max_clock_ahead_s=60))
     with queue:
         assert any("appended later" in it.message for it in caplog.records)
         assert queue.ring is None
@@ -108,7 +110,10 @@ def test_older_formats_have_nothing_in_a_ring(path: Path) -> None:
 def test_closing_ends_a_put_that_is_blocked_and_appends_nothing_of_it(path: Path) -> None:
     with quire.open(path, timeout_s=PATIENCE_S) as plain, held(plain) as let_go:
         queue = quire.open(
-            path, buffer_mode="async", buffer_capacity_bytes=LEAST, timeout_s=PATIENCE_S
+            path,
+            buffer_mode="async",
+            ring=quire.RingOptions(capacity_bytes=LEAST),
+            timeout_s=PATIENCE_S,
         )
         assert queue.ring is not None
         written: list[bytes] = []

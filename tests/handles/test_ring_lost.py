@@ -60,7 +60,9 @@ def test_a_ring_that_goes_is_noticed_and_what_was_put_in_is_appended(path: Path,
 
 def test_a_chain_of_rings_whose_first_goes_is_drained(path: Path) -> None:
     with (
-        quire.open(path, buffer_mode="async", buffer_capacity_bytes=2**16, on_full="grow") as queue,
+        quire.open(
+            path, buffer_mode="async", ring=quire.RingOptions(capacity_bytes=2**16, on_full="grow")
+        ) as queue,
         quire.open(path) as plain,
         plain.appender() as direct,
         queue.appender() as appender,
@@ -76,7 +78,7 @@ def test_a_chain_of_rings_whose_first_goes_is_drained(path: Path) -> None:
 
 def test_a_chain_that_is_handed_over_is_not_taken_for_lost(path: Path) -> None:
     with quire.open(
-        path, buffer_mode="async", buffer_capacity_bytes=2**16, on_full="grow"
+        path, buffer_mode="async", ring=quire.RingOptions(capacity_bytes=2**16, on_full="grow")
     ) as queue:
         appender, deadline = queue.appender(), time.monotonic() + 1.2
         count = 0
@@ -120,7 +122,8 @@ os._exit(0)
 """
 
 GROWS = """
-queue = quire.open(sys.argv[1], buffer_mode="async", buffer_capacity_bytes=65536, on_full="grow")
+ring = quire.RingOptions(capacity_bytes=65536, on_full="grow")
+queue = quire.open(sys.argv[1], buffer_mode="async", ring=ring)
 appender = queue.appender()
 appender.write_bytes(b"up")
 queue.ring.flush()

@@ -136,7 +136,7 @@ def test_an_error_says_how_many_messages_were_put_in(path: Path, form: str) -> N
     rest = [text.encode() for text in texts]
     with (
         quire.open(
-            path, buffer_mode="async", buffer_capacity_bytes=LEAST, on_full="raise"
+            path, buffer_mode="async", ring=quire.RingOptions(capacity_bytes=LEAST, on_full="raise")
         ) as queue,
         quire.open(path) as plain,
         queue.appender() as appender,
@@ -171,7 +171,9 @@ def test_syncing_each_append_and_a_ring_refuse_each_other(path: Path) -> None:
         ):
             quire.open(path, durability="each", **{mode: "async"})  # type: ignore[call-overload]
     assert not path.exists()
-    with quire.open(path, durability="each", read_buffer_mode="async") as queue:
+    with quire.open(
+        path, durability="each", ring=quire.RingOptions(read_buffer_mode="async")
+    ) as queue:
         assert queue.appender().write_text("one") >= 0
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ PATIENCE_S = 60.0
 
 
 def opened(path: Path) -> quire.JournalQueue:
-    return quire.open(path, read_buffer_mode="async", buffer_capacity_bytes=LEAST)
+    return quire.open(path, ring=quire.RingOptions(read_buffer_mode="async", capacity_bytes=LEAST))
 
 
 def reached(done: Callable[[], bool]) -> bool:
@@ -126,7 +127,9 @@ def test_appends_of_the_same_queue_are_direct_and_have_an_index(path: Path) -> N
 
 def test_one_queue_writes_and_reads_through_the_ring(path: Path) -> None:
     with (
-        quire.open(path, buffer_mode="async", read_buffer_mode="async") as queue,
+        quire.open(
+            path, buffer_mode="async", ring=quire.RingOptions(read_buffer_mode="async")
+        ) as queue,
         queue.appender() as appender,
         queue.tailer() as tailer,
     ):
@@ -217,7 +220,9 @@ def test_a_message_equal_to_one_in_the_ring_is_another_one(path: Path) -> None:
     same = b"same".ljust(20_000)
     with (
         quire.open(
-            path, read_buffer_mode="async", buffer_capacity_bytes=2**20, block_bytes=2**16
+            path,
+            ring=quire.RingOptions(read_buffer_mode="async", capacity_bytes=2**20),
+            block_bytes=2**16,
         ) as queue,
         queue.tailer() as tailer,
         queue.appender() as appender,
@@ -248,13 +253,15 @@ def test_wrong_arguments(path: Path) -> None:
     with pytest.raises(
         quire.errors.ReadOnlyError, match=r"read_buffer_mode='async'.*read_only=True"
     ):
-        quire.open(path, read_only=True, read_buffer_mode="async")
+        quire.open(path, read_only=True, ring=quire.RingOptions(read_buffer_mode="async"))
     with pytest.raises(quire.errors.UnsupportedError, match="clock that calls Python"):
-        quire.open(path, read_buffer_mode="async", clock=lambda: START_MS)
+        quire.open(path, ring=quire.RingOptions(read_buffer_mode="async"), clock=lambda: START_MS)
     for kind, mode in itertools.product(
         ("vanilla", "quick-queue"), ("buffer_mode", "read_buffer_mode", "write_buffer_mode")
     ):
         other = path.with_name(kind)
+        given: Any = {mode: "async"}
+        whole = given if mode == "buffer_mode" else {"ring": quire.RingOptions(**given)}
         with pytest.raises(quire.errors.UnsupportedError, match=f"{mode}='async'"):
-            quire.open(other, format=kind, **{mode: "async"})  # type: ignore[call-overload]
+            quire.open(other, format=kind, **whole)  # type: ignore[call-overload]
         assert not other.exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from any_format import open_as
 from cli_runs import Cli
 from pause_points import Party
 
@@ -58,7 +59,7 @@ def test_nothing_is_written_through_a_hard_link(path: Path, tmp_path: Path, acti
         "quick-queue": {"page_bytes": 2**16},
         "vanilla": {"index_block_bytes": 2**16, "data_block_bytes": 2**16},
     }
-    with quire.open(path, format=kind, **small.get(kind, {})) as queue:  # type: ignore[call-overload]
+    with open_as(kind, path, **small.get(kind, {})) as queue:
         queue.appender().write_bytes(b"a")
     act(path)
     before = linked(path, tmp_path / "backup")

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -433,3 +434,44 @@ def test_write_makes_queues_as_set_and_says_what_it_wrote(
     ran = cli("write", folder / "new", folder / "lines", "--text", "--create")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "NEVER" in ran.err
+
+
+def test_a_default_that_is_given_holds_over_what_is_set(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIRE_MAX_CLOCK_AHEAD_S", "60")
+    monkeypatch.setenv("QUIRE_READ_BUFFER_MODE", "async")
+    clock = quire.ManualClock(START_MS)
+
+    def days_later(wait: quire.WaitOptions | None = None) -> None:
+        with quire.open(path, clock=clock, wait=wait) as queue:
+            clock.advance(3 * 86_400_000)
+            queue.appender().write_bytes(b"a")
+
+    days_later()  # the first cycle
+    with pytest.raises(quire.errors.ClockAheadError):
+        days_later(wait=quire.WaitOptions(eof_grace_s=1))
+    days_later(wait=quire.WaitOptions(max_clock_ahead_s=None))
+    with quire.open(path, clock=clock) as queue:
+        assert queue.ring is not None
+    with quire.open(path, clock=clock, ring=quire.RingOptions(read_buffer_mode="none")) as queue:
+        assert queue.ring is None
+    with quire.open(path, clock=clock, ring=quire.RingOptions(read_buffer_mode=None)) as queue:
+        assert queue.ring is None
+
+
+def test_an_existing_queue_of_another_format_is_opened_as_set(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quire.vanilla.open(path).close()
+    monkeypatch.setenv("QUIRE_CONSUMPTION", "queue")
+    with quire.vanilla.open(path) as queue:
+        queue.appender().write_bytes(b"a")
+    found: Any = quire.open(path)
+    with found as queue:
+        assert queue.tailer().claim(7).data == b"a"
+    with (
+        quire.vanilla.open(path, consumption="topic") as queue,
+        pytest.raises(quire.errors.UnsupportedError, match="consumption='queue'"),
+    ):
+        queue.tailer().claim(7)

@@ -14,7 +14,11 @@ from queues import DAY_MS
 def spaced(path: Path, clock: quire.ManualClock) -> quire.JournalQueue:
     """Two days of 10 and 21 messages, of which every eighth is in the index."""
     queue = quire.open(
-        path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16, index_spacing=8
+        path,
+        roll_cycle="TEST4_DAILY",
+        clock=clock,
+        block_bytes=2**16,
+        layout=quire.LayoutOptions(index_spacing=8),
     )
     with queue.appender() as appender:
         for count in (10, 21):

@@ -273,7 +273,10 @@ def test_a_file_without_end_is_left_after_the_grace_time(
     erase_marker(path, 0)
     erase_marker(path, 1)
 
-    with quire.open(path, read_only=True, eof_grace_s=grace_s) as queue, queue.tailer() as reader:
+    with (
+        quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=grace_s)) as queue,
+        queue.tailer() as reader,
+    ):
         followed = reader.follow(timeout_s=300)
         assert [next(followed).data for _ in TEXTS] == TEXTS
 
@@ -287,5 +290,8 @@ def test_without_grace_time_a_file_without_end_is_never_left(
     tailer.close()
     erase_marker(path, 1)
 
-    with quire.open(path, read_only=True, eof_grace_s=None) as queue, queue.tailer() as reader:
+    with (
+        quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=None)) as queue,
+        queue.tailer() as reader,
+    ):
         assert [excerpt.data for excerpt in reader.follow(timeout_s=0.3)] == TEXTS[:6]

@@ -35,7 +35,9 @@ def test_files_end_at_the_same_local_time_through_daylight_saving(path: Path, mo
     start = datetime(2024, month, 1, tzinfo=UTC)
     clock = quire.ManualClock()
     with (
-        opened(path, clock, roll_time="17:00", time_zone="America/New_York") as queue,
+        opened(
+            path, clock, roll=quire.RollOptions(roll_time="17:00"), time_zone="America/New_York"
+        ) as queue,
         queue.appender() as appender,
     ):
         for minutes in range(0, 14 * 24 * 60, 30):
@@ -68,7 +70,10 @@ def test_other_lengths_start_at_local_times_too(
     path: Path, roll_cycle: str | quire.RollCycle, starts: set[int]
 ) -> None:
     with opened(
-        path, roll_cycle=roll_cycle, roll_time="17:00", time_zone="America/New_York"
+        path,
+        roll_cycle=roll_cycle,
+        roll=quire.RollOptions(roll_time="17:00"),
+        time_zone="America/New_York",
     ) as queue:
         first = queue.cycle_at(ms(datetime(2024, 1, 1, tzinfo=UTC)))
         last = queue.cycle_at(ms(datetime(2024, 12, 31, tzinfo=UTC)))
@@ -89,9 +94,11 @@ def test_a_zone_alone_means_midnight_there(path: Path) -> None:
 
 
 def test_whoever_opens_it_next_rolls_in_the_same_zone(path: Path) -> None:
-    with opened(path, roll_time="17:00", roll_time_zone="America/New_York") as queue:
+    with opened(
+        path, roll=quire.RollOptions(roll_time="17:00"), time_zone="America/New_York"
+    ) as queue:
         expected = [queue.cycle_start_ms(cycle) for cycle in range(19_700, 20_100)]
-    other = {"roll_time": "09:00", "time_zone": "Asia/Tokyo"}
+    other = {"roll": quire.RollOptions(roll_time="09:00"), "time_zone": "Asia/Tokyo"}
     ways: list[dict[str, Any]] = [{}, {"read_only": True}, other]
     for options in ways:
         with opened(path, **options) as queue:
@@ -102,7 +109,9 @@ def test_whoever_opens_it_next_rolls_in_the_same_zone(path: Path) -> None:
 def test_messages_are_found_by_local_days(path: Path) -> None:
     clock = quire.ManualClock()
     zone = ZoneInfo("Europe/London")
-    with opened(path, clock, roll_time="00:00", time_zone="Europe/London") as queue:
+    with opened(
+        path, clock, roll=quire.RollOptions(roll_time="00:00"), time_zone="Europe/London"
+    ) as queue:
         with queue.appender() as appender:
             for day in range(25, 31):
                 clock.now_ms = ms(datetime(2024, 10, day, 12, tzinfo=zone))
@@ -116,7 +125,9 @@ def test_messages_are_found_by_local_days(path: Path) -> None:
 def test_a_clock_that_goes_back_over_the_roll_stays_in_the_newest_file(path: Path) -> None:
     clock = quire.ManualClock(ms(datetime(2024, 11, 3, 0, 59, tzinfo=NEW_YORK)))
     with (
-        opened(path, clock, roll_time="01:00", time_zone="America/New_York") as queue,
+        opened(
+            path, clock, roll=quire.RollOptions(roll_time="01:00"), time_zone="America/New_York"
+        ) as queue,
         queue.appender() as appender,
     ):
         before = appender.write_text("before")
@@ -133,12 +144,11 @@ def test_a_clock_that_goes_back_over_the_roll_stays_in_the_newest_file(path: Pat
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"time_zone": "Mars/Olympus_Mons"}, "no such time zone: roll_time_zone=Mars/Olympus_Mons"),
+        ({"time_zone": "Mars/Olympus_Mons"}, "no such time zone: time_zone=Mars/Olympus_Mons"),
         ({"time_zone": "../../etc/passwd"}, "no such time zone"),
         ({"time_zone": ""}, "no such time zone"),
-        ({"roll_time": "25:00", "time_zone": "UTC"}, "not a time of day"),
-        ({"time_zone": "Asia/Tokyo", "roll_time_zone": "UTC"}, "two names of one option"),
-        ({"roll_time": "17:00", "epoch_ms": 5}, "epoch of whole days"),
+        ({"roll": quire.RollOptions(roll_time="25:00"), "time_zone": "UTC"}, "not a time of day"),
+        ({"roll": quire.RollOptions(roll_time="17:00"), "epoch_ms": 5}, "epoch of whole days"),
     ],
     ids=str,
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -34,21 +36,31 @@ def filled(path: Path, queue: quire.JournalQueue) -> quire.JournalQueue:
     return queue
 
 
+def keywords_of(call: Callable[..., Any]) -> set[str]:
+    return {*inspect.signature(call).parameters} - {"path"}
+
+
 def _keyword(call: Callable[..., Any], name: str, wrong: object, **given: object) -> Any:  # noqa: ANN401
     return call(**given | {name: wrong})
 
 
-OPTIONS = [
-    "roll_cycle", "read_only", "create", "clock", "block_bytes", "timeout_s", "force_unlock",
-    "double_buffer", "eof_grace_s", "epoch_ms", "roll_time", "roll_time_zone", "index_count",
-    "index_spacing", "wire_type", "source_id", "file_mode", "allow_network", "pretouch",
-    "low_space_percent", "metrics",
-]  # fmt: skip
+PARTS = {
+    "roll": quire.RollOptions,
+    "layout": quire.LayoutOptions,
+    "wait": quire.WaitOptions,
+    "ring": quire.RingOptions,
+}
+OPTIONS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(sorted(keywords_of(quire.quick_queue.open)), quire.quick_queue.open),
+    **dict.fromkeys(sorted(keywords_of(quire.vanilla.open)), quire.vanilla.open),
+    **dict.fromkeys(sorted(keywords_of(quire.open) - {"format"}), quire.open),
+}
 OTHER_WORDS = {
     "roll_cycle": "roll.cycle",
     "read_only": "read_only|no such directory",
     "create": "create|no such directory",
     "epoch_ms": "epoch",
+    "cycle_time_zone": "zone",
 }
 
 
@@ -57,9 +69,21 @@ def test_options_of_open(tmp_path: Path, option: str) -> None:
     made = iter(range(99))
 
     def call(wrong: Any) -> None:  # noqa: ANN401 - anything
-        quire.open(tmp_path / f"{next(made)}", **{option: wrong}).close()
+        OPTIONS[option](tmp_path / f"{next(made)}", **{option: wrong}).close()
 
     check(call, OTHER_WORDS.get(option, option))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_options_that_belong_together(tmp_path: Path, part: str) -> None:
+    made = iter(range(999))
+
+    def call(name: str, wrong: Any) -> None:  # noqa: ANN401 - anything
+        given: Any = {part: PARTS[part](**{name: wrong})}
+        quire.open(tmp_path / f"{next(made)}", **given).close()
+
+    for field in dataclasses.fields(PARTS[part]):
+        check(partial(call, field.name), field.name)
 
 
 def test_the_path_of_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,8 +254,7 @@ def test_other_index_sizes_are_kept(creator: str, tmp_path: Path, clock: quire.M
             roll_cycle="TEST4_DAILY",
             block_bytes=BLOCK,
             clock=clock,
-            index_count=12,
-            index_spacing=3,
+            layout=quire.LayoutOptions(index_count=12, index_spacing=3),
         ) as queue:
             write_texts(queue, range(10))
     java_writes(peer, path, "text", 60, first=10)

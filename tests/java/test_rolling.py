@@ -87,7 +87,7 @@ def test_javas_open_version_refuses_a_zone(peer: JavaPeer, tmp_path: Path) -> No
     with (
         quire.open(
             tmp_path,
-            roll_time="17:00",
+            roll=quire.RollOptions(roll_time="17:00"),
             time_zone="America/New_York",
             clock=quire.ManualClock(START),
             block_bytes=BLOCK,

@@ -203,7 +203,12 @@ def test_a_striding_tailer_visits_what_java_visits(version: str, tmp_path: Path)
 def test_java_strides_by_the_roll_cycle_and_quire_by_the_index(tmp_path: Path) -> None:
     clock = quire.ManualClock(START)
     with (
-        quire.open(tmp_path, roll_cycle="TEST4_DAILY", clock=clock, index_spacing=16) as queue,
+        quire.open(
+            tmp_path,
+            roll_cycle="TEST4_DAILY",
+            clock=clock,
+            layout=quire.LayoutOptions(index_spacing=16),
+        ) as queue,
         queue.appender() as appender,
     ):
         appender.write_many([b"message"] * 40)

@@ -249,7 +249,7 @@ def test_java_reads_on_after_an_index_was_rebuilt(java: JavaPeer, tmp_path: Path
 
 
 def test_files_of_the_default_sizes(java: JavaPeer, tmp_path: Path) -> None:
-    with quire.open(tmp_path, format="vanilla", tid_bits=22) as queue:
+    with quire.vanilla.open(tmp_path, tid_bits=22) as queue:
         queue.appender().write_many([b"", b"quire"])
     java.run("write", dir=tmp_path, count=2)
     with quire.open(tmp_path, format="vanilla") as queue:

@@ -243,7 +243,7 @@ def test_threads_log_whole_records(path: Path, logger: logging.Logger) -> None:
 
 
 def test_warnings_of_the_queue_itself_may_go_into_it(path: Path) -> None:
-    handler = quire.logging.Handler(path, low_space_percent=100)
+    handler = quire.logging.Handler(path, layout=quire.LayoutOptions(low_space_percent=100))
     own = logging.getLogger("quire")
     own.addHandler(handler)
     try:

@@ -16,6 +16,7 @@ import pytest
 
 import quick_golden
 import quire
+from any_format import open_as
 from cli_runs import Cli
 from damages import patch
 from older_queues import FORMATS, fill, found, free_entries, leave_unfinished
@@ -31,7 +32,7 @@ DAYS = [[b"%d of day %d" % (number, day) * 3 for number in range(300)] for day i
 @contextmanager
 def opened(path: Path, kind: str, **options: object) -> Generator[Any]:
     format_name = "vanilla" if kind == "vanilla" else "quick-queue"
-    with quire.open(path, format=format_name, **options) as queue:  # type: ignore[call-overload]
+    with open_as(format_name, path, **options) as queue:
         yield queue
 
 
@@ -49,7 +50,7 @@ def filled(path: Path, kind: str) -> Path:
     if kind != "named":
         return fill(path, "vanilla" if kind == "vanilla" else "quick-queue", DAYS)
     with (
-        quire.open(path, format="quick-queue", page_bytes=4096) as queue,
+        quire.quick_queue.open(path, page_bytes=4096) as queue,
         queue.appender("AA0") as one,
         queue.appender("BB1") as other,
     ):
@@ -247,7 +248,7 @@ def test_a_pending_entry_is_complete_in_the_copy(
     path: Path, tmp_path: Path, *, is_alive: bool
 ) -> None:
     with ExitStack() as alive:
-        queue = alive.enter_context(quire.open(path, format="quick-queue", page_bytes=4096))
+        queue = alive.enter_context(quire.quick_queue.open(path, page_bytes=4096))
         one, other = (alive.enter_context(queue.appender(name)) for name in ("AA0", "BB1"))
         other.write_bytes(b"before")
         one.write_bytes(b"pending")
@@ -265,7 +266,7 @@ def test_a_pending_entry_is_complete_in_the_copy(
 def test_an_entry_that_nothing_proves_is_skipped_in_the_copy_too(
     path: Path, tmp_path: Path
 ) -> None:
-    with quire.open(path, format="quick-queue", page_bytes=4096) as queue:
+    with quire.quick_queue.open(path, page_bytes=4096) as queue:
         for number in range(3):
             with queue.appender("AA0") as appender_:
                 appender_.write_bytes(b"message %d" % number)
@@ -355,7 +356,7 @@ def test_links_are_not_followed(path: Path, tmp_path: Path, format_name: str, na
 
 
 def test_cycles_of_unknown_names_are_refused(path: Path, tmp_path: Path) -> None:
-    with quire.open(path, format="vanilla", cycle_format="dd-MM-yyyy") as queue:
+    with quire.vanilla.open(path, cycle_format="dd-MM-yyyy") as queue:
         queue.appender().write_bytes(b"x")
     with pytest.raises(quire.errors.UnsupportedError, match="no known pattern"):
         quire.copy_queue(path, tmp_path / "copy")

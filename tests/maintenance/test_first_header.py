@@ -23,7 +23,10 @@ def flip(file: Path, bit: int) -> None:
 
 
 def read_all(path: Path) -> list[tuple[int, bytes]]:
-    with quire.open(path, read_only=True, eof_grace_s=0.0) as queue, queue.tailer() as tailer:
+    with (
+        quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=0.0)) as queue,
+        queue.tailer() as tailer,
+    ):
         return [(message.index, message.data) for message in tailer]
 
 

@@ -17,8 +17,8 @@ MESSAGES = 20
 def vanilla(path: Path) -> Path:
     clock = quire.ManualClock(1_705_314_600_000)
     with (
-        quire.open(
-            path, format="vanilla", clock=clock, index_block_bytes=4096, data_block_bytes=4096
+        quire.vanilla.open(
+            path, clock=clock, index_block_bytes=4096, data_block_bytes=4096
         ) as queue,
         queue.appender() as appender,
     ):
@@ -30,7 +30,7 @@ def vanilla(path: Path) -> Path:
 @pytest.fixture
 def quick(path: Path) -> Path:
     with (
-        quire.open(path, format="quick-queue", page_bytes=256) as queue,
+        quire.quick_queue.open(path, page_bytes=256) as queue,
         queue.appender() as appender,
     ):
         for number in range(MESSAGES):
@@ -113,7 +113,7 @@ def test_a_message_of_many_missing_pages_is_one_finding(quick: Path) -> None:
 
 def test_a_dead_producer_of_a_quick_queue(path: Path) -> None:
     with (
-        quire.open(path, format="quick-queue", page_bytes=256) as queue,
+        quire.quick_queue.open(path, page_bytes=256) as queue,
         queue.appender("AA0") as appender,
     ):
         appender.write_bytes(b"whole")

@@ -26,7 +26,10 @@ def queue(path: Path) -> Path:
 
 
 def payloads(path: Path) -> list[bytes]:
-    with quire.open(path, read_only=True, eof_grace_s=0.0) as queue, queue.tailer() as tailer:
+    with (
+        quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=0.0)) as queue,
+        queue.tailer() as tailer,
+    ):
         return list(tailer.payloads())
 
 
@@ -39,7 +42,9 @@ def readable(path: Path) -> Iterator[tuple[int, bytes]]:
     roll = quire.RollCycle("TEST4_DAILY")
     first = START_MS // DAY_MS
     try:
-        queue = quire.open(path, read_only=True, roll_cycle="TEST4_DAILY", eof_grace_s=0.0)
+        queue = quire.open(
+            path, read_only=True, roll_cycle="TEST4_DAILY", wait=quire.WaitOptions(eof_grace_s=0.0)
+        )
     except quire.QuireError:
         return
     with queue, queue.tailer() as tailer:

@@ -18,14 +18,14 @@ COUNT = 100
 
 @pytest.fixture
 def single(tmp_path: Path) -> Path:
-    with quire.open(tmp_path / "q", format="quick-queue", page_bytes=PAGE) as queue:
+    with quire.quick_queue.open(tmp_path / "q", page_bytes=PAGE) as queue:
         queue.appender().write_many([b"message %d" % number for number in range(COUNT)])
     return tmp_path / "q"
 
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    with quire.open(tmp_path / "m", format="quick-queue", page_bytes=PAGE) as queue:
+    with quire.quick_queue.open(tmp_path / "m", page_bytes=PAGE) as queue:
         appenders = [queue.appender("AA0"), queue.appender("BB1")]
         for number in range(COUNT):
             appenders[number % 2].write_bytes(b"message %d" % number)
@@ -225,7 +225,7 @@ def test_names_of_producers(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("page_bytes", [0, 8, 15, 100, 4097, 2**31])
 def test_page_sizes(tmp_path: Path, page_bytes: int) -> None:
     with pytest.raises(ValueError, match="page_bytes"):
-        quire.open(tmp_path / "q", format="quick-queue", page_bytes=page_bytes)
+        quire.quick_queue.open(tmp_path / "q", page_bytes=page_bytes)
     assert not [*tmp_path.iterdir()]
 
 

@@ -64,7 +64,7 @@ def test_a_golden_queue_is_written_again_byte_for_byte(
     golden: Path, name: str, tmp_path: Path
 ) -> None:
     listed = listing(golden, name)
-    with quire.open(tmp_path, format="quick-queue", page_bytes=listed.page_bytes) as queue:
+    with quire.quick_queue.open(tmp_path, page_bytes=listed.page_bytes) as queue:
         appenders: dict[str | None, quire.quick_queue.QuickAppender] = {}
         for number, message in enumerate(listed.messages):
             producer = message.get("producer")
@@ -85,7 +85,7 @@ def test_a_listed_queue_is_made_again_over_restarts(
     """Of two sets only the listings are left: their bytes stand in for the files."""
     listed = listing(golden, name)
     for message in listed.messages:
-        with quire.open(tmp_path, format="quick-queue", page_bytes=listed.page_bytes) as queue:
+        with quire.quick_queue.open(tmp_path, page_bytes=listed.page_bytes) as queue:
             payload: Any = bytes.fromhex(message.get("hex", "00" * message["len"]))
             appender = queue.appender(message.get("producer", message.get("pending")))
             assert appender.write_bytes(payload) == message["offset"]

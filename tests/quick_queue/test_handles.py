@@ -23,7 +23,7 @@ PAGE = 4096
 
 @pytest.fixture
 def queue(tmp_path: Path) -> quire.quick_queue.QuickQueue:
-    return quire.open(tmp_path / "book", format="quick-queue", page_bytes=PAGE)
+    return quire.quick_queue.open(tmp_path / "book", page_bytes=PAGE)
 
 
 def test_it_counts_as_a_queue(queue: quire.quick_queue.QuickQueue) -> None:
@@ -54,7 +54,7 @@ def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(quire.errors.UnsupportedError, match="timeout_s"):
         quire.open(tmp_path / "quick", format="quick-queue", **options)
     options = {"page_bytes": PAGE}
-    with pytest.raises(quire.errors.UnsupportedError, match="page_bytes"):
+    with pytest.raises(TypeError, match=r"it belongs to quire.quick_queue.open\(page_bytes=...\)"):
         quire.open(tmp_path / "journal", **options)
     assert not [*tmp_path.iterdir()]
 
@@ -331,7 +331,7 @@ def test_fields_come_back(
     tmp_path_factory: pytest.TempPathFactory, messages: list[list[tuple[str, Any]]]
 ) -> None:
     path = tmp_path_factory.mktemp("fields")
-    with quire.open(path, format="quick-queue", page_bytes=64) as queue:
+    with quire.quick_queue.open(path, page_bytes=64) as queue:
         message = queue.appender().new_message()
         for fields in messages:
             for name, value in fields:
@@ -352,7 +352,7 @@ def test_decimals_are_those_of_the_page(
     tmp_path_factory: pytest.TempPathFactory, value: Decimal
 ) -> None:
     path = tmp_path_factory.mktemp("decimals")
-    with quire.open(path, format="quick-queue", page_bytes=64) as queue:
+    with quire.quick_queue.open(path, page_bytes=64) as queue:
         queue.appender().new_message().pack_decimal(value).write_message()
         payload = queue.tailer().read_bytes()
     assert payload is not None

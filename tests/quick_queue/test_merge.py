@@ -17,7 +17,7 @@ def number_of(excerpt: quire.quick_queue.QuickExcerpt | quire.Excerpt) -> int:
 
 
 def filled(path: Path, payloads: list[bytes]) -> quire.quick_queue.QuickQueue:
-    queue = quire.open(path, format="quick-queue", page_bytes=4096)
+    queue = quire.quick_queue.open(path, page_bytes=4096)
     queue.appender().write_many(payloads)
     return queue
 

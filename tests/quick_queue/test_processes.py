@@ -44,7 +44,7 @@ def by_producer(path: Path) -> dict[str, list[int]]:
 
 
 def test_two_producers_write_at_once(tmp_path: Path) -> None:
-    quire.open(tmp_path, format="quick-queue", page_bytes=4096).appender("zzz").close()
+    quire.quick_queue.open(tmp_path, page_bytes=4096).appender("zzz").close()
     with producer(tmp_path, "AA0") as one, producer(tmp_path, "BB1") as other:
         printed = [process.communicate()[0] for process in (one, other)]
     indexes = [int(line) for text in printed for line in text.split()]

@@ -13,7 +13,7 @@ THREADS = """
 import threading, time
 path, signals = sys.argv[1:]
 sys.setswitchinterval(1000)  # a thread gives way where it detaches, and nowhere else
-appender = quire.open(path, format="quick-queue", page_bytes=4096).appender()
+appender = quire.quick_queue.open(path, page_bytes=4096).appender()
 begun = threading.Event()
 def many():
     arm()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 
 import quire
+from any_format import open_as
 from queues import DAY_MS, START_MS
 
 DAYS = 5
@@ -20,7 +21,7 @@ def write_days(path: Path, format_: Literal["chronicle", "vanilla"], **options: 
     if format_ == "chronicle":
         options = {"roll_cycle": "FAST_DAILY", "block_bytes": 2**16}
     with (
-        quire.open(path, format=format_, clock=clock, **options) as queue,
+        open_as(format_, path, clock=clock, **options) as queue,
         queue.appender() as appender,
     ):
         for day in range(DAYS):

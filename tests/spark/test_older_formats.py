@@ -152,7 +152,7 @@ def test_free_index_entries_are_passed_over(tmp_path: Path) -> None:
 
 def test_entries_of_dead_producers_are_passed_over(tmp_path: Path) -> None:
     path, expected = tmp_path / "queue", [b"%d" % n for n in range(9)]
-    with quire.open(path, format="quick-queue", page_bytes=PAGE_BYTES) as queue:
+    with quire.quick_queue.open(path, page_bytes=PAGE_BYTES) as queue:
         queue.appender("AA0").write_many(expected)
     leave_unfinished(path, 3, 5)
     del expected[5], expected[3]

@@ -72,7 +72,7 @@ def expected(*batches: int) -> list[bytes]:
 
 
 def found(path: Path) -> list[bytes]:
-    with quire.open(path, read_only=True, eof_grace_s=0.0) as queue:
+    with quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=0.0)) as queue:
         return payloads(queue)
 
 

@@ -507,7 +507,7 @@ def drop_end(file: Path) -> None:
 
 
 def everything(path: Path) -> list[bytes]:
-    with quire.open(path, read_only=True, eof_grace_s=0.0) as queue:
+    with quire.open(path, read_only=True, wait=quire.WaitOptions(eof_grace_s=0.0)) as queue:
         return payloads(queue)
 
 

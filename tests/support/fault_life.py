@@ -138,13 +138,12 @@ class Life:
         self.queue = quire.open(
             self.path,
             roll_cycle="TEST4_SECONDLY",
-            index_count=8,
-            index_spacing=2,
+            layout=quire.LayoutOptions(index_count=8, index_spacing=2),
             block_bytes=BLOCK,
             clock=self.clock,
             timeout_s=0.05,
             pretouch=False,
-            eof_grace_s=0,
+            wait=quire.WaitOptions(eof_grace_s=0),
             metrics=True,
         )
         self.appender = self.queue.appender()

@@ -105,13 +105,12 @@ class Meeting:
 def open_queue(path: Path, clock: quire.ManualClock, **options: Any) -> quire.JournalQueue:
     wanted: dict[str, Any] = {
         "roll_cycle": "TEST4_SECONDLY",
-        "index_count": 8,
-        "index_spacing": 2,
+        "layout": quire.LayoutOptions(index_count=8, index_spacing=2),
         "block_bytes": BLOCK,
         "clock": clock,
         "timeout_s": TIMEOUT_S,
         "pretouch": False,
-        "eof_grace_s": 0,
+        "wait": quire.WaitOptions(eof_grace_s=0),
     }
     opener: Callable[..., Any] = quire.open
     return cast("quire.JournalQueue", opener(path, **(wanted | options)))
@@ -171,16 +170,14 @@ def make_compressed(path: Path) -> None:
 
 
 def make_vanilla(path: Path) -> None:
-    with quire.open(
-        path, format="vanilla", clock=quire.ManualClock(VANILLA_MS), **VANILLA
-    ) as queue:
+    with quire.vanilla.open(path, clock=quire.ManualClock(VANILLA_MS), **VANILLA) as queue:
         for number in range(EACH):
             queue.appender().write_bytes(f"old {number} ".encode())
 
 
 def make_quick(path: Path) -> None:
     with (
-        quire.open(path, format="quick-queue", page_bytes=QUICK_BYTES) as queue,
+        quire.quick_queue.open(path, page_bytes=QUICK_BYTES) as queue,
         queue.appender("AA0") as appender,
     ):
         for number in range(EACH):
@@ -311,7 +308,7 @@ def consume(it: Meeting) -> None:
 
 def put(it: Meeting) -> None:
     with (
-        it.queue(buffer_mode="async", buffer_capacity_bytes=BLOCK) as queue,
+        it.queue(buffer_mode="async", ring=quire.RingOptions(capacity_bytes=BLOCK)) as queue,
         queue.appender() as appender,
     ):
         for _ in range(4):
@@ -327,7 +324,9 @@ def grow_ring(it: Meeting) -> None:
     with (
         it.queue(force_unlock="never") as plain,
         plain.appender() as appender,
-        it.queue(buffer_mode="async", buffer_capacity_bytes=BLOCK, on_full="grow") as queue,
+        it.queue(
+            buffer_mode="async", ring=quire.RingOptions(capacity_bytes=BLOCK, on_full="grow")
+        ) as queue,
         queue.appender() as producer,
     ):
         document = it.patiently(lambda: appender.writing_document().__enter__())
@@ -342,7 +341,7 @@ def grow_ring(it: Meeting) -> None:
 
 def read_ring(it: Meeting) -> None:
     with (
-        it.queue(read_buffer_mode="async", buffer_capacity_bytes=BLOCK) as queue,
+        it.queue(ring=quire.RingOptions(read_buffer_mode="async", capacity_bytes=BLOCK)) as queue,
         queue.tailer() as tailer,
     ):
         it.patiently(lambda: sum(1 for _ in tailer))
@@ -408,7 +407,7 @@ def vanilla_append(it: Meeting) -> None:
     tid = {"first": 1, "other": 2}[it.name]
     clock = quire.ManualClock(VANILLA_MS)
     with (
-        quire.open(it.path, format="vanilla", clock=clock, **VANILLA) as queue,
+        quire.vanilla.open(it.path, clock=clock, **VANILLA) as queue,
         queue.appender(thread_id=tid) as appender,
     ):
         for _ in range(8):
@@ -416,13 +415,13 @@ def vanilla_append(it: Meeting) -> None:
 
 
 def vanilla_read(it: Meeting) -> None:
-    with quire.open(it.path, format="vanilla", read_only=True, **VANILLA) as queue:
+    with quire.vanilla.open(it.path, read_only=True, **VANILLA) as queue:
         it.say("saw", [excerpt.index for excerpt in queue.tailer()], None)
 
 
 def vanilla_named(it: Meeting) -> None:
     with (
-        quire.open(it.path, format="vanilla", **VANILLA) as queue,
+        quire.vanilla.open(it.path, **VANILLA) as queue,
         it.patiently(lambda: queue.tailer(TAILER)) as tailer,
     ):
         for _ in range(3):
@@ -432,7 +431,7 @@ def vanilla_named(it: Meeting) -> None:
 def quick_append(it: Meeting) -> None:
     producer = {"first": "BB1", "other": "CC2"}[it.name]
     with (
-        quire.open(it.path, format="quick-queue", page_bytes=QUICK_BYTES) as queue,
+        quire.quick_queue.open(it.path, page_bytes=QUICK_BYTES) as queue,
         queue.appender(producer) as appender,
     ):
         for _ in range(6):

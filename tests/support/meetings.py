@@ -353,11 +353,11 @@ def check_next_append(path: Path, found: list[tuple[int, str]]) -> None:
 
 
 def check_vanilla(path: Path, met: Met) -> None:
-    with quire.open(path, format="vanilla", read_only=True, **VANILLA) as queue:
+    with quire.vanilla.open(path, read_only=True, **VANILLA) as queue:
         found = [(it.index, text_of(it.data)) for it in queue.tailer()]
     check_messages(found, met, EACH, set())
     clock = quire.ManualClock(VANILLA_MS)
-    with quire.open(path, format="vanilla", clock=clock, **VANILLA) as queue:
+    with quire.vanilla.open(path, clock=clock, **VANILLA) as queue:
         queue.appender().write_bytes(b"first 999 ")
         assert len([*queue.tailer()]) == len(found) + 1
 
@@ -366,7 +366,7 @@ def check_quick(path: Path, met: Met) -> None:
     with quire.open(path, read_only=True, format="quick-queue") as queue:
         found = [(it.index, text_of(it.data)) for it in queue.tailer(on_dead="raise")]
     check_messages(found, met, EACH, set())
-    with quire.open(path, format="quick-queue", page_bytes=QUICK_BYTES) as queue:
+    with quire.quick_queue.open(path, page_bytes=QUICK_BYTES) as queue:
         queue.appender("DD3").write_bytes(b"first 999 ")
         assert len([*queue.tailer()]) == len(found) + 1
 

@@ -25,7 +25,7 @@ def live(path: Path, form: str, name: str) -> None:
         # As after a restart of the machine: what a power cut took is looked for.
         for index in path.glob("*.q*x"):
             os.utime(index, (0, 0))
-        with quire.open(path, format="quick-queue", page_bytes=PAGE_BYTES) as queue:
+        with quire.quick_queue.open(path, page_bytes=PAGE_BYTES) as queue:
             with ExitStack() as opened:
                 writers = [
                     opened.enter_context(queue.appender(producer)) for producer in PRODUCERS[form]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import quire
 from life_server import say, serve
@@ -23,7 +24,7 @@ def text(name: str, number: int) -> str:
     return f"{name} {number} ".ljust(20_000, "x")
 
 
-def live(path: Path, form: str, name: str) -> None:
+def live(path: Path, form: Any, name: str) -> None:  # noqa: ANN401 - an on_full
     """Put messages in, with numbers of its own."""
     first = {"first": 0, "second": 100}[name]
     with (
@@ -31,8 +32,7 @@ def live(path: Path, form: str, name: str) -> None:
         quire.open(
             path,
             buffer_mode="async",
-            buffer_capacity_bytes=LEAST,
-            on_full=form,  # type: ignore[call-overload]
+            ring=quire.RingOptions(capacity_bytes=LEAST, on_full=form),
             timeout_s=0.1,
         ) as queue,
         queue.appender() as appender,

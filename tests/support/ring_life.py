@@ -26,8 +26,7 @@ def live(path: Path, form: str, name: str) -> None:
             path,
             block_bytes=SMALL,
             buffer_mode="async",
-            buffer_capacity_bytes=SMALL,
-            on_full="raise",
+            ring=quire.RingOptions(capacity_bytes=SMALL, on_full="raise"),
         ) as queue,
         queue.appender() as appender,
     ):

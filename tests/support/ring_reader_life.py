@@ -27,7 +27,9 @@ def live(path: Path, form: str, name: str) -> None:
     """Read what children put in and what the one before them left unfinished."""
     with (
         quire.open(
-            path, block_bytes=SMALL, read_buffer_mode="async", buffer_capacity_bytes=SMALL
+            path,
+            block_bytes=SMALL,
+            ring=quire.RingOptions(read_buffer_mode="async", capacity_bytes=SMALL),
         ) as queue,
         queue.tailer() as tailer,
     ):

@@ -152,15 +152,15 @@ def raw_reads(queue: quire.quick_queue.QuickQueue | quire.vanilla.VanillaQueue) 
 
 
 def quick_reads(path: Path) -> Calls:
-    yield from raw_reads(quire.open(path, format="quick-queue", page_bytes=1 << 27))
+    yield from raw_reads(quire.quick_queue.open(path, page_bytes=1 << 27))
 
 
 def vanilla_reads(path: Path) -> Calls:
-    yield from raw_reads(quire.open(path, format="vanilla", data_block_bytes=1 << 27))
+    yield from raw_reads(quire.vanilla.open(path, data_block_bytes=1 << 27))
 
 
 def quick_writes(path: Path) -> Calls:
-    queue = quire.open(path, format="quick-queue", page_bytes=1 << 27)
+    queue = quire.quick_queue.open(path, page_bytes=1 << 27)
     appender = queue.appender()
     text, data = "x" * BYTES, bytes(BYTES)
     packer = appender.new_message()
@@ -170,7 +170,7 @@ def quick_writes(path: Path) -> Calls:
 
 
 def vanilla_writes(path: Path) -> Calls:
-    queue = quire.open(path, format="vanilla", data_block_bytes=1 << 28)
+    queue = quire.vanilla.open(path, data_block_bytes=1 << 28)
     appender = queue.appender()
     wide, text, data = "\N{GRINNING FACE}" * (BYTES // 4), "x" * BYTES, bytes(BYTES)
     appender.write_bytes(data)  # maps what the rest goes to

@@ -291,9 +291,8 @@ def live(life: Life) -> None:
         life.queue,
         clock=now_ms if life.speed > 1 else None,
         block_bytes=life.block_bytes,
-        double_buffer=rng.random() < 0.2,
+        wait=quire.WaitOptions(double_buffer=rng.random() < 0.2, eof_grace_s=GRACE_S),
         timeout_s=30,
-        eof_grace_s=GRACE_S,
     ) as queue:
         work(life, log, queue, lambda: go_on[0] and not log.is_full())
     while go_on[0]:

@@ -37,11 +37,11 @@ def live(path: Path, form: str, name: str) -> None:
     for day in range(first, first + CYCLES):
         # So early in the day that the cycle before may still get messages.
         clock = quire.ManualClock(START_MS + day * DAY_MS + SECOND_MS)
-        with quire.open(path, format="vanilla", clock=clock, **options) as queue:
+        with quire.vanilla.open(path, clock=clock, **options) as queue:
             append(queue, f"{name} {day}")
         lose(Path(queue.directory_for_cycle(queue.current_cycle)), f"{name} {day} 99 ")
         quire.vanilla.rebuild_index(path, **SMALL)
-        with quire.open(path, format="vanilla", clock=clock, **options) as queue:
+        with quire.vanilla.open(path, clock=clock, **options) as queue:
             deliver(queue, f"{name} {day} 99 ")
 
 
@@ -54,7 +54,7 @@ def open_aged(path: Path) -> None:
     is_left = False
     while not is_left:
         is_left = hint.exists() and hint.stat().st_size > 0
-        with quire.open(path, format="vanilla", **SMALL) as queue:
+        with quire.vanilla.open(path, **SMALL) as queue:
             assert queue.last_index is None
 
 

@@ -103,7 +103,7 @@ def write(path: str, writer: str, count: str) -> None:
 
 def claim(path: str, owner: str) -> None:
     """Claim what there is, and print the number of each message."""
-    with quire.open(path, format="vanilla", consumption="queue") as queue:
+    with quire.vanilla.open(path, consumption="queue") as queue:
         tailer = queue.tailer()
         while (excerpt := tailer.claim(int(owner))) is not None:
             sys.stdout.write(f"{excerpt.read_int32()}\n")

@@ -22,7 +22,7 @@ LEFT = ["a message", "an empty directory", "a data file", "nothing"]
 
 
 def opened(path: str | Path, **options: Any) -> quire.vanilla.VanillaQueue:  # noqa: ANN401 - any option
-    queue: quire.vanilla.VanillaQueue = quire.open(path, format="vanilla", **options)
+    queue: quire.vanilla.VanillaQueue = quire.vanilla.open(path, **options)
     return queue
 
 

@@ -38,7 +38,7 @@ def clock() -> quire.ManualClock:
 
 @pytest.fixture
 def queue(tmp_path: Path, clock: quire.ManualClock) -> Iterator[quire.vanilla.VanillaQueue]:
-    with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
+    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
         yield queue
 
 

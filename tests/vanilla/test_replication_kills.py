@@ -51,7 +51,7 @@ def last_index(path: Path) -> int:
 def test_a_killed_peer_resumes_without_gap_or_repeat(victim: str, tmp_path: Path) -> None:
     chance = random.Random(victim)  # noqa: S311
     clock, copy = quire.ManualClock(CAPTURED_MS), tmp_path / "copy"
-    with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
+    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
         last = queue.appender().write_bytes(b"first")
         source = Peer("source", tmp_path / "source", free_port())
         sink = Peer("sink", copy, source.port)

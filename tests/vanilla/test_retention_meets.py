@@ -92,7 +92,7 @@ def test_a_sink_is_not_sent_what_follows_cycles_that_it_was_not_sent(
 ) -> None:
     """Retention takes the oldest cycles first, here before the source could send the second."""
     clock = quire.ManualClock(CAPTURED_MS)
-    with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
+    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
 
         def write_and_remove(appender: quire.vanilla.VanillaAppender) -> int:
             index = 0

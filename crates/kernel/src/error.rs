@@ -143,7 +143,7 @@ pub enum Error {
     #[error(
         "the ring of asynchronous appends is full: path={} used_bytes={used} \
          capacity_bytes={capacity} waited_ms={waited_ms} (is the drainer stopped? a larger \
-         buffer_capacity_bytes holds more)",
+         RingOptions(capacity_bytes=...) holds more)",
         path.display()
     )]
     RingFull { path: PathBuf, used: u64, capacity: u64, waited_ms: u64 },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from quire._native import ManualClock, RollCycle
@@ -12,7 +11,7 @@ from quire.formats.adapters import adapter_named
 from quire.formats.base import Queue
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyTailer
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_as
 from quire.ranges.range import read_chunk
 
 PARQUET: Final = "parquet"
@@ -73,9 +72,8 @@ class QueueTarget:
         """Open the queue, or create it."""
         self._clock = ManualClock(settings.time_ms)
         self._adapter = adapter_named(settings.into)
-        open_any: Callable[..., Any] = open_queue
         options = self._options(settings, source)
-        self._queue: Queue = open_any(path, format=settings.into, **options)
+        self._queue: Queue = open_as(settings.into, path, **options)
         self._appender: Any = None
         self._tailer: AnyTailer | None = None
         self.shortest = self._adapter.shortest
@@ -83,7 +81,8 @@ class QueueTarget:
         self.longest = self._adapter.longest(block_bytes)
 
     def _options(self, settings: Settings, source: Source) -> dict[str, Any]:
-        options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each cycle
+        # The clock is set for each cycle.
+        options: dict[str, Any] = {"buffer_mode": "none"} if self._adapter.is_wire else {}
         if self._adapter is source.adapter and self._adapter.is_wire:
             options |= self._adapter.options_like(source.queue)
         if settings.block_bytes is not None:

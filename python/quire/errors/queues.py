@@ -220,7 +220,7 @@ class IndexNotAvailableError(QuireError):
 
     Examples:
         >>> with (
-        ...     quire.open("buffered", double_buffer=True) as queue,
+        ...     quire.open("buffered", wait=quire.WaitOptions(double_buffer=True)) as queue,
         ...     queue.appender() as first,
         ...     queue.appender() as second,
         ...     first.writing_document() as held,
@@ -482,7 +482,8 @@ class ClockAheadError(QuireError):
 
     Examples:
         >>> clock = quire.ManualClock(1_705_314_600_000)
-        >>> with quire.open("late", clock=clock, max_clock_ahead_s=7 * 86400) as queue:
+        >>> week = quire.WaitOptions(max_clock_ahead_s=7 * 86400)
+        >>> with quire.open("late", clock=clock, wait=week) as queue:
         ...     appender = queue.appender()
         ...     index = appender.write_text("hello")
         ...     ms = clock.advance(14 * 365 * 86_400_000)

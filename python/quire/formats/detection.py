@@ -54,8 +54,15 @@ def format_of(path: str) -> Format | None:
         NotAQueueError: Among its first entries, the directory has files of two formats.
 
     """
-    found: set[Format] = {it for name, it in _NAMES.items() if _exists(path, name)}
-    for name, is_directory in _entries(path):
+    entries = _entries(path)
+    # All names are known of a short directory: not so of one that is long, or cannot be listed.
+    known = dict(entries) if 0 < len(entries) < _LOOKED_AT else None
+    found: set[Format] = {
+        it
+        for name, it in _NAMES.items()
+        if (_exists(path, name) if known is None else name in known)
+    }
+    for name, is_directory in entries:
         suffix = name[name.rfind(".") :]
         if suffix in _SUFFIXES:
             found.add(_SUFFIXES[suffix])

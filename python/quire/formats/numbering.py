@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quire.errors import IndexOutOfRangeError
+from quire.opening.options import RollOptions
 
 if TYPE_CHECKING:
     from quire._native import Queue
@@ -76,6 +77,6 @@ def start_options(queue: Queue) -> dict[str, Any]:
     time = datetime.fromtimestamp(time_ms / 1000, UTC).time()
     return {
         "epoch_ms": days * _DAY_MS,
-        "roll_time": time.isoformat(),
+        "roll": RollOptions(roll_time=time.isoformat()),
         "time_zone": queue.roll_time_zone,
     }

@@ -7,15 +7,19 @@ place in the index: a multiple of 16 that only grows.
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Literal
 
 from quire import _native
 from quire._common import arguments
 from quire._native import QuickExcerpt
 from quire.errors import UnsupportedError
+from quire.formats import detection
 from quire.formats.base import Queue
 from quire.formats.missing import Handle, reasons, refuse_options
 from quire.formats.raw import RawAppender, RawTailer
+from quire.opening.options import QuickQueueOptions
+from quire.opening.resolving import keywords, opening
 
 _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
@@ -171,3 +175,44 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
     def entry_count(self) -> int:
         """The number of index entries, also of those that were skipped."""
         return self.end_index // 16
+
+
+@opening({detection.QUICK_QUEUE: QuickQueue}, keywords(detection.QUICK_QUEUE, QuickQueueOptions))
+def open(  # noqa: A001, PLR0913 - called as quire.quick_queue.open
+    path: str | PathLike[str],
+    *,
+    read_only: bool = False,
+    create: bool = True,
+    page_bytes: int | None = None,
+    file_mode: int = 0o600,
+    allow_network: bool = False,
+) -> QuickQueue:
+    """
+    Open the Quick-Queue in a directory, or create it there.
+
+    :func:`quire.open` opens one too, with what all formats share. Options that are not given may
+    come from the environment and from ``quire.toml``, as those of :func:`quire.open`.
+
+    Args:
+        path: The queue's directory.
+        read_only: Change no byte of the directory; it may lie on read-only media.
+        create: Make the directory and the queue when there is none.
+        page_bytes: How long the files of a new queue are: a power of two from 16 bytes to 1 GiB,
+            the default.
+        file_mode: Permission bits of new files; their directory can be searched by the same people.
+        allow_network: Write on a network file system, where only one host may use the queue.
+
+    Raises:
+        NotAQueueError: *path* holds files of another format; or nothing, and *create* is False.
+        UnsupportedError: The file system is not supported.
+        CorruptError: The files break a rule of the format.
+        ValueError: The size is no power of two.
+        OSError: The system refused, for example for lack of permission or of disk space.
+
+    Examples:
+        >>> with quire.quick_queue.open("book", page_bytes=65536) as book:
+        ...     book.page_bytes
+        65536
+
+    """
+    raise NotImplementedError  # its decorator opens, with the keywords that were given

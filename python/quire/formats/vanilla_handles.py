@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Literal
 
 from quire import _native
 from quire._common import arguments
 from quire._native import VanillaExcerpt
+from quire.formats import detection
 from quire.formats.base import Queue
 from quire.formats.missing import Handle, reasons, refuse_options
 from quire.formats.raw import RawAppender, RawTailer
+from quire.opening.options import Clock, VanillaOptions
+from quire.opening.resolving import keywords, opening
 
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
@@ -163,3 +167,71 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
 
         """
         return [(name, index or 0) for name, index in self._named_positions()]
+
+
+@opening({detection.VANILLA: VanillaQueue}, keywords(detection.VANILLA, VanillaOptions))
+def open(  # noqa: A001, PLR0913 - called as quire.vanilla.open, by keywords
+    path: str | PathLike[str],
+    *,
+    read_only: bool = False,
+    create: bool = True,
+    roll_cycle: str | None = None,
+    cycle_format: str | None = None,
+    cycle_length_ms: int | None = None,
+    cycle_time_zone: str | None = None,
+    entries_per_cycle: int | None = None,
+    tid_bits: int | None = None,
+    index_block_bytes: int | None = None,
+    data_block_bytes: int | None = None,
+    clock: Clock | None = None,
+    synchronous: bool = False,
+    consumption: Literal["topic", "queue"] = "topic",
+    linger_s: float = 10.0,
+    file_mode: int = 0o600,
+    allow_network: bool = False,
+) -> VanillaQueue:
+    """
+    Open the Vanilla Chronicle in a directory, or create it there.
+
+    :func:`quire.open` opens one too, with what all formats share. Options that are not given may
+    come from the environment and from ``quire.toml``, as those of :func:`quire.open`.
+
+    Args:
+        path: The queue's directory.
+        read_only: Change no byte of the directory; it may lie on read-only media.
+        create: Make the directory and the queue when there is none.
+        roll_cycle: How long a cycle is and how its directory is named: Java's ``DAYS``, ``HOURS``,
+            ``MINUTES`` and ``SECONDS``, and ``WEEKS``.
+        cycle_format: The pattern of the cycles' directories instead, such as ``yyyy/MM/dd``.
+        cycle_length_ms: How long a cycle is, if *roll_cycle* does not say it.
+        cycle_time_zone: The zone of the dates in names; ``GMT`` by default.
+        entries_per_cycle: Where an index is split, a power of two.
+        tid_bits: Bits of the thread id in an index entry, 15 to 24.
+        index_block_bytes: How long an index file is, a power of two.
+        data_block_bytes: How long a data file is, a power of two. These three are detected where
+            there are messages, and Java's defaults otherwise.
+        clock: Gives the time that chooses the cycle, in epoch milliseconds: a
+            :class:`quire.ManualClock`, a callable, or None for the machine's clock.
+        synchronous: An append returns when its message is on the medium.
+        consumption: ``queue`` has every message begin with a claim word, for
+            :meth:`VanillaTailer.claim`.
+        linger_s: How long a cycle that was left is looked at for messages of slow writers, in
+            seconds.
+        file_mode: Permission bits of new files; their directory can be searched by the same people.
+        allow_network: Write on a network file system, where only one host may use the queue.
+
+    Raises:
+        NotAQueueError: *path* holds files of another format; or nothing, and *create* is False.
+        UnsupportedError: The zone, or the file system, is not supported.
+        CorruptError: The files break a rule of the format.
+        ValueError: The roll cycle does not exist, or a size is no power of two.
+        OSError: The system refused, for example for lack of permission or of disk space.
+
+    Examples:
+        >>> with quire.vanilla.open("book", consumption="queue", linger_s=1) as book:
+        ...     index = book.appender().write_text("hello")
+        ...     book.tailer().claim(7).data
+        b'hello'
+
+    """
+    raise NotImplementedError  # its decorator opens, with the keywords that were given

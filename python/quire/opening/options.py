@@ -1,187 +1,463 @@
-"""The options of ``quire.open``: how each is checked, and which format has it."""
+"""
+The options of queues, each declared once: in a field of the class that it belongs to.
+
+A field's metadata is its :class:`~quire.opening.declaring.Option`. Checks, ``quire.toml``, the
+environment, ``quire stat --config`` and the reference follow from the fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, cast
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 from quire._common import arguments
+from quire._common.file_listener import FileListener
 from quire._common.watching import Watcher
 from quire._native import ManualClock, RollCycle
-from quire.errors import NotAQueueError, UnsupportedError
-from quire.formats import detection
-from quire.formats.detection import Format
+from quire.opening.declaring import (
+    EVERY,
+    JOURNAL,
+    LISTENER,
+    QUICK_QUEUE,
+    RECORDED,
+    RING_MODE,
+    SIZE,
+    TEXT,
+    UNSIGNED,
+    VANILLA,
+    WRITTEN,
+    Option,
+    check_clock,
+    check_commit,
+    check_mode,
+    check_roll_cycle,
+    check_rules,
+    option,
+    parse_flag,
+    parse_octal,
+    parse_seconds,
+    parse_whole,
+    to_ms,
+    to_us,
+)
+
+BufferMode: TypeAlias = Literal["none", "async", "copy"]
+Clock: TypeAlias = ManualClock | Callable[[], int]
 
 
-def _clock(name: str, found: object) -> object:
-    if isinstance(found, ManualClock) or callable(found):
-        return found
-    raise arguments.refusal(name, "a quire.ManualClock, a callable or None", found)
+class Options:
+    """
+    Options that belong together.
+
+    Raises:
+        TypeError: A keyword is no option of this class; the text says where it belongs.
+
+    """
+
+    _given: frozenset[str]
+
+    def __new__(cls, *_: object, **given: object) -> Self:
+        """Remember what was given: it holds over what is set from outside."""
+        refuse_unknown(cls.__name__, given, OF_CLASS[cls])
+        made = super().__new__(cls)
+        object.__setattr__(made, "_given", frozenset(given))
+        return made
+
+    def __post_init__(self) -> None:
+        """Check every value that is not the default."""
+        for name, declared in OF_CLASS[type(self)].items():
+            value = getattr(self, name)
+            if value is not declared.default:
+                object.__setattr__(self, name, declared.check(name, value))
 
 
-def _roll_cycle(name: str, found: object) -> str | RollCycle:
-    if not isinstance(found, str | RollCycle):
-        raise arguments.refusal(name, "the name of a roll cycle, or a quire.RollCycle", found)
+@dataclass(frozen=True, kw_only=True)
+class RollOptions(Options):
+    """
+    When a queue's cycles start, and who hears of their files: *roll* of :func:`quire.open`.
+
+    The cycle's length and its zone, *roll_cycle* and *time_zone*, are given to ``open`` itself.
+
+    Examples:
+        >>> late = quire.RollOptions(roll_time="17:00")
+        >>> with quire.open("late", roll=late, time_zone="America/New_York") as late_queue:
+        ...     late_queue.roll_time_zone
+        'America/New_York'
+
+    Attributes:
+        roll_time: Time of day at which a cycle starts, ``HH:MM``. Cycles shorter than a day start
+            at this time too, and at the others that their length gives.
+        on_file_acquired: Called with the cycle and the path when the queue opens a roll file, which
+            its handles then share. A thread calls, so no handle waits; an exception is logged.
+        on_file_released: Called when the last handle has left that file: once for each call of
+            *on_file_acquired*, at the latest while the queue is closed, which waits for it. Neither
+            is part of a pickled queue.
+
+    """
+
+    roll_time: str | None = field(
+        default=None,
+        metadata=option(TEXT, JOURNAL, parse=str, **RECORDED),
+    )
+    on_file_acquired: FileListener | None = field(default=None, metadata=option(LISTENER, JOURNAL))
+    on_file_released: FileListener | None = field(default=None, metadata=option(LISTENER, JOURNAL))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutOptions(Options):
+    """
+    How a queue's files are laid out, and on which disk: *layout* of :func:`quire.open`.
+
+    Examples:
+        >>> layout = quire.LayoutOptions(index_count=8, index_spacing=2)
+        >>> quire.open("small", layout=layout).close()
+
+    Attributes:
+        index_count: Slots of an index array; rounded up to a power of two.
+        index_spacing: Every n-th message is indexed; rounded up to a power of two.
+        allow_network: Write on a network file system, where only one host may use the queue.
+        low_space_percent: Warn, through the logger ``quire``, when less of the disk is free than
+            this, or less than 200 MiB: at most once a minute, and 0 for never.
+
+    """
+
+    index_count: int | None = field(
+        default=None,
+        metadata=option(UNSIGNED, JOURNAL, parse=parse_whole, **RECORDED),
+    )
+    index_spacing: int | None = field(
+        default=None,
+        metadata=option(UNSIGNED, JOURNAL, parse=parse_whole, **RECORDED),
+    )
+    allow_network: bool = field(
+        default=False, metadata=option(arguments.flag, WRITTEN, parse=parse_flag)
+    )
+    low_space_percent: int = field(
+        default=5, metadata=option(arguments.whole(0, 255), JOURNAL, parse=parse_whole)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitOptions(Options):
+    """
+    What a queue's handles wait for, and for how long: *wait* of :func:`quire.open`.
+
+    How long others are waited for, *timeout_s*, is given to ``open`` itself.
+
+    Examples:
+        >>> patient = quire.WaitOptions(group_commit_s=60, eof_grace_s=None)
+        >>> quire.open("synced", durability="batch", wait=patient).close()
+
+    Attributes:
+        eof_grace_s: A tailer leaves a file that lacks its end-of-file marker when a later one has
+            data and nothing came for this many seconds, and a read waits for that; None: it stays
+            there, as Java's does.
+        group_commit_s: How long messages are collected for one sync: 0.1 with ``batch``; 0 with
+            ``each``, where threads that append meanwhile share the next sync anyway.
+        max_clock_ahead_s: Refuse an append that would begin a cycle more than this after the newest
+            one ended, with a :class:`quire.errors.ClockAheadError`: the clock is wrong. None: no
+            limit.
+        double_buffer: Build a document in memory while somebody else holds the write lock.
+
+    """
+
+    eof_grace_s: float | None = field(
+        default=1.0,
+        metadata=option(
+            arguments.optional(arguments.seconds),
+            JOURNAL,
+            parse=parse_seconds,
+            native="eof_grace_ms",
+            converted=to_ms,
+        ),
+    )
+    group_commit_s: float | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(check_commit),
+            JOURNAL,
+            parse=parse_seconds,
+            native="group_commit_us",
+            converted=to_us,
+        ),
+    )
+    max_clock_ahead_s: float | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(arguments.seconds),
+            JOURNAL,
+            parse=parse_seconds,
+            native="max_clock_ahead_ms",
+            converted=to_ms,
+        ),
+    )
+    double_buffer: bool = field(
+        default=False,
+        metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RingOptions(Options):
+    """
+    The ring of a queue with ``buffer_mode="async"``: *ring* of :func:`quire.open`.
+
+    The open queue's ring, a :class:`quire.Ring`, is ``queue.ring``.
+
+    Examples:
+        >>> ring = quire.RingOptions(capacity_bytes=65536, on_full="raise")
+        >>> with quire.open("busy", buffer_mode="async", ring=ring) as busy:
+        ...     busy.ring.capacity_bytes
+        65536
+
+    Attributes:
+        capacity_bytes: How much a new ring holds, and its longest message; rounded up to a power of
+            two from 64 KiB to 1 GiB. Default 8 MiB.
+        on_full: What an append does when the ring is full: ``block`` waits, then raises a
+            :class:`quire.errors.RingFullError`; ``raise`` does so at once; ``grow`` doubles the
+            ring.
+        read_buffer_mode: ``async``: tailers read through the ring: at the end of the queue, they
+            append what is in it themselves, unless another process does. Not implied by
+            *buffer_mode*.
+        write_buffer_mode: Overrides *buffer_mode* for appends.
+
+    """
+
+    capacity_bytes: int | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(arguments.whole(1, 2**30)),
+            JOURNAL,
+            parse=parse_whole,
+            setting="buffer_capacity_bytes",
+            native="buffer_capacity_bytes",
+        ),
+    )
+    on_full: Literal["block", "raise", "grow"] = field(
+        default="block",
+        metadata=option(arguments.one_of("block", "raise", "grow"), JOURNAL, parse=str),
+    )
+    read_buffer_mode: BufferMode | None = field(
+        default=None, metadata=option(arguments.optional(check_mode), JOURNAL, **RING_MODE)
+    )
+    write_buffer_mode: BufferMode | None = field(
+        default=None, metadata=option(arguments.optional(check_mode), JOURNAL, **RING_MODE)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenOptions(Options):
+    """The keywords of :func:`quire.open` itself, which documents them."""
+
+    read_only: bool = field(default=False, metadata=option(arguments.flag, EVERY))
+    create: bool = field(default=True, metadata=option(arguments.flag, EVERY))
+    roll_cycle: str | RollCycle | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(check_roll_cycle),
+            JOURNAL | VANILLA,
+            parse=str,
+            **RECORDED,
+        ),
+    )
+    time_zone: str | None = field(
+        default=None,
+        metadata=option(
+            TEXT,
+            JOURNAL,
+            parse=str,
+            native="roll_time_zone",
+            **RECORDED,
+        ),
+    )
+    epoch_ms: int | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(arguments.whole(-(2**63), 2**63 - 1)),
+            JOURNAL,
+            parse=parse_whole,
+            **RECORDED,
+        ),
+    )
+    clock: Clock | None = field(default=None, metadata=option(check_clock, JOURNAL | VANILLA))
+    durability: Literal["process", "batch", "each"] = field(
+        default="process",
+        metadata=option(
+            arguments.one_of("process", "batch", "each"), JOURNAL, parse=str, harmless=True
+        ),
+    )
+    metrics: bool | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(arguments.flag),
+            JOURNAL,
+            parse=parse_flag,
+            converted=bool,
+            harmless=True,
+        ),
+    )
+    retention: Watcher | Sequence[Watcher] | None = field(
+        default=None, metadata=option(arguments.optional(check_rules), JOURNAL)
+    )
+    timeout_s: float = field(
+        default=10.0,
+        metadata=option(
+            arguments.seconds,
+            JOURNAL,
+            parse=parse_seconds,
+            native="timeout_ms",
+            converted=to_ms,
+            harmless=True,
+        ),
+    )
+    force_unlock: Literal["dead", "never", "always"] = field(
+        default="dead", metadata=option(arguments.text, JOURNAL, parse=str)
+    )
+    wire_type: str | None = field(
+        default=None,
+        metadata=option(TEXT, JOURNAL, parse=str, **RECORDED),
+    )
+    source_id: int = field(
+        default=0,
+        metadata=option(
+            arguments.whole(-(2**31), 2**31 - 1),
+            JOURNAL,
+            parse=parse_whole,
+            **RECORDED,
+        ),
+    )
+    block_bytes: int | None = field(default=None, metadata=option(SIZE, JOURNAL, parse=parse_whole))
+    pretouch: bool = field(
+        default=True, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True)
+    )
+    time_index: bool = field(
+        default=False, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True)
+    )
+    file_mode: int = field(
+        default=0o600, metadata=option(arguments.whole(0, 0o7777), WRITTEN, parse=parse_octal)
+    )
+    buffer_mode: BufferMode | None = field(
+        default=None, metadata=option(arguments.optional(check_mode), JOURNAL, **RING_MODE)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VanillaOptions(Options):
+    """The keywords of :func:`quire.vanilla.open` that no other format has; it documents them."""
+
+    cycle_format: str | None = field(
+        default=None,
+        metadata=option(TEXT, VANILLA, parse=str, **RECORDED),
+    )
+    cycle_length_ms: int | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(arguments.whole(1, 2**31 - 1)),
+            VANILLA,
+            parse=parse_whole,
+            **RECORDED,
+        ),
+    )
+    cycle_time_zone: str | None = field(
+        default=None,
+        metadata=option(TEXT, VANILLA, parse=str, **RECORDED),
+    )
+    entries_per_cycle: int | None = field(
+        default=None, metadata=option(SIZE, VANILLA, parse=parse_whole, at_creation=True)
+    )
+    tid_bits: int | None = field(
+        default=None,
+        metadata=option(UNSIGNED, VANILLA, parse=parse_whole, **RECORDED),
+    )
+    index_block_bytes: int | None = field(
+        default=None, metadata=option(SIZE, VANILLA, parse=parse_whole, at_creation=True)
+    )
+    data_block_bytes: int | None = field(
+        default=None, metadata=option(SIZE, VANILLA, parse=parse_whole, at_creation=True)
+    )
+    synchronous: bool = field(
+        default=False, metadata=option(arguments.flag, VANILLA, parse=parse_flag, harmless=True)
+    )
+    consumption: Literal["topic", "queue"] = field(
+        default="topic",
+        metadata=option(arguments.one_of("topic", "queue"), VANILLA, parse=str, harmless=True),
+    )
+    linger_s: float = field(
+        default=10.0,
+        metadata=option(
+            arguments.seconds, VANILLA, parse=parse_seconds, native="linger_ms", converted=to_ms
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickQueueOptions(Options):
+    """The keyword of :func:`quire.quick_queue.open` that no other format has."""
+
+    page_bytes: int | None = field(
+        default=None, metadata=option(SIZE, QUICK_QUEUE, parse=parse_whole, at_creation=True)
+    )
+
+
+def _declared(owner: type[Options], place: str) -> dict[str, Option]:
+    """Return the options of a class by the names of their fields; *place* is of each of them."""
+    found: dict[str, Option] = {}
+    for it in dataclasses.fields(cast("Any", owner)):
+        declared = cast("Option", it.metadata["option"])
+        found[it.name] = declared._replace(
+            setting=declared.setting or it.name,
+            native=declared.native or it.name,
+            name=it.name,
+            default=it.default,
+            place=place.format(f"{it.name}=..."),
+        )
     return found
 
 
-def one_zone(time_zone: object, roll_time_zone: object) -> object:
-    """Return the zone that was given, under whichever of its names."""
-    given = [zone for zone in (time_zone, roll_time_zone) if zone is not None]
-    if len(given) > 1 and given[0] != given[1]:
-        raise ValueError(
-            f"two names of one option: time_zone={arguments.shown(time_zone)}"
-            f" roll_time_zone={arguments.shown(roll_time_zone)}"
-        )
-    return given[0] if given else None
-
-
-def _watchers(name: str, found: object) -> tuple[Watcher, ...]:
-    given = (found,) if isinstance(found, Watcher) else found
-    if not isinstance(given, list | tuple):
-        raise arguments.refusal(name, "a quire.Retention, or a list of them", found)
-    rules = cast("Sequence[object]", given)
-    for rule in rules:
-        if not isinstance(rule, Watcher):
-            raise arguments.refusal(name, "a quire.Retention, or a list of them", rule)
-    return cast("tuple[Watcher, ...]", tuple(rules))
-
-
-def microseconds(name: str, found: object) -> int:
-    """Check seconds, an hour at most, and return them as microseconds."""
-    seconds = arguments.seconds(name, found)
-    if not seconds <= _LONGEST_COMMIT_S:
-        raise arguments.out_of_range(name, "at most 3600 seconds", found)
-    return round(seconds * 1e6)
-
-
-_LONGEST_COMMIT_S = 3600
-_LISTENER = arguments.function("a callable of a cycle and a path, or None")
-_UNSIGNED = arguments.whole(0, 2**32 - 1)
-_TEXT = arguments.optional(arguments.text)
-
-CHECKS: dict[str, arguments.Check] = {
-    "roll_cycle": arguments.optional(_roll_cycle),
-    "read_only": arguments.flag,
-    "create": arguments.flag,
-    "clock": arguments.optional(_clock),
-    "block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "force_unlock": arguments.text,
-    "double_buffer": arguments.flag,
-    "epoch_ms": arguments.optional(arguments.whole(-(2**63), 2**63 - 1)),
-    "roll_time": _TEXT,
-    "roll_time_zone": _TEXT,
-    "index_count": arguments.optional(_UNSIGNED),
-    "index_spacing": arguments.optional(_UNSIGNED),
-    "wire_type": _TEXT,
-    "source_id": arguments.whole(-(2**31), 2**31 - 1),
-    "file_mode": arguments.whole(0, 0o7777),
-    "allow_network": arguments.flag,
-    "pretouch": arguments.flag,
-    "low_space_percent": arguments.whole(0, 255),
-    "metrics": arguments.optional(arguments.flag),
-    "time_index": arguments.flag,
-    "retention": arguments.optional(_watchers),
-    "on_file_acquired": arguments.optional(_LISTENER),
-    "on_file_released": arguments.optional(_LISTENER),
-    "durability": arguments.one_of("process", "batch", "each"),
-    "buffer_capacity_bytes": arguments.optional(arguments.whole(1, 2**30)),
-    "on_full": arguments.one_of("block", "raise", "grow"),
-    "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "cycle_format": _TEXT,
-    "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),
-    "cycle_time_zone": _TEXT,
-    "entries_per_cycle": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "tid_bits": arguments.optional(_UNSIGNED),
-    "index_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "data_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "synchronous": arguments.flag,
-    "consumption": arguments.one_of("topic", "queue"),
+PARTS: Final[Mapping[str, type[Options]]] = {
+    "roll": RollOptions,
+    "layout": LayoutOptions,
+    "wait": WaitOptions,
+    "ring": RingOptions,
 }
-# The options that each format knows; ``path`` and ``format`` are everybody's.
-QUICK_QUEUE = {"read_only", "create", "page_bytes", "file_mode", "allow_network"}
-VANILLA = {
-    "read_only",
-    "create",
-    "clock",
-    "roll_cycle",
-    "cycle_format",
-    "cycle_length_ms",
-    "cycle_time_zone",
-    "entries_per_cycle",
-    "tid_bits",
-    "index_block_bytes",
-    "data_block_bytes",
-    "synchronous",
-    "consumption",
-    "linger_ms",
-    "file_mode",
-    "allow_network",
+"""The classes of options that :func:`quire.open` takes whole, by its keywords for them."""
+OF_CLASS: Final[Mapping[type[Options], Mapping[str, Option]]] = {
+    **{
+        part: _declared(part, f"quire.open({keyword}=quire.{part.__name__}({{}}))")
+        for keyword, part in PARTS.items()
+    },
+    OpenOptions: _declared(OpenOptions, "quire.open({})"),
+    VanillaOptions: _declared(VanillaOptions, "quire.vanilla.open({})"),
+    QuickQueueOptions: _declared(QuickQueueOptions, "quire.quick_queue.open({})"),
 }
-INDEXED = {"read_only", "create"}
-_OF_OTHERS = (QUICK_QUEUE | VANILLA) - {"read_only", "create", "clock", "roll_cycle"}
-CHRONICLE = ({*CHECKS} - _OF_OTHERS) | {
-    "file_mode",
-    "allow_network",
-    "timeout_ms",
-    "eof_grace_ms",
-    "group_commit_us",
-    "max_clock_ahead_ms",
-    "read_buffer_mode",
-    "write_buffer_mode",
+OPTIONS: Final[Mapping[str, Option]] = {
+    it.setting: it for options in OF_CLASS.values() for it in options.values()
 }
+"""Every option by its name in settings: that of its field, unless that is too short alone."""
+MODES: Final = frozenset({"buffer_mode", "read_buffer_mode", "write_buffer_mode"})
+"""The settings any of which, if it is ``async``, has a queue use a ring."""
 
 
-def format_to_open(path: str, asked: str | None, *, may_create: bool) -> Format:
+def refuse_unknown(call: str, given: Mapping[str, object], known: Mapping[str, object]) -> None:
     """
-    Return the format of the queue at *path*, or of a new one.
+    Refuse keywords that a call does not have, and say where they belong.
 
     Raises:
-        NotAQueueError: *path* holds a queue of another format than *asked*, a part of a queue or,
-            unless *may_create*, a directory of queues.
+        TypeError: The call does not have a keyword.
 
     """
-    arguments.optional(arguments.one_of(*detection.FORMATS, detection.INDEXED))("format", asked)
-    found = detection.format_of(path)
-    if found == detection.INDEXED:
-        # Two files beside a path that is free.
-        return cast("Format", asked or found)
-    if found is None or detection.is_producers(path):
-        detection.refuse_part(path)
-    if found is None:
-        if not may_create:
-            detection.refuse_queues(path)
-    elif asked not in {None, found}:
-        raise NotAQueueError(
-            f"the directory holds a queue of another format: asked={asked} found={found} "
-            f"path={path} (leave format out to join it)"
-        )
-    return cast("Format", found or asked or detection.CHRONICLE)
+    for name in given.keys() - known.keys():
+        said = f"{call}() got an unexpected keyword argument '{name}'"
+        for it in OPTIONS.values():
+            if name in {it.name, it.setting, it.native}:
+                raise TypeError(f"{said}: it belongs to {it.place}")
+        raise TypeError(said)
 
 
-_MODES: Final = ("none", "async", "copy")
-
-
-def buffering(both: str | None, read: str | None, write: str | None) -> dict[str, object]:
-    """Check the buffer modes and return the options that hold, those that are off as None."""
-    modes = {"buffer_mode": both, "read_buffer_mode": read, "write_buffer_mode": write}
-    for name, mode in modes.items():
-        arguments.optional(arguments.one_of(*_MODES))(name, mode)
-        if mode == "copy":
-            raise UnsupportedError(
-                f"{name}='copy': such buffers serve encryption, which Quire does not have"
-            )
-    modes |= {"read_buffer_mode": read, "write_buffer_mode": write or both}
-    return {name: mode if mode == "async" else None for name, mode in modes.items()}
-
-
-def refuse_idle(options: Mapping[str, object]) -> None:
-    """Refuse an option of a ring, or of syncing, where the mode that uses it was not asked for."""
-    ring = options["read_buffer_mode"] or options["write_buffer_mode"]
-    if not ring and options["buffer_capacity_bytes"] is not None:
-        capacity = options["buffer_capacity_bytes"]
-        raise ValueError(f"buffer_capacity_bytes={capacity} needs buffer_mode='async'")
-    if not ring and options["on_full"] != "block":
-        raise ValueError(f"on_full={options['on_full']!r} needs buffer_mode='async'")
-    if options["durability"] == "process" and options["group_commit_us"] is not None:
-        raise ValueError("group_commit_s needs durability='batch' or 'each'")
+def given_of(options: Options) -> dict[str, object]:
+    """Return the options that were given, by their names in settings."""
+    known = OF_CLASS[type(options)]
+    given = cast("frozenset[str]", vars(options)["_given"])
+    return {known[name].setting: getattr(options, name) for name in given}

@@ -13,28 +13,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial, wraps
-from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final, NamedTuple, cast
 
-from quire._common import arguments
 from quire._native import ManualClock
-from quire.errors import NotAQueueError, SettingError
+from quire.errors import SettingError
 from quire.formats import detection
-from quire.opening import options as _options
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from quire.opening.options import MODES, OPTIONS
 
 PREFIX: Final = "QUIRE_"
 FILE: Final = "quire.toml"
 FILE_VARIABLE: Final = "QUIRE_CONFIG"
 _TABLE: Final = "open"
 _LONGEST: Final = 2**16
-
-_YES: Final = {"1", "true", "yes", "on"}
-_NO: Final = {"", "0", "false", "no", "off"}
-_OCTAL: Final = 8
 
 
 class Setting(NamedTuple):
@@ -44,193 +36,46 @@ class Setting(NamedTuple):
     origin: str
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in _YES | _NO:
-        raise ValueError("expected 1 or 0")
-    return text.lower() in _YES
-
-
-def _seconds(text: str) -> float | None:
-    return None if text.lower() == "none" else float(text)
-
-
-def _checked(name: str, value: object) -> object:
-    if _PARSERS[name] is _seconds:
-        return None if value is None else arguments.seconds(name, value)
-    return _CHECKS[name](name, value)
-
-
-def _whole(text: str) -> int:
-    return int(text, 0)
-
-
-def _mode(text: str) -> int:
-    return int(text, _OCTAL)
-
-
-# How text of the environment is read, for each option that can be set.
-_PARSERS: Final[dict[str, Callable[[str], object]]] = {
-    "allow_network": _flag,
-    "block_bytes": _whole,
-    "buffer_capacity_bytes": _whole,
-    "buffer_mode": str,
-    "consumption": str,
-    "cycle_format": str,
-    "cycle_length_ms": _whole,
-    "cycle_time_zone": str,
-    "data_block_bytes": _whole,
-    "double_buffer": _flag,
-    "durability": str,
-    "entries_per_cycle": _whole,
-    "eof_grace_s": _seconds,
-    "epoch_ms": _whole,
-    "file_mode": _mode,
-    "force_unlock": str,
-    "group_commit_s": _seconds,
-    "index_block_bytes": _whole,
-    "index_count": _whole,
-    "index_spacing": _whole,
-    "linger_s": _seconds,
-    "low_space_percent": _whole,
-    "max_clock_ahead_s": _seconds,
-    "metrics": _flag,
-    "on_full": str,
-    "page_bytes": _whole,
-    "pretouch": _flag,
-    "read_buffer_mode": str,
-    "roll_cycle": str,
-    "roll_time": str,
-    "source_id": _whole,
-    "synchronous": _flag,
-    "tid_bits": _whole,
-    "time_index": _flag,
-    "time_zone": str,
-    "timeout_s": _seconds,
-    "wire_type": str,
-    "write_buffer_mode": str,
-}
-_BUFFER_MODE: Final = arguments.one_of("async", "none")
-_CHECKS: Final[Mapping[str, arguments.Check]] = {
-    **_options.CHECKS,
-    "buffer_mode": _BUFFER_MODE,
-    "read_buffer_mode": _BUFFER_MODE,
-    "write_buffer_mode": _BUFFER_MODE,
-    "time_zone": arguments.text,
-}
-
-# What an existing queue has recorded, or shows by its files.
-AT_CREATION: Final = {
-    "cycle_format",
-    "cycle_length_ms",
-    "cycle_time_zone",
-    "data_block_bytes",
-    "entries_per_cycle",
-    "epoch_ms",
-    "index_block_bytes",
-    "index_count",
-    "index_spacing",
-    "page_bytes",
-    "roll_cycle",
-    "roll_time",
-    "source_id",
-    "tid_bits",
-    "time_zone",
-    "wire_type",
-}
-# What a file that was found, and not named, may set: nothing that widens access, loses or delays
-# messages, takes a lock from its holder, or claims memory and disk space.
-_HARMLESS: Final = AT_CREATION - {"data_block_bytes", "index_block_bytes", "page_bytes"} - {
-    "entries_per_cycle"
-} | {
-    "consumption",
-    "double_buffer",
-    "durability",
-    "metrics",
-    "pretouch",
-    "synchronous",
-    "time_index",
-    "timeout_s",
-}
-_MODES: Final = {"buffer_mode", "read_buffer_mode", "write_buffer_mode"}
+# What the environment or a file can set, by its name there.
+SETTABLE: Final = {name: it for name, it in OPTIONS.items() if it.parse is not None}
 _OF_RINGS: Final = {"buffer_capacity_bytes", "on_full"}
 # Where one of them is given, the others are not set.
 _TOGETHER: Final = (
-    _MODES,
-    {"time_zone", "roll_time_zone"},
+    MODES,
     {"durability", "group_commit_s"},
     {"roll_cycle", "cycle_length_ms", "cycle_format"},
 )
-# What the formats' lists of options call them.
-_CHECKED_AS: Final = {
-    "buffer_mode": "write_buffer_mode",
-    "eof_grace_s": "eof_grace_ms",
-    "group_commit_s": "group_commit_us",
-    "linger_s": "linger_ms",
-    "max_clock_ahead_s": "max_clock_ahead_ms",
-    "time_zone": "roll_time_zone",
-    "timeout_s": "timeout_ms",
-}
-_ALLOWED: Final = {
-    detection.CHRONICLE: _options.CHRONICLE,
-    detection.VANILLA: _options.VANILLA,
-    detection.QUICK_QUEUE: _options.QUICK_QUEUE,
-    detection.INDEXED: _options.INDEXED,
-}
-
-
-def configured(opening: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have a function with the options of ``quire.open`` take those that are set from outside."""
-
-    @wraps(opening)
-    def opened(*args: _P.args, **given: _P.kwargs) -> _R:
-        found = settings()
-        if not found:
-            return opening(*args, **given)
-        path = args[0] if args else given.get("path")
-        applied = for_opening(path, given, found)
-        given.update({name: it.value for name, it in applied.items()})
-        try:
-            return opening(*args, **given)
-        except (TypeError, ValueError) as error:
-            if applied:
-                origins = " ".join(f"{name}={it.origin}" for name, it in sorted(applied.items()))
-                error.add_note(f"options that were not given were set: {origins}")
-            raise
-
-    return opened
 
 
 def for_opening(
-    path: object, given: Mapping[str, object], found: Mapping[str, Setting]
+    kind: str, given: Mapping[str, object], found: Mapping[str, Setting], *, exists: bool
 ) -> dict[str, Setting]:
-    """Return those settings that hold for the queue at a path and were not given."""
-    try:
-        kind = detection.format_of(arguments.path("path", path))
-    except (TypeError, ValueError, NotAQueueError):
-        return {}  # opening says what is wrong
-    names = options_of(kind or str(given.get("format") or detection.CHRONICLE), exists=bool(kind))
+    """Return those settings that hold for a queue of a format and were not given."""
+    names = settable(kind, exists=exists)
     clock = given.get("clock")
     if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
-        names -= _MODES
+        names -= MODES
     if given.get("durability", "process") != "process":
-        names -= _MODES  # an append would return before what the program asked for holds
+        names -= MODES  # an append would return before what the program asked for holds
     for group in _TOGETHER:
         if group & given.keys():
             names -= group
     names &= found.keys() - given.keys()
     modes = {**{name: found[name].value for name in names}, **given}
-    if all(modes.get(name) != "async" for name in _MODES):
+    if all(modes.get(name) != "async" for name in MODES):
         names -= _OF_RINGS
     if modes.get("durability", "process") == "process":
         names.discard("group_commit_s")
     return {name: found[name] for name in names}
 
 
-def options_of(kind: str, *, exists: bool) -> set[str]:
-    """Return which options can be set for a queue of a format."""
-    allowed = _ALLOWED.get(kind, _options.CHRONICLE)
-    names = {name for name in _PARSERS if _CHECKED_AS.get(name, name) in allowed}
-    return names - AT_CREATION if exists else names
+def settable(kind: str, *, exists: bool) -> set[str]:
+    """Return the names of what can be set for a queue of a format."""
+    return {
+        name
+        for name, it in SETTABLE.items()
+        if kind in it.formats and not (exists and it.at_creation)
+    }
 
 
 def settings() -> dict[str, Setting]:
@@ -242,16 +87,24 @@ def settings() -> dict[str, Setting]:
         OSError: The file that ``QUIRE_CONFIG`` names cannot be read.
 
     """
-    return {**dict(_of_file()), **dict(_of_environment())}
+    has_variables = _has_variables()
+    found = dict(_of_file()) if has_variables or os.access(FILE, os.F_OK) else {}
+    return found | dict(_of_environment()) if has_variables else found
+
+
+def _has_variables() -> bool:
+    # CPython keeps the environment as bytes: to decode every name costs more than to open a queue.
+    names = getattr(os.environ, "_data", None)
+    return names is None or PREFIX.encode() in b"\0".join(names)
 
 
 def misspelt() -> Iterator[tuple[str, str | None]]:
     """Yield environment variables that may be misspelt options, each with the likely option."""
     from difflib import get_close_matches
 
-    known = [PREFIX + name.upper() for name in _PARSERS]
+    known = [PREFIX + name.upper() for name in SETTABLE]
     for variable, name in _variables():
-        if name not in _PARSERS and variable != FILE_VARIABLE:
+        if name not in SETTABLE and variable != FILE_VARIABLE:
             yield variable, next(iter(get_close_matches(variable.upper(), known, n=1)), None)
 
 
@@ -262,13 +115,18 @@ def _variables() -> Iterator[tuple[str, str]]:
             yield variable, variable.removeprefix(PREFIX).lower()
 
 
+def _checked(name: str, value: object) -> object:
+    option = SETTABLE[name]
+    return (option.from_outside or option.check)(name, value)
+
+
 def _of_environment() -> Iterator[tuple[str, Setting]]:
     for variable, name in _variables():
-        if name not in _PARSERS:
+        if name not in SETTABLE:
             continue
         text = os.environ[variable]
         try:
-            value = _checked(name, _PARSERS[name](text))
+            value = _checked(name, (SETTABLE[name].parse or str)(text))
         except (TypeError, ValueError) as error:
             raise SettingError(f"invalid {variable}={text!r:.80}: {error}") from None
         yield name, Setting(value, variable)
@@ -286,7 +144,7 @@ def _of_file() -> Iterator[tuple[str, Setting]]:
     if content is None:
         return
     for name, value in _options_in(content, path).items():
-        if not named and name not in _HARMLESS:
+        if not named and not SETTABLE[name].harmless:
             _warn(f"name it by {FILE_VARIABLE} to set option={name}", path)
             continue
         try:
@@ -309,7 +167,7 @@ def _options_in(content: bytes, path: str) -> dict[str, object]:
         raise SettingError(f"expected one table, [{_TABLE}]: found={what!r:.80} path={path}")
     found = cast("dict[str, object]", options)
     for name in found:
-        if name not in _PARSERS:
+        if name not in SETTABLE:
             raise SettingError(f"not an option that can be set: option={name!r:.80} path={path}")
     return found
 

@@ -16,9 +16,10 @@ from quire.errors import ReplayError
 from quire.formats.adapters import adapter_of, numbering_of, periods_of
 from quire.formats.base import Appender
 from quire.formats.columns import Columns
+from quire.formats.detection import CHRONICLE
 from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_as
 from quire.ranges.damage import Skipped
 from quire.ranges.range import (
     PointLike,
@@ -32,7 +33,6 @@ from quire.ranges.seek import first_from
 from quire.replaying.pacing import Pace, Replay
 
 _OF_CYCLES = {"cycle_format", "cycle_length_ms", "entries_per_cycle"}
-_open_any: Callable[..., Any] = open_queue  # of the format that the options name
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ class Copy:
         self._numbering = numbering_of(source)
         self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.range.first)))
         self._stack = ExitStack()
-        options = out_options(source, roll_cycle, self._clock)
-        self._out = self._stack.enter_context(_open_any(out, buffer_mode="none", **options))
+        kind, options = out_options(source, roll_cycle, self._clock)
+        self._out = self._stack.enter_context(open_as(kind, out, **options))
         self._progress = progress
         self._numbers = _Numbers(self._out)
         self._next = plan.range.first
@@ -322,9 +322,9 @@ class _Numbers:
 
 def out_options(
     source: AnyQueue, roll_cycle: str | RollCycle | None, clock: ManualClock
-) -> dict[str, Any]:
+) -> tuple[str, dict[str, Any]]:
     """
-    Return the options of a queue that is made like another one.
+    Return the format and the options of a queue that is made like another one.
 
     Raises:
         ValueError: *roll_cycle* was given for a format without cycles.
@@ -332,14 +332,17 @@ def out_options(
     """
     adapter = adapter_of(source)
     options = adapter.options_like(source)
+    kind = options.pop("format", CHRONICLE)
+    if kind == CHRONICLE:
+        options["buffer_mode"] = "none"  # the clock is set for each message
     if not _is_timed(source):
         if roll_cycle is not None:
             raise ValueError(f"{article(adapter.title)} has no cycles: roll_cycle={roll_cycle}")
-        return options
+        return kind, options
     if roll_cycle is not None:
         options = {name: it for name, it in options.items() if name not in _OF_CYCLES}
         options["roll_cycle"] = roll_cycle
-    return options | {"clock": clock}
+    return kind, options | {"clock": clock}
 
 
 def _is_timed(queue: AnyQueue) -> bool:

@@ -14,7 +14,7 @@ from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.maintenance.files import identities_of, reason_of, users_of
 from quire.maintenance.holders import Holder, reader_in
 from quire.maintenance.removal import Identity
-from quire.opening import options as _options
+from quire.opening.declaring import check_clock
 from quire.retaining.actions import Saver, check_dest, saver_of
 from quire.retaining.by_format import Cycles, check_format, opened_to_look, opened_to_prune
 from quire.retaining.prune_report import PrunedCycle, PruneReport
@@ -125,7 +125,7 @@ class Run:
     ) -> None:
         self._path: Final = path
         self._rule: Final = rule
-        _options.CHECKS["clock"]("clock", clock)
+        check_clock("clock", clock)
         arguments.optional(arguments.function())("progress", progress)
         self._clock: Final = clock
         self._progress: Final = progress

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quire._common.watching import Watch, Watcher
 from quire.errors import LockHeldError, QuireError
+from quire.opening.options import LayoutOptions
 from quire.retaining.pruning import Run
 from quire.retaining.rule import Rule
 
@@ -64,6 +65,14 @@ class Retention(Rule, Watcher):
     def watch(self, queue: Queue, options: dict[str, Any]) -> Watch:
         """Apply the rule now and after each roll, until the queue is closed."""
         return _Thread(queue, self, options)
+
+
+def _to_prune_with(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what to open a queue with to prune it, if it is open with these native options."""
+    found = {"file_mode": options["file_mode"]} if "file_mode" in options else {}
+    if options.get("allow_network"):
+        found["layout"] = LayoutOptions(allow_network=True)
+    return found
 
 
 class _Thread:
@@ -119,11 +128,7 @@ class _Thread:
             self._path,
             self._rule,
             clock=self._options.get("clock"),
-            open_options={
-                name: self._options[name]
-                for name in ("allow_network", "file_mode")
-                if name in self._options
-            },
+            open_options=_to_prune_with(self._options),
             stopped=self._ended.is_set,
             table=self._table,
         )

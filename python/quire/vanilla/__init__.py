@@ -9,7 +9,12 @@ imported on its own, sends queues over TCP.
 """
 
 from quire._native import VanillaExcerpt
-from quire.formats.vanilla_handles import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.formats.vanilla_handles import (
+    VanillaAppender,
+    VanillaQueue,
+    VanillaTailer,
+    open,  # noqa: A004
+)
 from quire.vanilla.rebuild import RebuiltCycle, rebuild_index
 
 __all__ = [
@@ -18,5 +23,6 @@ __all__ = [
     "VanillaExcerpt",
     "VanillaQueue",
     "VanillaTailer",
+    "open",
     "rebuild_index",
 ]

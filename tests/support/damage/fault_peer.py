@@ -233,20 +233,21 @@ def survives(directory: Path, *, second: int, crashes: int = 1) -> int:
     path, journal = directory / "queue", directory / "journal"
     record = Record(journal)
     if record.is_acknowledged:
-        with quire.open(path, read_only=True, eof_grace_s=0, timeout_s=0) as queue:
+        with quire.open(
+            path, read_only=True, wait=quire.WaitOptions(eof_grace_s=0), timeout_s=0
+        ) as queue:
             check_messages(record, [*map(pair, queue.tailer())], crashes)
     clock = quire.ManualClock(START_MS + second * SECOND_MS)
     more = Journal(journal)
     with quire.open(
         path,
         roll_cycle="TEST4_SECONDLY",
-        index_count=8,
-        index_spacing=2,
+        layout=quire.LayoutOptions(index_count=8, index_spacing=2),
         block_bytes=BLOCK,
         clock=clock,
         timeout_s=0.05,
         pretouch=False,
-        eof_grace_s=0,
+        wait=quire.WaitOptions(eof_grace_s=0),
     ) as queue:
         for name, allowed in record.positions.items():
             with queue.tailer(name) as tailer:

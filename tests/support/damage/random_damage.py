@@ -56,7 +56,9 @@ def readable(path: Path) -> dict[int, bytes]:
     """Return what each index of a queue gives, as far as it gives something."""
     found: dict[int, bytes] = {}
     try:
-        queue = quire.open(path, read_only=True, create=False, eof_grace_s=0.0)
+        queue = quire.open(
+            path, read_only=True, create=False, wait=quire.WaitOptions(eof_grace_s=0.0)
+        )
     except (quire.QuireError, OSError):
         return found
     with queue, suppress(quire.QuireError, OSError), queue.tailer() as tailer:

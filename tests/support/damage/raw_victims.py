@@ -116,8 +116,8 @@ class Lane:
 def open_queue(form: Form, path: Path, options: dict[str, Any]) -> Any:  # noqa: ANN401
     """Open a queue of this form."""
     if form == "vanilla":
-        return quire.open(path, format="vanilla", **options)
-    return quire.open(path, format="quick-queue", **options)
+        return quire.vanilla.open(path, **options)
+    return quire.quick_queue.open(path, **options)
 
 
 def live(victim: Victim) -> None:

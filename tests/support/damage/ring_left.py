@@ -27,7 +27,7 @@ def leave_in_ring(
     """
 
     def put() -> None:
-        busy = quire.open(path, write_buffer_mode="async", on_full=on_full)
+        busy = quire.open(path, ring=quire.RingOptions(write_buffer_mode="async", on_full=on_full))
         busy.appender().write_many(messages)
         os.kill(os.getpid(), signal.SIGKILL)
 

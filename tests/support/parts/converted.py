@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow.dataset as ds
 
 import quire
+from any_format import open_as
 from queues import DAY_MS, START_MS
 
 Into: TypeAlias = Literal["chronicle", "vanilla", "quick-queue", "parquet"]
@@ -27,8 +28,7 @@ def fill(path: Path, kind: Into, days: Iterable[Iterable[bytes]]) -> Messages:
     """Make a queue with the messages of each day, two days apart."""
     clock = quire.ManualClock(START_MS)
     options = SMALL[kind] if kind == "quick-queue" else SMALL[kind] | {"clock": clock}
-    opened: Any = quire.open
-    with opened(path, format=kind, **options) as queue, queue.appender() as appender:
+    with open_as(kind, path, **options) as queue, queue.appender() as appender:
         for payloads in days:
             appender.write_many(payloads)
             clock.advance(2 * DAY_MS)

@@ -35,10 +35,9 @@ def _open(
     path: Path, kind: str, clock: quire.ManualClock
 ) -> quire.vanilla.VanillaQueue | quire.quick_queue.QuickQueue:
     if kind == "quick-queue":
-        return quire.open(path, format="quick-queue", page_bytes=PAGE_BYTES)
-    return quire.open(
+        return quire.quick_queue.open(path, page_bytes=PAGE_BYTES)
+    return quire.vanilla.open(
         path,
-        format="vanilla",
         clock=clock,
         index_block_bytes=PAGE_BYTES,
         data_block_bytes=16 * PAGE_BYTES,

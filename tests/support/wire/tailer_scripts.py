@@ -135,7 +135,7 @@ def java_answers(version: str, path: Path, scripts: list[list[str]]) -> list[lis
 def answers(path: Path, scripts: list[list[str]]) -> list[list[Outcome]]:
     clock = quire.ManualClock(START + LATER * DAY_MS)
     with (
-        quire.open(path, clock=clock, eof_grace_s=None) as queue,
+        quire.open(path, clock=clock, wait=quire.WaitOptions(eof_grace_s=None)) as queue,
         queue.appender() as appender,
     ):
         return [answers_of_one(queue, appender, clock, script) for script in scripts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -27,8 +26,9 @@ from quire.formats import detection
 from quire.formats.detection import is_compressed
 from quire.maintenance.files import identities_of, users_of
 from quire.maintenance.kinds import KINDS
-from quire.opening import settings as _settings
+from quire.opening import settings
 from quire.opening.discovery import TABLE
+from quire.opening.options import OPTIONS
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 from quire.write_lock import lock_keys
 
@@ -105,18 +105,17 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
 def _options_of(path: Path) -> Iterator[dict[str, Any]]:
     """Yield what can be set for a queue, or a new one, as ``quire.open`` would take it."""
     kind = detection.format_of(str(path))
-    names = _settings.options_of(kind or detection.CHRONICLE, exists=kind is not None)
-    found = _settings.for_opening(path, {}, _settings.settings())
-    defaults = inspect.signature(quire.open).parameters
-    for name in sorted(names):
-        value, origin = found.get(name, (defaults[name].default, "default"))
+    exists, kind = kind is not None, kind or detection.CHRONICLE
+    found = settings.for_opening(kind, {}, settings.settings(), exists=exists)
+    for name in sorted(settings.settable(kind, exists=exists)):
+        value, origin = found.get(name, (OPTIONS[name].default, "default"))
         if name == "file_mode":
             value = f"{value:#o}"
         yield {"option": name, "value": value, "origin": origin}
 
 
 def _name_misspelt() -> None:
-    for variable, meant in sorted(_settings.misspelt()):
+    for variable, meant in sorted(settings.misspelt()):
         hint = "" if meant is None else f" (did you mean {meant}?)"
         print_error(f"ignored, as it names no option: variable={variable}{hint}")
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, overload
 
 from quire import _native
 from quire._common import arguments
-from quire._common.file_listener import FileListening
-from quire._common.watching import Watch
+from quire._common.file_listener import FileListener, FileListening
+from quire._common.watching import Watch, Watcher
 from quire._native import Dump, Pretoucher
 from quire.errors import ReadOnlyError
 from quire.formats.base import Queue
@@ -20,10 +20,11 @@ from quire.formats.journal.tailer import JournalTailer
 from quire.write_lock import WriteLock
 
 if TYPE_CHECKING:
+    from quire._native import FileEvents
     from quire.metrics.snapshot import Metrics
 
 # Options that run code in this process alone.
-_NOT_PICKLED = {"retention", "on_file_acquired", "on_file_released"}
+_NOT_PICKLED = ("retention", "on_file_acquired", "on_file_released")
 
 
 class _Writable(Protocol):
@@ -61,18 +62,30 @@ class JournalQueue(_native.Queue, Queue):
     @classmethod
     def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
         """Open with options as they were kept by another one, and start what watches the queue."""
-        watchers = options.get("retention") or ()
-        if watchers and options["read_only"]:
-            raise ReadOnlyError(f"retention removes files of the queue: path={path} read_only=True")
-        listeners = [options.get(name) for name in ("on_file_acquired", "on_file_released")]
+        started = {name: given for name in _NOT_PICKLED if (given := options.get(name))}
+        if not started:
+            return super()._reopen(path, options)
         kept = {name: given for name, given in options.items() if name not in _NOT_PICKLED}
-        queue = super()._reopen(
-            path, kept | {"file_events": any(it is not None for it in listeners)}
-        )
+        return cls._started(path, kept, **started)
+
+    @classmethod
+    def _started(
+        cls,
+        path: str | PathLike[str],
+        kept: dict[str, Any],
+        retention: Sequence[Watcher] = (),
+        on_file_acquired: FileListener | None = None,
+        on_file_released: FileListener | None = None,
+    ) -> Self:
+        if retention and kept.get("read_only"):
+            raise ReadOnlyError(f"retention removes files of the queue: path={path} read_only=True")
+        listens = bool(on_file_acquired or on_file_released)
+        queue = super()._reopen(path, kept | {"file_events": listens})
         queue._options = kept  # noqa: SLF001
-        if queue._file_events is not None:  # noqa: SLF001
-            queue._listening = FileListening(queue._file_events, *listeners)  # noqa: SLF001
-        queue._watches = [it.watch(queue, kept) for it in watchers]  # noqa: SLF001
+        if listens:
+            events = cast("FileEvents", queue._file_events)  # noqa: SLF001
+            queue._listening = FileListening(events, on_file_acquired, on_file_released)  # noqa: SLF001
+        queue._watches = [it.watch(queue, kept) for it in retention]  # noqa: SLF001
         return queue
 
     def close(self) -> None:

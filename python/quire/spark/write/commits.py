@@ -61,7 +61,7 @@ _MARK: Final = "quireSink"
 _MARK_START: Final = entry_bytes(_MARK, "")[:-1]
 _LOCK: Final = "lock"
 _LOCK_TIMEOUT_S: Final = 600.0
-_EOF_GRACE_S: Final = 0.0
+_WAIT: Final = quire.WaitOptions(eof_grace_s=0.0)
 """Of all that commits: with another one a batch that is half there would not be found."""
 _PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError, TableLostError)
 
@@ -252,7 +252,7 @@ def _options(target: Target, root: SafeFolder) -> dict[str, Any]:
     asked = target.options.get("block_bytes") or BLOCK_BYTES
     for writer, batch in unfinished(root):
         asked = max(asked, _block_bytes(target, root, writer, batch))
-    return {**target.options, "block_bytes": asked, "eof_grace_s": _EOF_GRACE_S}
+    return {**target.options, "block_bytes": asked, "wait": _WAIT}
 
 
 def _block_bytes(target: Target, root: SafeFolder, writer: str, batch: int) -> int:

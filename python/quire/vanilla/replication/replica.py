@@ -11,7 +11,7 @@ from typing import Any, Final
 from quire._common.durable import SafeFolder
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
-from quire.opening.opener import open as open_queue
+from quire.formats.vanilla_handles import open as open_vanilla
 from quire.vanilla.replication.wire_frames import Run
 
 _LOCK: Final = ".sink.lock"
@@ -27,7 +27,7 @@ class Replica:
 
     Args:
         path: Its directory.
-        options: Those of ``quire.open``.
+        options: Those of :func:`quire.vanilla.open`.
 
     Raises:
         LockHeldError: Another sink keeps this copy.
@@ -41,7 +41,7 @@ class Replica:
         self.is_synchronous = bool(options.get("synchronous"))
         self._clock = ManualClock(0)  # set to the cycle of what is stored
         with ExitStack() as stack:
-            opened = open_queue(path, format="vanilla", clock=self._clock, **options)
+            opened = open_vanilla(path, clock=self._clock, **options)
             self._queue = stack.enter_context(opened)
             folder = stack.enter_context(SafeFolder.at(self._queue.path))
             stack.enter_context(folder.locked(_LOCK))

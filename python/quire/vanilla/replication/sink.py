@@ -39,8 +39,8 @@ class Sink:
             every 2.5 s.
         on_cycle: Called with the number of each cycle when its first messages are stored. An
             exception of it ends the replication.
-        options: Those of ``quire.open`` for the copy. Cycles must be those of the source;
-            ``synchronous=True`` acknowledges what is on the medium.
+        options: Those of :func:`quire.vanilla.open` for the copy. Cycles must be those of the
+            source; ``synchronous=True`` acknowledges what is on the medium.
 
     Raises:
         LockHeldError: Another sink keeps this copy.

@@ -37,7 +37,7 @@ impl Schedule {
         }
         let unknown = |_| {
             Error::Invalid(format!(
-                "no such time zone: roll_time_zone={name} (an IANA name, such as America/New_York; \
+                "no such time zone: time_zone={name} (an IANA name, such as America/New_York; \
                  this machine may lack its tzdata package)"
             ))
         };
