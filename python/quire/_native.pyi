@@ -73,6 +73,7 @@ __all__ = [
     "parse_yaml",
     "render_rows",
     "repair_journal",
+    "reported_losses",
     "ring_intended",
     "ring_stats",
     "times_file",
@@ -223,6 +224,9 @@ def first_entries(path: str, most: int, /) -> list[tuple[str, bool]]:
 
 def count_pruned(path: str | PathLike[str], cycles: int, freed: int, now_ms: int, /) -> None:
     """Count cycles that retention removed, and their bytes, if any process counts."""
+
+def reported_losses() -> int:
+    """Return how often readers of this process warned that messages were deleted unread."""
 
 def ring_intended(path: str | PathLike[str], /) -> int | None:
     """

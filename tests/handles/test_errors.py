@@ -62,7 +62,14 @@ def test_every_error_is_part_of_the_package_and_of_its_tree(error: type[quire.Qu
 
 
 def test_the_tree_names_no_error_that_is_not_there() -> None:
-    builtin = {"ConnectionError", "LookupError", "OSError", "TimeoutError", "ValueError"}
+    builtin = {
+        "AttributeError",
+        "ConnectionError",
+        "LookupError",
+        "OSError",
+        "TimeoutError",
+        "ValueError",
+    }
     named = set(re.findall(r"\w+Error\b", errors.__doc__ or ""))
 
     assert named - builtin == {error.__name__ for error in EVERY}

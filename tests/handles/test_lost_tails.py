@@ -67,7 +67,7 @@ def test_a_tailer_that_is_opened_before_the_lost_tail_is_filled_gets_every_messa
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with quire.open(path, clock=CLOCK) as queue, queue.tailer("ahead") as tailer:
-        assert "behind the end of its file" in caplog.text
+        assert "after the end of its file" in caplog.text
         with queue.appender() as appender:
             appender.write_many(NEW)
         assert list(tailer.payloads()) == NEW

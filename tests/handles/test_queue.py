@@ -49,7 +49,7 @@ def test_a_queue_is_created_where_there_was_none(tmp_path: Path) -> None:
         assert (queue.epoch_ms, queue.source_id, queue.wire_type) == (0, 0, "BINARY_LIGHT")
         assert queue.block_bytes == 2**26
         assert not queue.read_only
-        assert repr(queue) == f"Queue({path}, roll_cycle=FAST_DAILY)"
+        assert repr(queue) == f"JournalQueue({path}, roll_cycle=FAST_DAILY)"
 
     assert [file.name for file in path.iterdir()] == ["metadata.cq4t"]
     entries = Store((path / "metadata.cq4t").read_bytes()).entries()

@@ -107,7 +107,7 @@ mod _native {
     #[pymodule_export]
     use crate::maintenance::{
         compress_roll_file, count_pruned, first_entries, is_compressed_copy, network_file_system,
-        repair_journal, ring_intended, ring_stats, times_file, verify_journal,
+        repair_journal, reported_losses, ring_intended, ring_stats, times_file, verify_journal,
     };
     #[pymodule_export]
     use crate::quick_queue::appender::QuickAppender;

@@ -17,6 +17,7 @@ use quire_kernel::metrics::Metrics;
 use quire_kernel::os::{directory, files};
 use quire_kernel::ring::handle::Stats;
 use quire_kernel::snapshot::Snapshot;
+use quire_kernel::warnings;
 
 use crate::error::or_raise;
 
@@ -174,6 +175,12 @@ pub fn ring_stats(py: Python<'_>, path: PathBuf) -> PyResult<Option<RingStats>> 
     Ok(found.map(|Stats { capacity, used, high_water, pending, stalls }| {
         (capacity, used, high_water, pending, stalls)
     }))
+}
+
+#[doc = stub!("reported_losses")]
+#[pyfunction]
+pub fn reported_losses() -> u64 {
+    warnings::losses()
 }
 
 #[doc = stub!("ring_intended")]

@@ -3,14 +3,17 @@
 //! The kernel cannot log, since it may hold the write lock. It queues a line here; the caller
 //! collects the lines afterwards, without any lock.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use crate::Error;
 
 const MOST_KEPT: usize = 256;
 const MOST_TRIES: usize = 10_000;
 
 static WAITING: AtomicBool = AtomicBool::new(false);
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LOSSES: AtomicU64 = AtomicU64::new(0);
 
 /// Queues one line. When the queue is full, the oldest lines are kept.
 pub fn leave(line: String) {
@@ -20,6 +23,18 @@ pub fn leave(line: String) {
         lines.push(line);
         WAITING.store(true, Ordering::Release);
     }
+}
+
+/// Queues the line of a loss: messages that a reader skipped because they were deleted.
+pub fn leave_loss(loss: &Error) {
+    LOSSES.fetch_add(1, Ordering::Relaxed);
+    leave(loss.to_string());
+}
+
+/// The number of losses that this process has warned of.
+#[must_use]
+pub fn losses() -> u64 {
+    LOSSES.load(Ordering::Relaxed)
 }
 
 /// Takes the lines queued since the last call; costs one load if there are none.

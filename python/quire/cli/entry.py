@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from quire._native import reported_losses
 from quire.cli.exit_codes import FAILED, INTERRUPTED, OK, USED_WRONGLY, error_text, print_error
 from quire.cli.streams import open_missing_streams
 from quire.errors import QuireError, SettingError
@@ -26,13 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_missing_streams()
     if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
-    from quire.cli.losses import noted
     from quire.cli.verb_group import run
 
+    losses = reported_losses()
     try:
-        with noted() as losses:
-            code = run(sys.argv[1:] if arguments is None else list(arguments))
-            return FAILED if code == OK and losses.found else code
+        code = run(sys.argv[1:] if arguments is None else list(arguments))
+        return FAILED if code == OK and reported_losses() > losses else code
     except KeyboardInterrupt:
         return INTERRUPTED
     except SettingError as error:

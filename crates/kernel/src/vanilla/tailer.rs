@@ -511,7 +511,7 @@ fn place_after_loss(
     let loss = Error::DataLoss { tailer, expected, first, path };
     match on_missing {
         OnMissing::Raise => return Err(loss),
-        OnMissing::Warn => warnings::leave(loss.to_string()),
+        OnMissing::Warn => warnings::leave_loss(&loss),
         OnMissing::Skip => {}
     }
     Ok(place)

@@ -15,7 +15,6 @@ from quire._common.units import duration_us
 from quire._native import Plan
 from quire.cli.reading.fields import values_in
 from quire.cli.where.conditions import holds
-from quire.cli.where.language import parse_where
 from quire.formats.adapters import adapter_of, numbering_of
 from quire.formats.detection import uncompressed
 from quire.formats.journal.subtopics import ROUTE
@@ -122,6 +121,8 @@ def by_time(queue: AnyQueue, every_ns: int, field: str | None) -> Key:
 
 def by_condition(expression: str) -> Key:
     """Return a key that is ``matching`` or ``other``."""
+    from quire.cli.where.language import parse_where  # its parser loads when one is needed
+
     condition = parse_where(expression)
 
     def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format

@@ -29,8 +29,6 @@ _FORMAT_OF: Final = {
     ".yml": "yaml",
 }
 
-_open: Callable[..., quire.Queue] = quire.open  # of the format that is there
-
 
 def roll_cycle_of(value: str) -> quire.RollCycle:
     """
@@ -321,9 +319,10 @@ def open_target(
     may_create = create or roll_cycle is not None
     asked = {"roll_cycle": roll_cycle, "format": kind}
     options |= {name: value for name, value in asked.items() if value is not None}
+    opened: Callable[..., quire.Queue] = quire.open  # of the format that is there
     try:
         with value_errors_as_usage():
-            queue = _open(path, create=may_create, **options)
+            queue = opened(path, create=may_create, **options)
     except quire.errors.NotAQueueError as error:
         if may_create:
             raise

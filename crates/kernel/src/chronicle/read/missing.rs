@@ -50,7 +50,7 @@ impl Missing {
         };
         match self.on {
             OnMissing::Raise => return Err(loss),
-            OnMissing::Warn => warnings::leave(loss.to_string()),
+            OnMissing::Warn => warnings::leave_loss(&loss),
             OnMissing::Skip => {}
         }
         Ok(())
