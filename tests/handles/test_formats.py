@@ -19,7 +19,7 @@ def public(cls: type) -> list[str]:
 
 
 @pytest.fixture(params=FORMATS)
-def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[quire.JournalQueue]:
+def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[quire.Queue]:
     if request.param == "indexed":
         written(tmp_path / "queue", [b"one", b"two"])
     with quire.open(tmp_path / "queue", format=request.param) as queue:
@@ -64,16 +64,16 @@ def check_options(handle: object, journal: type, name: str) -> None:
             call(*needed, nothing=1)
 
 
-def test_names_of_queues(queue: quire.JournalQueue) -> None:
+def test_names_of_queues(queue: quire.Queue) -> None:
     check(queue, quire.JournalQueue)
 
 
-def test_names_of_tailers(queue: quire.JournalQueue) -> None:
+def test_names_of_tailers(queue: quire.Queue) -> None:
     with queue.tailer() as tailer:
         check(tailer, quire.JournalTailer)
 
 
-def test_names_of_appenders(queue: quire.JournalQueue) -> None:
+def test_names_of_appenders(queue: quire.Queue) -> None:
     if isinstance(queue, quire.indexed.IndexedQueue):
         with pytest.raises(quire.errors.UnsupportedError, match="appender"):
             queue.appender()
