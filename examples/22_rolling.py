@@ -10,13 +10,9 @@ HOUR_MS = 3_600_000
 with tempfile.TemporaryDirectory() as directory:
     # Days that begin at 17:00 in New York, in winter and in summer.
     path, clock = Path(directory) / "fx", quire.ManualClock(1_710_021_600_000)  # 2024-03-09T22:00Z
+    roll = quire.RollOptions(roll_time="17:00")
     with (
-        quire.open(
-            path,
-            clock=clock,
-            roll=quire.RollOptions(roll_time="17:00"),
-            time_zone="America/New_York",
-        ) as queue,
+        quire.open(path, clock=clock, roll=roll, time_zone="America/New_York") as queue,
         queue.appender() as appender,
     ):
         appender.write_text("Saturday's, from 17:00")
@@ -27,16 +23,12 @@ with tempfile.TemporaryDirectory() as directory:
     # Cycles of three hours. A listener hears of each file that is opened and left.
     three_hourly = quire.RollCycle(length_ms=3 * HOUR_MS, pattern="yyyyMMdd-HH'III'")
     path, heard = Path(directory) / "trades", list[str]()
+    roll = quire.RollOptions(
+        on_file_acquired=lambda _, file: heard.append(f"acquired {Path(file).name}"),
+        on_file_released=lambda _, file: heard.append(f"released {Path(file).name}"),
+    )
     with (
-        quire.open(
-            path,
-            roll_cycle=three_hourly,
-            clock=clock,
-            roll=quire.RollOptions(
-                on_file_acquired=lambda _, file: heard.append(f"acquired {Path(file).name}"),
-                on_file_released=lambda _, file: heard.append(f"released {Path(file).name}"),
-            ),
-        ) as queue,
+        quire.open(path, roll_cycle=three_hourly, clock=clock, roll=roll) as queue,
         queue.appender() as appender,
     ):
         for number in range(2):
