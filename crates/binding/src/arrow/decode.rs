@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use quire_kernel::chronicle::read::tailer::{Reading, Scan, Tailer, Take};
+use quire_kernel::chronicle::read::tailer::{How, Reading, Scan, Tailer, Take};
 use quire_kernel::{Error, Result};
 use quire_wire::DEPTH_MAX;
 use quire_wire::WireError;
@@ -271,7 +271,7 @@ pub fn read<'py>(
 
 /// The error of the next message, which was not skipped.
 pub fn at_next(py: Python<'_>, tailer: &Tailer, fault: WireError) -> PyResult<PyErr> {
-    let Some(open) = scan::through(py, || tailer.scan_document(false))? else {
+    let Some(open) = scan::open(py, tailer, false)? else {
         return Ok(to_py(fault.into()));
     };
     let placed: PyResult<()> = decode::placed(Err(Failure::Wire(fault)), tailer, &open);
@@ -308,23 +308,20 @@ fn fill(
     fault: &mut Option<WireError>,
 ) -> Result<Scan<()>> {
     let end = wanted.end.unwrap_or(i64::MAX);
-    tailer.scan_many(reading, usize::MAX, |index, bytes| {
+    tailer.read_batch(reading, usize::MAX, How::Wait, |index, bytes| {
         let some = batch.messages() > 0;
         if index >= end
             || batch.messages() >= wanted.count
             || some && batch.bytes().saturating_add(bytes.len()) > wanted.max_bytes
         {
-            return Take::NotThis;
+            return Ok(Take::NotThis);
         }
         *fault = add(batch, beside, index, bytes).err();
         if fault.is_some() {
-            return Take::NotThis;
+            return Ok(Take::NotThis);
         }
-        if batch.messages() >= wanted.count || index.saturating_add(1) >= end {
-            Take::Last
-        } else {
-            Take::This
-        }
+        let is_last = batch.messages() >= wanted.count || index.saturating_add(1) >= end;
+        Ok(if is_last { Take::Last } else { Take::This })
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use quire_kernel::chronicle::read::tailer::{Reading, Take};
+use quire_kernel::chronicle::read::tailer::{How, Reading, Take};
 use quire_wire::arrow::infer;
 
 use super::decode::at_next;
@@ -30,9 +30,9 @@ impl Seen {
         let (mut reading, mut fault) = (Reading::default(), None);
         scan::batch(py, tailer, &mut reading, |reading| {
             let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            tailer.scan_many(reading, count, |_, bytes| {
+            tailer.read_batch(reading, count, How::Wait, |_, bytes| {
                 fault = seen.look(bytes).err();
-                if fault.is_none() { Take::This } else { Take::NotThis }
+                Ok(if fault.is_none() { Take::This } else { Take::NotThis })
             })
         })?;
         match fault {

@@ -120,7 +120,7 @@ impl Appender {
             }
             let now = self.clock.now_ms(py)?;
             let written = py.detach(|| {
-                self.kernel.append_noted(now, note, count, |number| {
+                self.kernel.append_all(now, Some(note), count, |number| {
                     Ok(Payload::new(column.element(number)?))
                 })
             });
@@ -227,12 +227,9 @@ impl Appender {
         }
         let now = self.clock.now_ms(py)?;
         if payload.body.len() <= SMALL
-            && let Some(appended) = self.kernel.try_append(now, payload).map_err(to_py)?
+            && let Some(index) = self.kernel.try_append(now, payload).map_err(to_py)?
         {
-            if appended.is_low {
-                py.detach(|| self.kernel.take_ahead());
-            }
-            return Ok(appended.index);
+            return Ok(index);
         }
         or_raise(py, py.detach(|| self.kernel.append(now, payload)))
     }
@@ -295,11 +292,7 @@ impl Appender {
             return or_raise(py, py.detach(|| ring.put(Payload::new(document), true)));
         }
         let now = self.clock.now_ms(py)?;
-        let written = py.detach(|| {
-            let claim = self.kernel.claim(now, true)?;
-            self.kernel.publish(claim, document)
-        });
-        or_raise(py, written).map(drop)
+        or_raise(py, py.detach(|| self.kernel.append_metadata(now, document)))
     }
 
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
@@ -319,7 +312,7 @@ impl Appender {
             return self.put_all(py, ring, count, payload);
         }
         self.in_chunks(py, count, |now, from, count| {
-            self.kernel.append_all(now, count, |number| payload(from + number))
+            self.kernel.append_all(now, None, count, |number| payload(from + number))
         })
     }
 

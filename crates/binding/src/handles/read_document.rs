@@ -40,7 +40,7 @@ struct State {
 impl ReadDocument {
     /// Opens the next document.
     pub fn open(py: Python<'_>, tailer: Arc<Tailer>, include_metadata: bool) -> PyResult<Self> {
-        let open = scan::through(py, || tailer.scan_document(include_metadata))?;
+        let open = scan::open(py, &tailer, include_metadata)?;
         let index = match &open {
             Some(open) => open.index,
             None => or_raise(py, py.detach(|| tailer.index()))?,

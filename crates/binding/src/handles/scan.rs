@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::{
-    Ask, OpenDocument, Reading, Scan, Tailer, wait_toward,
+    Ask, How, OpenDocument, Reading, Scan, Tailer, What, wait_toward,
 };
 
 use crate::error::{log_warnings, or_raise, to_py};
@@ -64,10 +64,25 @@ pub fn or_put_back<T>(
     read
 }
 
+/// Does what the next read of a tailer waits for; the message stays, and that read finds it.
+pub fn look(tailer: &Tailer, ask: Ask) -> Result<Scan<()>> {
+    tailer.step(What::message(ask).staying(), How::Wait, |_| Ok(()))
+}
+
 /// Prepares the next read of a tailer; false if there is nothing to read yet.
 #[inline]
 pub fn prepare(py: Python<'_>, tailer: &Tailer, ask: Ask) -> PyResult<bool> {
-    Ok(through(py, || tailer.prepare(ask))?.is_some())
+    Ok(through(py, || look(tailer, ask))?.is_some())
+}
+
+/// Opens the next document, which stays: [`Tailer::close_document`] steps over it.
+pub fn open(
+    py: Python<'_>,
+    tailer: &Tailer,
+    include_metadata: bool,
+) -> PyResult<Option<OpenDocument>> {
+    let next = What::document(Ask::First, include_metadata).staying();
+    through(py, || tailer.step(next, How::Wait, |found| found.open()))
 }
 
 /// Like [`prepare`], for a batch: if it has messages, a kernel error only ends it
@@ -75,13 +90,13 @@ pub fn prepare(py: Python<'_>, tailer: &Tailer, ask: Ask) -> PyResult<bool> {
 pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> PyResult<bool> {
     let ask = reading.ask();
     loop {
-        let prepared = py.detach(|| tailer.prepare(ask));
+        let prepared = py.detach(|| look(tailer, ask));
         log_warnings(py)?;
         py.check_signals()?;
         match prepared {
             Ok(Scan::Found(())) => break,
             Ok(Scan::Nothing) => return Ok(false),
-            Ok(Scan::Paused) => {}
+            Ok(Scan::Paused | Scan::WouldWait) => {}
             Ok(Scan::Held(then)) => py.detach(|| wait_toward(then)),
             Err(_) if reading.taken > 0 => return Ok(false),
             Err(error) => return Err(to_py(error)),
@@ -91,16 +106,11 @@ pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> P
     Ok(true)
 }
 
-/// Skips the next document. An interrupt takes precedence, and moves the tailer back to it.
+/// Takes the next document. An interrupt takes precedence, and moves the tailer back to it.
 #[cold]
-pub fn take(
-    py: Python<'_>,
-    tailer: &Tailer,
-    ask: Ask,
-    include_metadata: bool,
-) -> PyResult<Result<Option<OpenDocument>>> {
+pub fn take(py: Python<'_>, tailer: &Tailer, next: What) -> PyResult<Result<Option<OpenDocument>>> {
     loop {
-        let taken = py.detach(|| tailer.take_document(ask, include_metadata));
+        let taken = py.detach(|| tailer.step(next, How::Wait, |found| found.open()));
         if let Err(raised) = log_warnings(py) {
             if let Ok(Scan::Found(open)) = &taken {
                 let _ = py.detach(|| tailer.return_to(open));
@@ -143,7 +153,7 @@ fn add_messages<'py>(
 ) -> PyResult<()> {
     while found.len() < count {
         let ask = if found.is_empty() { Ask::First } else { Ask::OfBatch };
-        let open = match take(py, tailer, ask, false)? {
+        let open = match take(py, tailer, What::message(ask))? {
             Ok(Some(open)) => open,
             Ok(None) => break,
             Err(_) if !found.is_empty() => break,

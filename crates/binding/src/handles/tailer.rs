@@ -6,8 +6,8 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use quire_kernel::chronicle::read::missing::OnMissing;
 use quire_kernel::chronicle::read::resume::{self, LastWritten};
 use quire_kernel::chronicle::read::tailer::{
-    Ask, AtOnce, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan, Tailer as Kernel,
-    Take,
+    Ask, How, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan, Tailer as Kernel,
+    Take, What,
 };
 use quire_wire::topic::Topics;
 
@@ -59,10 +59,12 @@ fn read<R>(
     take: impl Fn(i64, &[u8]) -> quire_kernel::Result<R>,
 ) -> PyResult<Option<R>> {
     loop {
-        match tailer.read_at_once(ask, &take).map_err(to_py)? {
-            AtOnce::Found(found) => return Ok(Some(found)),
-            AtOnce::Nothing => return Ok(None),
-            AtOnce::Unknown => {}
+        let found =
+            tailer.step(What::message(ask), How::Try, |found| take(found.index, found.bytes()));
+        match found.map_err(to_py)? {
+            Scan::Found(found) => return Ok(Some(found)),
+            Scan::Nothing => return Ok(None),
+            _ => {}
         }
         if !scan::prepare(py, tailer, ask)? {
             return Ok(None);
@@ -77,10 +79,11 @@ pub fn take(
     tailer: &Kernel,
     include_metadata: bool,
 ) -> PyResult<Option<OpenDocument>> {
-    match tailer.take_at_once(Ask::First, include_metadata).map_err(to_py)? {
-        AtOnce::Found(open) => Ok(Some(open)),
-        AtOnce::Nothing => Ok(None),
-        AtOnce::Unknown => scan::take(py, tailer, Ask::First, include_metadata)?.map_err(to_py),
+    let next = What::document(Ask::First, include_metadata);
+    match tailer.step(next, How::Try, |found| found.open()).map_err(to_py)? {
+        Scan::Found(open) => Ok(Some(open)),
+        Scan::Nothing => Ok(None),
+        _ => scan::take(py, tailer, next)?.map_err(to_py),
     }
 }
 
@@ -93,13 +96,14 @@ fn read_payloads<'py>(
     found: &mut Vec<Bound<'py, PyBytes>>,
 ) -> PyResult<()> {
     while found.len() < count {
-        let some = (count - found.len()).min(MESSAGES_BETWEEN_PAUSES);
-        let take = |bytes: &[u8]| buffer::push(found, buffer::bytes(py, bytes)?);
-        match tailer.read_many_at_once(reading, some, take).map_err(to_py)? {
-            AtOnce::Found(()) if found.len() == count => {}
-            AtOnce::Found(()) => py.check_signals()?,
-            AtOnce::Unknown if scan::prepare_more(py, tailer, reading)? => {}
-            AtOnce::Nothing | AtOnce::Unknown => break,
+        let some = count.min(found.len() + MESSAGES_BETWEEN_PAUSES);
+        let take =
+            |_, bytes: &[u8]| buffer::push(found, buffer::bytes(py, bytes)?).map(|()| Take::This);
+        match tailer.read_batch(reading, some, How::Try, take).map_err(to_py)? {
+            Scan::Found(()) if found.len() == count => {}
+            Scan::Found(()) => py.check_signals()?,
+            Scan::WouldWait if scan::prepare_more(py, tailer, reading)? => {}
+            _ => break,
         }
     }
     Ok(())
@@ -244,10 +248,10 @@ impl Tailer {
     #[doc = stub!("Tailer._prepare")]
     #[pyo3(name = "_prepare")]
     fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        Ok(match or_raise(py, py.detach(|| self.0.prepare(Ask::First)))? {
+        Ok(match or_raise(py, py.detach(|| scan::look(&self.0, Ask::First)))? {
             Scan::Found(()) => Some(true),
             Scan::Nothing | Scan::Held(_) => Some(false),
-            Scan::Paused => None,
+            Scan::Paused | Scan::WouldWait => None,
         })
     }
 
@@ -283,11 +287,11 @@ impl Tailer {
         let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
         let mut reading = Reading::default();
         scan::batch(py, &self.0, &mut reading, |reading| {
-            self.0.scan_many(reading, count, |index, bytes| {
+            self.0.read_batch(reading, count, How::Wait, |index, bytes| {
                 if index >= end || !columns.add(index, bytes) {
-                    return Take::NotThis;
+                    return Ok(Take::NotThis);
                 }
-                if index.saturating_add(1) >= end { Take::Last } else { Take::This }
+                Ok(if index.saturating_add(1) >= end { Take::Last } else { Take::This })
             })
         })?;
         columns.finish(reading.taken).map_err(to_py)

@@ -41,12 +41,15 @@ impl Cells {
     }
 
     /// Header word, load-acquire: stores before its release become visible.
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
     #[must_use]
     pub fn load_header_acquire(&self, position: u64) -> u32 {
         self.memory.word32(position).load(Ordering::Acquire)
     }
 
     /// Header word, compare-and-set with release on success; otherwise returns the current value.
+    #[inline]
     pub fn publish_header(&self, position: u64, old: u32, new: u32, step: Step) -> Result<(), u32> {
         step.reached();
         let word = self.memory.word32(position);
@@ -69,12 +72,15 @@ impl Cells {
     }
 
     /// 64-bit word, load-acquire.
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
     #[must_use]
     pub fn load_acquire(&self, position: u64) -> u64 {
         self.memory.word64(position).load(Ordering::Acquire)
     }
 
     /// 64-bit word, store-release.
+    #[inline]
     pub fn store_release(&self, position: u64, value: u64, step: Step) {
         step.reached();
         self.memory.word64(position).store(value, Ordering::Release);
@@ -97,6 +103,7 @@ impl Cells {
 
     /// 64-bit signed word, raised to `value` if it is less, store-release: for the only writer of a
     /// word. If there is another writer after all, its higher value may be lost.
+    #[inline]
     pub fn raise_alone(&self, position: u64, value: i64, step: Step) {
         if self.load_acquire(position).cast_signed() < value {
             self.store_release(position, value.cast_unsigned(), step);
@@ -126,6 +133,8 @@ impl Cells {
     }
 
     /// Bytes, plain stores: for the only writer of positions after an unpublished header.
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
     pub fn copy_in_plain(&self, position: u64, bytes: &[u8], step: Step) {
         step.reached();
         self.memory.copy_in(position, bytes);

@@ -148,6 +148,43 @@ pub struct Metrics {
     words: Counters,
 }
 
+/// When a call began, if its queue counts.
+#[derive(Clone, Copy, Default)]
+pub struct Timer<'a>(Option<(&'a Metrics, Instant)>);
+
+impl<'a> Timer<'a> {
+    /// Begins a call.
+    #[inline]
+    #[must_use]
+    pub fn start(metrics: Option<&'a Metrics>) -> Self {
+        Self(metrics.map(|metrics| (metrics, Instant::now())))
+    }
+
+    /// Counts the call if it appended messages.
+    #[inline]
+    pub fn appended(self, messages: u64, bytes: u64) {
+        if let Some((metrics, began)) = self.0 {
+            metrics.appended(began, messages, bytes);
+        }
+    }
+
+    /// Counts the call if it read messages.
+    #[inline]
+    pub fn read(self, messages: u64, bytes: u64) {
+        if let Some((metrics, began)) = self.0 {
+            metrics.read(began, messages, bytes);
+        }
+    }
+
+    /// Counts how long the call took.
+    #[inline]
+    pub fn took(self, what: Latency) {
+        if let Some((metrics, began)) = self.0 {
+            metrics.took(what, began);
+        }
+    }
+}
+
 impl Metrics {
     /// Those of the queue in `directory`, to be counted in; the file is made if it is missing.
     pub fn open(directory: &Path, mode: u32) -> Result<Self> {

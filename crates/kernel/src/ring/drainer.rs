@@ -220,8 +220,7 @@ impl Ring {
         match words.next() {
             Next::Message(entry) => match words.message(&entry) {
                 Some(bytes) if entry.metadata => {
-                    let claim = self.appender.claim(None, true)?;
-                    self.appender.publish(claim, &bytes)?;
+                    self.appender.append_metadata(None, &bytes)?;
                     self.note_drained(words, &entry)?;
                     words.free(&entry);
                 }

@@ -185,7 +185,8 @@ impl Handles {
         let begun = recorder::count();
         let payloads: Vec<Vec<u8>> = (0..=random.below(30)).map(|_| payload(random, 300)).collect();
         let payload_of = |number: usize| Ok(Payload::new(&payloads[number]));
-        let last = self.appender.append_all(None, payloads.len(), payload_of).expect("append");
+        let last =
+            self.appender.append_all(None, None, payloads.len(), payload_of).expect("append");
         for (index, payload) in (0..=last.expect("an index")).rev().zip(payloads.into_iter().rev())
         {
             history.messages.insert(index, Appended { payload, begun });

@@ -1,41 +1,36 @@
-//! Writing at the end of a queue (`docs/protocol.md` §5). This is the handle; `steps` are the ten steps
-//! of an append.
+//! Writing at the end of a queue (`docs/protocol.md` §5). Every way to append takes the write lock, by
+//! [`Appender::with_write_lock`] or without waiting, and goes through [`Appender::holding`]: what it
+//! stores it stores by way of the [`End`] that it gets there.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::Duration;
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use quire_wire::out::Out;
 use quire_wire::writer;
 
+use super::append_times::AppendTimes;
 use super::committer::Committer;
-use super::end::Tail;
-use super::sync::{self, Unsynced};
-use super::times::AppendTimes;
+pub use super::end::CLOCK_EVERY;
+use super::end::{End, State};
+use super::sync;
 use crate::chronicle::format::{blocks, document, table};
-use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::gate;
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::{LockOf, WriteGuard};
 pub use crate::chronicle::protocol::lock::open_document::Claim;
+use crate::chronicle::protocol::lock::patience::{self, Patience};
+use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::commit::Durability;
 use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
+use crate::metrics::{Latency, Timer};
 use crate::os::{clock, process};
 use crate::{Error, Result};
-
-mod counted;
-mod steps;
-
-use steps::not_alone;
-
-/// The clock is read again after this many messages of a bulk write.
-pub const CLOCK_EVERY: usize = 64;
 
 /// Writes messages at the end of a queue.
 pub struct Appender {
@@ -51,24 +46,15 @@ pub struct Appender {
 /// Tried for with the interpreter held, so letting go must be cheap; waiters yield.
 type StateGuard<'a> = SpinMutexGuard<'a, State, spin::Yield>;
 
-#[derive(Default)]
-struct State {
-    tail: Option<Tail>,
-    /// The cycle the clock was last in, and for which of its milliseconds that holds.
-    clock_cycle: (i32, Range<i64>),
-    last_index: Option<i64>,
-    /// The cycle after that of a removed file: no append goes to one before it.
-    lowest: i32,
-    unsynced: Unsynced,
-}
-
-/// A message that was appended without waiting.
-#[derive(Clone, Copy, Debug)]
-pub struct Appended {
-    /// Its index.
-    pub index: i64,
-    /// The space after it runs low.
-    pub is_low: bool,
+/// What the write lock is taken for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// A message, which a replication sink may keep out, and a sync that failed.
+    Message,
+    /// Metadata, which the holder of the append lock may write.
+    Metadata,
+    /// The files alone.
+    Files,
 }
 
 impl Appender {
@@ -141,7 +127,7 @@ impl Appender {
     }
 
     #[cold]
-    fn closed(&self) -> Error {
+    pub(super) fn closed(&self) -> Error {
         Error::closed("appender", self.queue.path())
     }
 
@@ -156,55 +142,132 @@ impl Appender {
         self.queue.writable_table("an append")
     }
 
-    /// Appends one message, if that needs neither waiting nor a system call; None if it does.
-    /// Afterwards call [`Self::take_ahead`] if it says so.
-    #[inline]
-    pub fn try_append(
+    /// Takes the write lock, waiting for it, and hands out the end of the queue.
+    fn with_write_lock<T>(
         &self,
+        purpose: Purpose,
         now_ms: Option<i64>,
-        payload: Payload<'_>,
-    ) -> Result<Option<Appended>> {
-        let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
-        let appended = self.try_append_now(now_ms, payload)?;
-        if let (Some((metrics, began)), Some(_)) = (began, &appended) {
-            metrics.appended(began, 1, payload.len());
+        way: impl FnOnce(&mut End<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
+        if purpose != Purpose::Files {
+            self.queue.commit().check()?;
         }
-        Ok(appended)
+        let guard = self.take_lock(table, purpose == Purpose::Metadata)?;
+        self.holding(table, guard, timer, now_ms, way)
     }
 
+    /// Hands out the end of the queue under the write lock, gives the lock back, and then does what
+    /// must not be done under it: append times, durability, metrics.
     #[inline]
-    fn try_append_now(
+    fn holding<T>(
         &self,
+        table: &TableStore,
+        guard: WriteGuard<'_>,
+        timer: Timer<'_>,
         now_ms: Option<i64>,
-        payload: Payload<'_>,
-    ) -> Result<Option<Appended>> {
-        self.check_open()?;
-        let table = self.table()?;
-        gate::check(table.append_lock(), false)?;
-        if self.queue.commit().is_slow() {
-            return Ok(None);
-        }
-        let Some(guard) = table.try_write() else { return Ok(None) };
+        way: impl FnOnce(&mut End<'_>) -> Result<T>,
+    ) -> Result<T> {
         let mut state = self.lock_state();
         self.check_open()?; // another thread may have closed it before it let go of the lock
-        let Some(cycle) = state.cycle_at_once(table, self.now(now_ms)) else {
-            return Ok(None);
-        };
-        let State { tail, last_index, .. } = &mut *state;
-        match tail {
-            Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
-                let published = tail.publish(&guard, payload, false);
-                let index = published.map_err(|error| not_alone(table, error))?;
-                *last_index = Some(index);
-                Ok(Some(Appended { index, is_low: tail.is_low() }))
-            }
-            _ => Ok(None),
+        let mut end = End::new(self, table, &guard, &mut state, now_ms);
+        let done = way(&mut end);
+        let End { appended, keeps_lock, .. } = end;
+        if appended.last.is_some() {
+            state.last_index = appended.last;
         }
+        drop(state);
+        if keeps_lock {
+            guard.keep();
+        } else {
+            drop(guard);
+        }
+        self.note_time(appended.last, now_ms);
+        // Moving a `Result` about would take longer than much of an append.
+        let done = match done {
+            Ok(done) => match self.make_durable(appended.last) {
+                Ok(()) => Ok(done),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(not_alone(table, error)),
+        };
+        timer.appended(appended.messages, appended.bytes);
+        done
+    }
+
+    /// Steps 1 and 2, if they need no wait and the append nothing after it.
+    #[inline]
+    fn try_lock<'a>(&self, table: &'a TableStore) -> Result<Option<WriteGuard<'a>>> {
+        self.check_open()?;
+        gate::check(table.append_lock(), false)?;
+        Ok(if self.queue.commit().is_slow() { None } else { table.try_write() })
+    }
+
+    /// Steps 1 and 2.
+    fn take_lock<'a>(&self, table: &'a TableStore, metadata: bool) -> Result<WriteGuard<'a>> {
+        self.check_open()?;
+        gate::check(table.append_lock(), metadata)?;
+        let (patience, mode) = (patience::take(), self.queue.options().force_unlock);
+        let waited_ms = if let Patience::HasWaited(ms) = patience { ms } else { 0 };
+        if table.document().is_own() {
+            let (lock, holder, mode) = (LockOf::Queue.name(), process::pid(), mode.name());
+            return Err(match patience {
+                Patience::Waits => Error::DocumentOpen,
+                // Another task of this thread may close it.
+                _ => Error::LockTimeout { lock, holder, waited_ms, mode },
+            });
+        }
+        let (mode, timeout) = match patience {
+            Patience::Waits => (mode, self.lock_timeout()),
+            Patience::Tries if mode == ForceUnlock::Always => (ForceUnlock::Dead, Duration::ZERO),
+            Patience::Tries | Patience::HasWaited(_) => (mode, Duration::ZERO),
+        };
+        let timer = Timer::start(self.queue.metrics().filter(|_| self.is_locked()));
+        let taken = recovery::wait(table, table.write_lock(), mode, timeout);
+        timer.took(Latency::LockWait);
+        taken.map(WriteGuard::new).map_err(|error| match (error, patience) {
+            (Error::LockTimeout { lock, holder, mode, .. }, Patience::HasWaited(_)) => {
+                Error::LockTimeout { lock, holder, waited_ms, mode }
+            }
+            (error, _) => error,
+        })
+    }
+
+    /// Appends one message and returns its index, if that needs neither waiting nor a system call;
+    /// None if it does: [`Self::append`] does it then.
+    #[inline]
+    pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
+        let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
+        match self.try_lock(table)? {
+            Some(guard) => self.holding(table, guard, timer, now_ms, |end| end.try_append(payload)),
+            None => Ok(None),
+        }
+    }
+
+    /// Appends one message and returns its index.
+    pub fn append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<i64> {
+        let (index, is_low) = self.with_write_lock(Purpose::Message, now_ms, |end| {
+            end.choose_cycle()?;
+            let index = end.append(payload)?;
+            Ok((index, end.take_low()))
+        })?;
+        if is_low {
+            self.take_ahead();
+        }
+        Ok(index)
+    }
+
+    /// Appends a metadata document.
+    pub fn append_metadata(&self, now_ms: Option<i64>, document: &[u8]) -> Result<()> {
+        self.with_write_lock(Purpose::Metadata, now_ms, |end| {
+            end.choose_cycle()?;
+            end.append_metadata(or_empty(document)).map(drop)
+        })
     }
 
     /// Takes the next step of space between messages, without the write lock.
     #[cold]
-    pub fn take_ahead(&self) {
+    fn take_ahead(&self) {
         let Ok(()) = self.queue.check_generation() else { return };
         let found = {
             let state = self.lock_state();
@@ -219,86 +282,145 @@ impl Appender {
         }
     }
 
-    /// Appends one message and returns its index.
-    pub fn append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<i64> {
-        self.append_all(now_ms, 1, |_| Ok(payload)).map(Option::unwrap_or_default)
-    }
-
     /// Appends `count` messages under one lock, as `payload` gives them; returns the last index.
-    /// What was published before an error stays published.
+    /// What was published before an error stays published. With a `note`, a metadata document comes
+    /// first: under the same lock, so that nobody else's message comes between.
     pub fn append_all<'p>(
         &self,
         now_ms: Option<i64>,
-        count: usize,
-        payload: impl Fn(usize) -> Result<Payload<'p>>,
-    ) -> Result<Option<i64>> {
-        self.append_each(now_ms, None, count, |number, append| append(payload(number)?))
-    }
-
-    /// As [`Self::append_all`], with a metadata document in front: under the same lock, so that
-    /// nobody else's message comes between.
-    pub fn append_noted<'p>(
-        &self,
-        now_ms: Option<i64>,
-        note: &[u8],
-        count: usize,
-        payload: impl Fn(usize) -> Result<Payload<'p>>,
-    ) -> Result<Option<i64>> {
-        self.append_each(now_ms, Some(note), count, |number, append| append(payload(number)?))
-    }
-
-    fn append_each(
-        &self,
-        now_ms: Option<i64>,
         note: Option<&[u8]>,
         count: usize,
-        each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
+        payload: impl Fn(usize) -> Result<Payload<'p>>,
     ) -> Result<Option<i64>> {
-        match self.queue.metrics() {
-            None => self.append_each_now(now_ms, note, count, each),
-            Some(metrics) => self.append_each_counted(metrics, now_ms, note, count, each),
+        self.with_write_lock(Purpose::Message, now_ms, |end| {
+            if let Some(note) = note {
+                end.choose_cycle()?;
+                end.append_metadata(Payload::new(note))?;
+            }
+            end.append_all(count, |number, end| end.add(payload(number)?))?;
+            Ok(end.appended.last)
+        })
+    }
+
+    /// Appends `count` text values under one lock; `text` gives each one's UTF-8.
+    pub fn append_texts<'p>(
+        &self,
+        now_ms: Option<i64>,
+        count: usize,
+        text: impl Fn(usize) -> Result<&'p [u8]>,
+    ) -> Result<Option<i64>> {
+        let mut buffer = Out::new();
+        self.with_write_lock(Purpose::Message, now_ms, |end| {
+            end.append_all(count, |number, end| {
+                let text = text(number)?;
+                let stored = writer::stored_text(text)?;
+                buffer.clear();
+                writer::put_text_bytes(&mut buffer, stored.as_deref().unwrap_or(text));
+                end.add(Payload::new(buffer.written()?))
+            })?;
+            Ok(end.appended.last)
+        })
+    }
+
+    /// Appends the first of `count` messages, as many as one header can show, and returns how many.
+    /// `intend` gets the index of the first, and how many, before anybody can see them.
+    pub fn append_run<'p>(
+        &self,
+        count: usize,
+        payload: impl Fn(usize) -> Payload<'p>,
+        intend: impl FnOnce(i64, usize),
+    ) -> Result<usize> {
+        self.with_write_lock(Purpose::Message, None, |end| {
+            end.choose_cycle()?;
+            let (first, mut stored) = (end.next_index(false)?, 0);
+            while stored < count && end.store_in_run(payload(stored))? {
+                stored += 1;
+            }
+            intend(first, stored.max(1));
+            end.show_run()?;
+            if stored == 0 && count > 0 {
+                end.append(payload(0))?;
+                stored = 1;
+            }
+            Ok(stored)
+        })
+    }
+
+    /// Takes the place of the next document; the write lock stays held.
+    pub fn claim(&self, now_ms: Option<i64>, metadata: bool) -> Result<Claim> {
+        let purpose = if metadata { Purpose::Metadata } else { Purpose::Message };
+        self.with_write_lock(purpose, now_ms, |end| {
+            end.choose_cycle()?;
+            let index = end.next_index(metadata)?;
+            let document = end.table().document().open();
+            end.keeps_lock = true;
+            Ok(Claim { index, metadata, document, looked_ms: clock::coarse_time_ms(), now_ms })
+        })
+    }
+
+    /// Whether a claim would have to wait.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.table().is_ok_and(|table| table.write_lock().word.read() != table::UNLOCKED)
+    }
+
+    /// Publishes a claimed document and lets go of the write lock; returns its index.
+    #[allow(clippy::needless_pass_by_value)] // a claim is used up
+    pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
+        self.queue.check_generation()?;
+        let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
+        self.holding(table, self.lock_of(table, &claim)?, timer, claim.now_ms, |end| {
+            end.guard().check_held()?;
+            if clock::coarse_time_ms().abs_diff(claim.looked_ms) >= LOOK_MS.unsigned_abs() {
+                end.table().shared.check_present()?;
+            }
+            end.go_to(claim.index)?;
+            let payload = or_empty(payload);
+            if claim.metadata { end.append_metadata(payload) } else { end.append(payload) }
+        })
+    }
+
+    /// The write lock that a claim holds.
+    fn lock_of<'a>(&self, table: &'a TableStore, claim: &Claim) -> Result<WriteGuard<'a>> {
+        table.take_document(claim.document).ok_or_else(|| {
+            let (expected, found) = (u64::from(process::pid()), table.write_lock().word.read());
+            let closed = self.queue.check_open("queue").err();
+            closed.unwrap_or(Error::LockLost { expected, found })
+        })
+    }
+
+    /// Gives up a claimed place: nothing was stored.
+    #[allow(clippy::needless_pass_by_value)] // a claim is used up
+    pub fn give_up(&self, claim: Claim) {
+        if self.queue.check_generation().is_ok()
+            && let Ok(table) = self.table()
+        {
+            drop(table.take_document(claim.document));
         }
     }
 
-    fn append_each_now(
-        &self,
-        now_ms: Option<i64>,
-        note: Option<&[u8]>,
-        count: usize,
-        mut each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
-    ) -> Result<Option<i64>> {
-        let table = self.table()?;
-        self.queue.commit().check()?;
-        let guard = self.take_lock(false)?;
-        let mut state = self.lock_state();
-        self.check_open()?;
-        let before = state.last_index.take();
-        let mut write = || {
-            let mut cycle = 0;
-            if let Some(note) = note {
-                cycle = self.cycle(table, &guard, &mut state, now_ms)?;
-                self.append_in(table, &guard, &mut state, &mut cycle, Payload::new(note), true)?;
-            }
-            for number in 0..count {
-                if number % CLOCK_EVERY == 0 {
-                    state.show_run(&guard)?;
-                    cycle = self.cycle(table, &guard, &mut state, now_ms)?;
-                }
-                each(number, &mut |payload| {
-                    self.add(table, &guard, &mut state, &mut cycle, payload)
-                })?;
-            }
-            Ok(())
-        };
-        let written = write();
-        let shown = state.show_run(&guard);
-        let last = state.last_index;
-        state.last_index = last.or(before);
-        drop(state);
-        drop(guard);
-        self.note_time(last, now_ms);
-        written.and(shown).map_err(|error| not_alone(table, error))?;
-        self.make_durable(last).map(|()| last)
+    /// Writes the end-of-file marker into every cycle before the newest that lacks one.
+    pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
+        self.with_write_lock(Purpose::Files, now_ms, |end| {
+            end.choose_cycle()?;
+            end.normalise()
+        })
+    }
+
+    /// Creates the file of the current cycle if there is none, as an append does, and appends
+    /// nothing.
+    pub fn prepare(&self, now_ms: Option<i64>) -> Result<()> {
+        self.with_write_lock(Purpose::Files, now_ms, |end| {
+            end.choose_cycle()?;
+            end.tail().map(drop)
+        })
+    }
+
+    /// Creates the file of a later cycle if there is none; the first append there announces it.
+    pub fn prepare_cycle(&self, cycle: i32) -> Result<Arc<RollFile>> {
+        self.with_write_lock(Purpose::Files, None, |end| {
+            self.queue.file_for_append(cycle, end.guard()).map(|(file, _)| file)
+        })
     }
 
     /// Keeps the time of messages up to `last`, which the lock no longer covers.
@@ -339,201 +461,6 @@ impl Appender {
         Ok(())
     }
 
-    /// Adds one message of a bulk write: to the run, or on its own if it needs a step that waits.
-    #[inline]
-    fn add(
-        &self,
-        table: &TableStore,
-        guard: &WriteGuard<'_>,
-        state: &mut State,
-        cycle: &mut i32,
-        payload: Payload<'_>,
-    ) -> Result<()> {
-        if let Some(tail) = &mut state.tail
-            && tail.store_in_run(guard, *cycle, payload)?
-        {
-            return Ok(());
-        }
-        state.show_run(guard)?;
-        state.last_index = Some(self.append_in(table, guard, state, cycle, payload, false)?);
-        Ok(())
-    }
-
-    /// Appends `count` text values under one lock; `text` gives each one's UTF-8.
-    pub fn append_texts<'p>(
-        &self,
-        now_ms: Option<i64>,
-        count: usize,
-        text: impl Fn(usize) -> Result<&'p [u8]>,
-    ) -> Result<Option<i64>> {
-        let mut buffer = Out::new();
-        self.append_each(now_ms, None, count, |number, append| {
-            let text = text(number)?;
-            let stored = writer::stored_text(text)?;
-            buffer.clear();
-            writer::put_text_bytes(&mut buffer, stored.as_deref().unwrap_or(text));
-            append(Payload::new(buffer.written()?))
-        })
-    }
-
-    /// Takes the place of the next document; the write lock stays held.
-    pub fn claim(&self, now_ms: Option<i64>, metadata: bool) -> Result<Claim> {
-        let table = self.table()?;
-        self.queue.commit().check()?;
-        let guard = self.take_lock(metadata)?;
-        let mut state = self.lock_state();
-        self.check_open()?;
-        let cycle = self.cycle(table, &guard, &mut state, now_ms)?;
-        let tail = self.tail(table, &guard, &mut state, cycle)?;
-        tail.check_sequence(metadata)?;
-        let index = tail.next_index();
-        let document = table.document().open();
-        guard.keep();
-        Ok(Claim { index, metadata, document, looked_ms: clock::coarse_time_ms(), now_ms })
-    }
-
-    /// Whether a claim would have to wait.
-    #[must_use]
-    pub fn is_locked(&self) -> bool {
-        self.table().is_ok_and(|table| table.write_lock().word.read() != table::UNLOCKED)
-    }
-
-    /// Publishes a claimed document and lets go of the write lock; returns its index.
-    #[allow(clippy::needless_pass_by_value)] // a claim is used up
-    pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
-        match self.queue.metrics() {
-            Some(metrics) if !claim.metadata => self.publish_counted(metrics, &claim, payload),
-            _ => self.publish_now(&claim, payload),
-        }
-    }
-
-    fn publish_now(&self, claim: &Claim, payload: &[u8]) -> Result<i64> {
-        self.queue.check_generation()?;
-        let table = self.table()?;
-        let Some(guard) = table.take_document(claim.document) else {
-            self.queue.check_open("queue")?;
-            let (expected, found) = (u64::from(process::pid()), table.write_lock().word.read());
-            return Err(Error::LockLost { expected, found });
-        };
-        let mut state = self.lock_state();
-        self.check_open()?;
-        let payload = if payload.is_empty() { &writer::EMPTY_PAYLOAD } else { payload };
-        let written = self.publish_claimed(table, &guard, &mut state, claim, Payload::new(payload));
-        if let (Ok(index), false) = (&written, claim.metadata) {
-            state.last_index = Some(*index);
-        }
-        drop(state);
-        drop(guard);
-        let index = written.map_err(|error| not_alone(table, error))?;
-        let last = Some(index).filter(|_| !claim.metadata);
-        self.note_time(last, claim.now_ms);
-        self.make_durable(last).map(|()| index)
-    }
-
-    fn publish_claimed(
-        &self,
-        table: &TableStore,
-        guard: &WriteGuard<'_>,
-        state: &mut State,
-        claim: &Claim,
-        payload: Payload<'_>,
-    ) -> Result<i64> {
-        guard.check_held()?;
-        if clock::coarse_time_ms().abs_diff(claim.looked_ms) >= LOOK_MS.unsigned_abs() {
-            table.shared.check_present()?;
-        }
-        let (mut cycle, sequence) = self.queue.roll().split(claim.index)?;
-        if self.tail(table, guard, state, cycle)?.sequence != sequence {
-            return Err(guard.lost_now());
-        }
-        self.append_in(table, guard, state, &mut cycle, payload, claim.metadata)
-    }
-
-    /// Gives up a claimed place: nothing was stored.
-    #[allow(clippy::needless_pass_by_value)] // a claim is used up
-    pub fn give_up(&self, claim: Claim) {
-        if self.queue.check_generation().is_ok()
-            && let Ok(table) = self.table()
-        {
-            drop(table.take_document(claim.document));
-        }
-    }
-
-    /// Writes the end-of-file marker into every cycle before the newest that lacks one.
-    pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
-        let table = self.table()?;
-        let guard = self.take_lock(false)?;
-        let cycle = self.cycle(table, &guard, &mut self.lock_state(), now_ms)?;
-        let newest = self.queue.last_cycle()?.unwrap_or(cycle);
-        self.normalise_up_to(table, &guard, cycle.min(newest), true)
-    }
-
-    /// Appends the first of `count` messages, as many as one header can show, and returns how many.
-    /// `intend` gets the index of the first, and how many, before anybody can see them.
-    pub fn append_run<'p>(
-        &self,
-        count: usize,
-        payload: impl Fn(usize) -> Payload<'p>,
-        intend: impl FnOnce(i64, usize),
-    ) -> Result<usize> {
-        let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
-        let appended = self.append_run_now(count, &payload, intend)?;
-        if let Some((metrics, began)) = began {
-            let bytes = (0..appended).map(|number| payload(number).len()).sum();
-            metrics.appended(began, appended as u64, bytes);
-        }
-        Ok(appended)
-    }
-
-    fn append_run_now<'p>(
-        &self,
-        count: usize,
-        payload: impl Fn(usize) -> Payload<'p>,
-        intend: impl FnOnce(i64, usize),
-    ) -> Result<usize> {
-        let table = self.table()?;
-        self.queue.commit().check()?;
-        let guard = self.take_lock(false)?;
-        let mut state = self.lock_state();
-        self.check_open()?;
-        let cycle = self.cycle(table, &guard, &mut state, None)?;
-        let tail = self.tail(table, &guard, &mut state, cycle)?;
-        tail.check_sequence(false)?;
-        let mut cycle = tail.view.file().cycle;
-        let (first, mut stored) = (tail.next_index(), 0);
-        while stored < count && tail.store_in_run(&guard, cycle, payload(stored))? {
-            stored += 1;
-        }
-        intend(first, stored.max(1));
-        state.show_run(&guard)?;
-        if stored == 0 && count > 0 {
-            let index = self.append_in(table, &guard, &mut state, &mut cycle, payload(0), false)?;
-            (state.last_index, stored) = (Some(index), 1);
-        }
-        let last = state.last_index;
-        drop(state);
-        drop(guard);
-        self.note_time(last, None);
-        self.make_durable(last).map(|()| stored)
-    }
-
-    /// Creates the file of the current cycle if there is none, as an append does, and appends
-    /// nothing.
-    pub fn prepare(&self, now_ms: Option<i64>) -> Result<()> {
-        let table = self.table()?;
-        let guard = self.take_lock(false)?;
-        let mut state = self.lock_state();
-        self.check_open()?;
-        let cycle = self.cycle(table, &guard, &mut state, now_ms)?;
-        self.tail(table, &guard, &mut state, cycle).map(drop)
-    }
-
-    /// Creates the file of a later cycle if there is none; the first append there announces it.
-    pub fn prepare_cycle(&self, cycle: i32) -> Result<Arc<RollFile>> {
-        let guard = self.take_lock(false)?;
-        self.queue.file_for_append(cycle, &guard).map(|(file, _)| file)
-    }
-
     /// Returns when every message that was in the queue at the time of the call is on the medium.
     pub fn sync(&self) -> Result<()> {
         self.check_open()?;
@@ -553,25 +480,29 @@ impl Appender {
     fn lock_state(&self) -> StateGuard<'_> {
         self.state.lock()
     }
-}
 
-impl State {
-    /// The cycle to append to, if nothing is to be looked at first.
-    #[expect(clippy::inline_always, reason = "once a message: a call more costs 4 %")]
-    #[inline(always)]
-    fn cycle_at_once(&self, table: &TableStore, now: i64) -> Option<i32> {
-        let (cycle, span) = &self.clock_cycle;
-        span.contains(&now).then(|| listing::newest(table, *cycle))
+    /// The time of an append.
+    #[inline]
+    pub(super) fn now(&self, now_ms: Option<i64>) -> i64 {
+        now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms())
     }
 
-    /// Makes the run of a bulk write visible.
-    fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<()> {
-        if let Some(tail) = &mut self.tail
-            && let Some(index) = tail.show_run(guard)?
-        {
-            self.last_index = Some(index);
+    /// How long an append waits for the write lock.
+    #[must_use]
+    pub fn lock_timeout(&self) -> Duration {
+        // Java waits half as long again as its queue's timeout.
+        self.queue.options().timeout.mul_f64(1.5)
+    }
+
+    /// Whether a message of this length can be written.
+    pub fn check_length(&self, length: u64) -> Result<()> {
+        let limit = self.limit;
+        if length <= limit {
+            Ok(())
+        } else {
+            let block_bytes = self.queue.block();
+            Err(Error::MessageTooLarge { length, limit, block_bytes })
         }
-        Ok(())
     }
 }
 
@@ -580,4 +511,19 @@ impl Handle for Appender {
         self.lock_state().tail = None;
         *self.lock_times() = AppendTimes::default();
     }
+}
+
+/// The error of a step that met another writer's changes under the write lock: that the table was
+/// lost, if it was, and the lock with it.
+#[cold]
+fn not_alone(table: &TableStore, error: Error) -> Error {
+    match error {
+        Error::Corrupt { .. } => table.shared.check_present().err().unwrap_or(error),
+        _ => error,
+    }
+}
+
+/// The payload of a document; where nothing was written to it, the bytes that say so.
+const fn or_empty(bytes: &[u8]) -> Payload<'_> {
+    Payload::new(if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { bytes })
 }

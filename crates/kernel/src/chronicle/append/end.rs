@@ -1,353 +1,436 @@
-//! The end of the file being appended to, as far as one appender knows (steps 5 to 9
-//! of an append, which are listed in `appender/steps.rs`).
+//! The end of the queue while the write lock is held: the ten steps of an append, in their order
+//! (`docs/protocol.md` §5):
+//!
+//! 1. check the append lock;
+//! 2. take the write lock;
+//! 3. choose the cycle: the clock's, or the listing's highest if that is greater;
+//! 4. open or create its file, and roll if it is another one;
+//! 5. load the write position again: others may have moved it;
+//! 6. walk from there to the first 0 header, counting messages;
+//! 7. make room;
+//! 8. publish (`publish.rs`): 8a check the lock word, 8b copy the payload after a 0 header, 8c store
+//!    zeros after it, 8d check the lock word again, 8e CAS the header;
+//! 9. leave hints (`hints.rs`, `indexing.rs`): 9a raise the write position, 9b store the sequence word,
+//!    9c find or add the index array, 9d store the slot;
+//! 10. release the write lock: the guard of step 2 is dropped.
+//!
+//! Steps 1, 2 and 10 are [`Appender::with_write_lock`]'s, which hands out the [`End`] in between.
+//! Between two messages 4 to 7 mostly have nothing to do: [`Tail::is_ready_for`] says so with two loads.
 
-use crate::chronicle::format::blocks::{self, Growth};
-use crate::chronicle::format::document::{self, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
-use crate::chronicle::format::roll_cycle::RollCycle;
-use crate::chronicle::protocol::indexing::{self, IndexWriter};
-use crate::chronicle::protocol::locate;
+use std::ops::Range;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::appender::Appender;
+use super::lost_tail;
+use super::sync::{Unsynced, is_removed};
+use super::tail::Tail;
+use crate::chronicle::format::table::NORMALISED_TO;
+use crate::chronicle::protocol::create;
+use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
-use crate::chronicle::protocol::publish::{self, Payload};
-use crate::chronicle::protocol::roll_file::{Known, Slot, View};
-use crate::chronicle::protocol::walk::Walk;
+use crate::chronicle::protocol::publish::Payload;
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
-/// The next step of space is reserved once fewer bytes than this are writable.
-pub const LOW: u64 = 16 << 10;
+/// A queue whose newest cycle begins this much after the clock's time has had a wrong clock.
+const FAR_AHEAD_MS: i64 = 86_400_000;
+/// The clock is read again after this many messages of a bulk write.
+pub const CLOCK_EVERY: usize = 64;
 
-/// The file being appended to, and where its documents end as far as this appender knows.
-pub struct Tail {
-    pub view: View,
-    index: IndexWriter,
-    /// `writePosition` when the two below were true.
-    write_position: u64,
-    /// The first 0 header.
-    free: u64,
-    /// The sequence the next message gets.
-    pub sequence: u64,
-    /// The index of the file's message of sequence 0.
-    first_index: i64,
-    /// How many messages the file's index and the queue's indexes can number.
-    limit: u64,
-    /// Positions up to here are writable.
-    writable_to: u64,
-    /// From here on the next step of space is due; nowhere once that was said.
-    low_from: u64,
-    /// Documents may start at positions below this one: the file is long enough for its block.
-    starts_below: u64,
-    /// How the file grows.
-    growth: Growth,
-    /// The longest payload.
-    longest: u64,
-    /// Messages that are stored and not visible yet.
-    run: Run,
-}
-
-/// Messages stored one after the other, all of them after a header that is still 0.
+/// What an appender knows of the end of the queue between two calls.
 #[derive(Default)]
-struct Run {
-    count: u64,
-    /// Position and header word of the first.
-    first: (u64, u32),
-    /// Position of the last.
-    last: u64,
-    /// Positions and sequences of those that get a slot in the index.
-    due: Vec<(u64, u64)>,
+pub struct State {
+    /// The file that was appended to last.
+    pub tail: Option<Tail>,
+    /// The cycle the clock was last in, and for which of its milliseconds that holds.
+    clock_cycle: (i32, Range<i64>),
+    /// The index of the last message this appender wrote.
+    pub last_index: Option<i64>,
+    /// The cycle after that of a removed file: no append goes to one before it.
+    lowest: i32,
+    /// What it has not synced.
+    pub unsynced: Unsynced,
 }
 
-impl Tail {
-    pub fn new(mut view: View, roll: &RollCycle, growth: Growth) -> Result<Self> {
-        let index = IndexWriter::new(&mut view)?;
-        let first_index = roll.to_index(view.file().cycle, 0)?;
-        let limit = view.file().shape.max_messages().min(roll.sequence_mask() + 1);
-        Ok(Self {
-            view,
-            index,
-            write_position: u64::MAX,
-            free: 0,
-            sequence: 0,
-            first_index,
-            limit,
-            writable_to: 0,
-            low_from: u64::MAX,
-            starts_below: 0,
-            growth,
-            longest: blocks::longest_payload(growth.block),
-            run: Run::default(),
-        })
-    }
+/// What one call appended.
+#[derive(Clone, Copy, Default)]
+pub struct Appended {
+    /// Messages, without metadata.
+    pub messages: u64,
+    /// The bytes of their payloads.
+    pub bytes: u64,
+    /// The index of the last one that is visible.
+    pub last: Option<i64>,
+}
 
-    /// The index the next message gets.
+/// The end of the queue while the write lock is held.
+pub struct End<'a> {
+    appender: &'a Appender,
+    table: &'a TableStore,
+    guard: &'a WriteGuard<'a>,
+    state: &'a mut State,
+    /// The time, if a clock of the caller gave it.
+    now_ms: Option<i64>,
+    /// The cycle that is appended to.
+    cycle: i32,
+    /// What was appended so far.
+    pub appended: Appended,
+    /// The write lock stays taken when the call ends.
+    pub keeps_lock: bool,
+}
+
+impl<'a> End<'a> {
+    /// The end as `state` knows it, which [`End::choose_cycle`] brings up to date.
     #[inline]
-    #[must_use]
-    pub const fn next_index(&self) -> i64 {
-        self.first_index + self.sequence.cast_signed()
-    }
-
-    /// Whether one more message can be published with no step that waits or calls the system.
-    #[inline]
-    pub fn is_ready_for(&self, cycle: i32, length: u64) -> bool {
-        self.run.count == 0 && self.has_room_for(cycle, length) && self.is_up_to_date()
-    }
-
-    #[inline]
-    fn has_room_for(&self, cycle: i32, length: u64) -> bool {
-        let file = self.view.file();
-        file.cycle == cycle
-            && length <= self.longest
-            && self.free + room(length) <= self.writable_to
-            && self.free < self.starts_below
-            && self.sequence < self.limit
-            && (!file.shape.is_indexed(self.sequence)
-                || self.index.is_ready(&self.view, self.sequence))
-    }
-
-    /// Whether the next step of space is due now; says so once for each step.
-    #[inline]
-    pub const fn is_low(&mut self) -> bool {
-        let is_low = self.free > self.low_from;
-        if is_low {
-            self.low_from = u64::MAX;
-        }
-        is_low
-    }
-
-    /// Where the next message goes.
-    pub const fn end(&self) -> u64 {
-        self.free
-    }
-
-    /// Notes that positions up to `to` are writable.
-    pub fn note_writable(&mut self, to: u64) {
-        if to > self.writable_to && to <= self.view.region().len() {
-            self.writable_to = to;
-            self.low_from = to.saturating_sub(LOW);
+    pub fn new(
+        appender: &'a Appender,
+        table: &'a TableStore,
+        guard: &'a WriteGuard<'a>,
+        state: &'a mut State,
+        now_ms: Option<i64>,
+    ) -> Self {
+        Self {
+            appender,
+            table,
+            guard,
+            state,
+            now_ms,
+            cycle: 0,
+            appended: Appended::default(),
+            keeps_lock: false,
         }
     }
 
-    #[inline]
-    fn is_up_to_date(&self) -> bool {
-        let cells = self.view.region();
-        cells.load_acquire(self.view.file().layout.write_position) == self.write_position
-            && cells.load_header_acquire(self.free) == NOT_INITIALIZED
+    fn queue(&self) -> &'a Queue {
+        self.appender.queue()
     }
 
-    /// Stores one more message of a run, to be shown by [`Tail::show_run`]; false if there is no
-    /// room that needs no step which waits, or the first header is not 0.
+    /// The table of the queue.
+    pub const fn table(&self) -> &'a TableStore {
+        self.table
+    }
+
+    /// The write lock.
+    pub const fn guard(&self) -> &'a WriteGuard<'a> {
+        self.guard
+    }
+
+    /// Step 3. A clock that lags does not write into the past.
     #[inline]
-    pub fn store_in_run(
-        &mut self,
-        guard: &WriteGuard<'_>,
-        cycle: i32,
-        payload: Payload<'_>,
-    ) -> Result<bool> {
-        let is_first = self.run.count == 0;
-        if !self.has_room_for(cycle, payload.len()) || is_first && !self.is_up_to_date() {
-            return Ok(false);
-        }
-        let (position, cells) = (self.free, self.view.region());
-        let length = length_of(payload);
-        let word = document::word(length, false);
-        let stored = if is_first {
-            self.run.first = (position, word);
-            publish::store(cells, position, payload, guard)
+    pub fn choose_cycle(&mut self) -> Result<()> {
+        let now = self.appender.now(self.now_ms);
+        self.cycle = if let Some(cycle) = self.known_cycle(now) {
+            cycle
         } else {
-            publish::store_behind(cells, position, payload, word, guard)
+            self.check_surroundings(now)?;
+            listing::newest(self.table, self.state.clock_cycle.0)
         };
-        stored.map_err(|error| indexing::not_published(&self.view, position, error, guard))?;
-        if IndexWriter::is_due(&self.view, self.sequence) {
-            self.run.due.push((position, self.sequence));
-        }
-        self.run.count += 1;
-        self.run.last = position;
-        self.free = document::next(position, length, true);
-        self.sequence += 1;
-        Ok(true)
-    }
-
-    /// Steps 8 and 9 for the messages of a run; returns the index of the last, if there are any.
-    pub fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<Option<i64>> {
-        if self.run.count == 0 {
-            return Ok(None);
-        }
-        let run = std::mem::take(&mut self.run);
-        let (position, word) = run.first;
-        let shown = publish::show(self.view.region(), position, word, guard);
-        if let Err(error) = shown {
-            self.forget(&run);
-            return Err(indexing::not_published(&self.view, position, error, guard));
-        }
-        IndexWriter::record(&self.view, run.last, self.sequence - 1, guard);
-        self.write_position = run.last;
-        for &(position, sequence) in &run.due {
-            self.add_to_index(guard, position, sequence);
-        }
-        self.run.due = run.due;
-        self.run.due.clear();
-        Ok(Some(self.next_index() - 1))
-    }
-
-    /// The messages of a run were never visible.
-    fn forget(&mut self, run: &Run) {
-        if run.count > 0 {
-            self.sequence -= run.count;
-            self.free = run.first.0;
-        }
-    }
-
-    /// Steps 5 and 6.
-    pub fn catch_up(&mut self, guard: &WriteGuard<'_>) -> Result<()> {
-        let left_over = std::mem::take(&mut self.run);
-        self.forget(&left_over);
-        let file = self.view.file();
-        let write_position = self.view.region().load_acquire(file.layout.write_position);
-        if write_position != self.write_position || self.free == 0 {
-            let end = locate::end(&mut self.view)?;
-            (self.write_position, self.free) = (write_position, end.position);
-            self.sequence = end.next_sequence();
-        }
-        // There may be messages of a writer that died before it raised the write position.
-        let free = Known { position: self.free, sequence: self.sequence };
-        let mut walk = Walk::from(&mut self.view, Some(free));
-        let slot = walk.to_end()?;
-        (self.free, self.sequence) = (walk.at.position, walk.at.sequence);
-        match slot {
-            Slot::Waiting(found) if found != NOT_INITIALIZED => self.clear_abandoned(found, guard),
-            Slot::EndOfData => {
-                let file = self.view.path();
-                Err(Error::WriteAfterEof { file, position: self.free })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The index of the file's last message, unless the file has its end marker, or no message.
-    pub fn last_if_open(&mut self) -> Result<Option<i64>> {
-        let end = locate::end(&mut self.view)?;
-        let last = end.last.filter(|_| end.slot != Slot::EndOfData);
-        Ok(last.map(|last| self.first_index + last.sequence.cast_signed()))
-    }
-
-    /// Clears a header that a dead or foreign writer left incomplete.
-    fn clear_abandoned(&self, found: u32, _guard: &WriteGuard<'_>) -> Result<()> {
-        let (file, position) = (self.view.file(), self.free);
-        warnings::leave(format!(
-            "an unfinished document is written over: file={} position={position:#x} \
-             header={found:#010x}",
-            file.path().display()
-        ));
-        let (cells, step) = (self.view.region(), step!("append.abandoned.cas"));
-        cells.publish_header(position, found, NOT_INITIALIZED, step).map_err(|found| {
-            let found = format!("{found:#010x}");
-            Error::corrupt("header changed under the write lock", file.path(), position, found, "0")
-        })?;
         Ok(())
     }
 
-    pub fn check_sequence(&self, metadata: bool) -> Result<()> {
-        if metadata || self.sequence < self.limit {
-            return Ok(());
-        }
-        let cycle = self.view.file().cycle;
-        Err(Error::CycleFull { cycle, sequence: self.sequence, limit: self.limit })
+    /// The cycle to append to, unless the clock has moved too far to say.
+    #[expect(clippy::inline_always, reason = "once a message: a call more costs 4 %")]
+    #[inline(always)]
+    fn known_cycle(&self, now: i64) -> Option<i32> {
+        let (cycle, span) = &self.state.clock_cycle;
+        span.contains(&now).then(|| listing::newest(self.table, *cycle))
     }
 
-    /// Step 7: room for the message, for the index array it may need, and for a next header.
-    /// Returns where it ends.
-    pub fn make_room(
-        &mut self,
-        length: u64,
-        metadata: bool,
-        guard: &WriteGuard<'_>,
-    ) -> Result<u64> {
-        let mut end = self.free + room(length);
-        if !metadata && IndexWriter::is_due(&self.view, self.sequence) {
-            end += self.index.make_room(&mut self.view, self.sequence)?;
-        }
-        if end > self.writable_to || self.free >= self.starts_below {
-            let writable_to = self.view.make_writable(self.free, end, self.growth, guard)?;
-            self.note_writable(writable_to);
-            let block = self.growth.block;
-            self.starts_below = (self.free / block + 1) * block;
-        }
-        if !metadata && self.write_position == 0 {
-            self.name_a_document(guard)?;
-        }
-        Ok(end)
-    }
-
-    /// Has `writePosition` name a document before the first message is visible: should this process
-    /// die right then, Java counts on from what is named there, and miscounts if it is nothing.
-    #[cold]
-    fn name_a_document(&mut self, _guard: &WriteGuard<'_>) -> Result<()> {
-        let file = self.view.file();
-        let (index2index, word) = (file.layout.index2index, file.layout.write_position);
-        let position = self.view.word(index2index)?;
-        let step = step!("append.first-position.cas");
-        if self.view.array(position)?.is_some()
-            && self.view.region().swap_acq_rel(word, 0, position, step).is_ok()
-        {
-            self.write_position = position;
-        }
-        Ok(())
-    }
-
-    /// Steps 8 and 9; returns the index.
+    /// Appends a message and returns its index, if that needs neither waiting nor a system call.
+    /// With the next step of space due it does: [`End::take_low`].
     #[inline]
-    pub fn publish(
-        &mut self,
-        guard: &WriteGuard<'_>,
-        payload: Payload<'_>,
-        metadata: bool,
-    ) -> Result<i64> {
-        let (index, position, length) = (self.next_index(), self.free, length_of(payload));
-        let word = document::word(length, metadata);
-        publish::publish(self.view.region(), position, payload, word, guard)
-            .map_err(|error| indexing::not_published(&self.view, position, error, guard))?;
-        self.free = document::next(position, length, true);
-        if metadata {
-            return Ok(index);
+    pub fn try_append(&mut self, payload: Payload<'_>) -> Result<Option<i64>> {
+        let now = self.appender.now(self.now_ms);
+        let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
+        match &mut self.state.tail {
+            Some(tail) if tail.is_ready_for(cycle, payload.len()) && !tail.is_low() => {
+                let index = tail.publish(self.guard, payload, false)?;
+                self.note(index, payload.len());
+                Ok(Some(index))
+            }
+            _ => Ok(None),
         }
-        let sequence = self.sequence;
-        self.sequence += 1;
-        IndexWriter::record(&self.view, position, sequence, guard);
-        self.write_position = position;
-        self.add_to_index(guard, position, sequence);
+    }
+
+    /// Steps 4 to 9 for one message; returns its index.
+    pub fn append(&mut self, payload: Payload<'_>) -> Result<i64> {
+        let (guard, cycle) = (self.guard, self.cycle);
+        let index = match &mut self.state.tail {
+            Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
+                tail.publish(guard, payload, false)?
+            }
+            _ => self.append_with_room(payload, false)?,
+        };
+        self.note(index, payload.len());
         Ok(index)
     }
 
-    /// The slot of a visible message, if it gets one. The message stays without it: a slot that is
-    /// missing only makes searches longer.
-    #[inline]
-    fn add_to_index(&mut self, guard: &WriteGuard<'_>, position: u64, sequence: u64) {
-        if IndexWriter::is_due(&self.view, sequence) {
-            match self.index.index(&mut self.view, position, sequence, self.free, guard) {
-                Ok(free) => self.free = free,
-                Err(error) => self.leave_unindexed(sequence, &error),
+    /// Steps 4 to 8 for a metadata document; returns the index of the next message.
+    pub fn append_metadata(&mut self, payload: Payload<'_>) -> Result<i64> {
+        self.append_with_room(payload, true)
+    }
+
+    fn append_with_room(&mut self, payload: Payload<'_>, metadata: bool) -> Result<i64> {
+        self.appender.check_length(payload.len())?;
+        let (guard, queue) = (self.guard, self.queue());
+        let tail = self.tail()?;
+        tail.check_sequence(metadata)?;
+        let end = tail.make_room(payload.len(), metadata, guard)?;
+        queue.pretoucher().keep_ahead(&tail.view.file().window, end);
+        tail.publish(guard, payload, metadata)
+    }
+
+    /// Appends `count` messages in runs, as `each` adds them.
+    pub fn append_all(
+        &mut self,
+        count: usize,
+        mut each: impl FnMut(usize, &mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let added = (0..count).try_for_each(|number| {
+            if number % CLOCK_EVERY == 0 {
+                self.show_run()?;
+                self.choose_cycle()?;
             }
+            each(number, self)
+        });
+        let shown = self.show_run();
+        added.and(shown)
+    }
+
+    /// Adds a message to the run, or appends it on its own if it needs a step that waits.
+    #[inline]
+    pub fn add(&mut self, payload: Payload<'_>) -> Result<()> {
+        if self.store_in_run(payload)? {
+            return Ok(());
+        }
+        self.show_run()?;
+        self.append(payload).map(drop)
+    }
+
+    /// Stores a message in the run; false if that needs a step that waits.
+    #[inline]
+    pub fn store_in_run(&mut self, payload: Payload<'_>) -> Result<bool> {
+        let Some(tail) = &mut self.state.tail else { return Ok(false) };
+        let is_stored = tail.store_in_run(self.guard, self.cycle, payload)?;
+        if is_stored {
+            self.appended.messages += 1;
+            self.appended.bytes += payload.len();
+        }
+        Ok(is_stored)
+    }
+
+    /// Makes the run visible.
+    pub fn show_run(&mut self) -> Result<()> {
+        if let Some(tail) = &mut self.state.tail
+            && let Some(index) = tail.show_run(self.guard)?
+        {
+            self.appended.last = Some(index);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    const fn note(&mut self, index: i64, length: u64) {
+        self.appended.messages += 1;
+        self.appended.bytes += length;
+        self.appended.last = Some(index);
+    }
+
+    /// Whether the next step of space is due, to be taken without the lock; says so once for each.
+    pub fn take_low(&mut self) -> bool {
+        self.state.tail.as_mut().is_some_and(Tail::take_low)
+    }
+
+    /// The index the next message gets, with a number left for one unless it is metadata.
+    pub fn next_index(&mut self, metadata: bool) -> Result<i64> {
+        let tail = self.tail()?;
+        tail.check_sequence(metadata)?;
+        Ok(tail.next_index())
+    }
+
+    /// Goes to the place that was claimed for an index; an error if somebody has written there.
+    pub fn go_to(&mut self, index: i64) -> Result<()> {
+        let sequence;
+        (self.cycle, sequence) = self.queue().roll().split(index)?;
+        if self.tail()?.sequence == sequence { Ok(()) } else { Err(self.guard.lost_now()) }
+    }
+
+    /// Steps 4 to 6: the tail of the cycle's file, up to date.
+    pub fn tail(&mut self) -> Result<&mut Tail> {
+        if self.state.tail.as_ref().is_none_or(|tail| tail.view.file().cycle != self.cycle) {
+            self.roll_to(self.cycle)?;
+        }
+        while let Err(error) = self.catch_up() {
+            if !matches!(error, Error::WriteAfterEof { .. }) || self.cycle == i32::MAX {
+                return Err(error);
+            }
+            // Somebody ended the newest file, and died before making the next one, or before the
+            // listing named it.
+            self.queue().refresh()?;
+            self.cycle = listing::newest(self.table, self.cycle + 1);
+            self.roll_to(self.cycle)?;
+        }
+        let tail = self.state.tail.as_mut().ok_or_else(|| self.appender.closed())?;
+        self.cycle = tail.view.file().cycle;
+        Ok(tail)
+    }
+
+    /// Step 4: closes the files before `cycle` and opens or creates its file.
+    fn roll_to(&mut self, cycle: i32) -> Result<()> {
+        let (queue, guard) = (self.queue(), self.guard);
+        match self.state.tail.take() {
+            Some(mut tail) => {
+                let closed = queue.close_cycle(&mut tail.view, guard).map(Some);
+                queue.unless_unreadable(tail.view.file().cycle, closed)?;
+                for between in queue.cycles_between(tail.view.file().cycle, cycle)? {
+                    queue.close_cycle_of(between, guard)?;
+                }
+            }
+            None => self.normalise_up_to(cycle, false)?,
+        }
+        let cycle = self.after_ended(cycle)?;
+        let view = queue.view_for_append(self.table, cycle, guard)?;
+        queue.look_at_space(view.file());
+        self.state.tail = Some(Tail::new(view, queue.roll(), queue.growth())?);
+        self.state.unsynced.add(cycle);
+        Ok(())
+    }
+
+    /// Steps 5 and 6.
+    fn catch_up(&mut self) -> Result<()> {
+        let (queue, table, guard) = (self.queue(), self.table, self.guard);
+        let tail = self.state.tail.as_mut().ok_or_else(|| self.appender.closed())?;
+        let is_first_look = tail.end() == 0;
+        tail.catch_up(guard)?;
+        if is_first_look { lost_tail::rewind_tailers(queue, table, tail, guard) } else { Ok(()) }
+    }
+}
+
+/// What steps 3 and 4 meet seldom.
+impl End<'_> {
+    /// What is checked when the clock moved: its cycle, whether the table and the open file are
+    /// still there, and whether there is space left.
+    #[cold]
+    fn check_surroundings(&mut self, now: i64) -> Result<()> {
+        let queue = self.queue();
+        self.table.shared.check_present()?;
+        let schedule = queue.schedule();
+        let cycle = schedule.cycle_at(now)?;
+        if let Some(file) = self.state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {
+            if is_removed(&file)? {
+                self.leave_removed(cycle)?;
+            }
+            queue.look_at_space(&file);
+        }
+        check_clock(queue, cycle, now)?;
+        let span = schedule.span_of(cycle);
+        let (from, to) = (now.saturating_sub(LOOK_MS) + 1, now.saturating_add(LOOK_MS));
+        let cycle = cycle.max(self.state.lowest);
+        self.state.clock_cycle = (cycle, span.start.max(from)..span.end.min(to));
+        Ok(())
+    }
+
+    /// Leaves a file that was removed while it was appended to: nobody else finds what is written
+    /// there. It is ended, for those who read it still, and the next cycle is used.
+    fn leave_removed(&mut self, cycle: i32) -> Result<()> {
+        let state = &mut *self.state;
+        state.unsynced.note_lost(state.tail.as_mut())?;
+        let Some(mut tail) = state.tail.take() else { return Ok(()) };
+        let file = Arc::clone(tail.view.file());
+        // The clock's, if that is later; or it was made again, and is used. No index is given twice,
+        // even if a step from here on fails and the next append finds no file at all.
+        let is_next = file.cycle >= cycle && !self.queue().has_file(file.cycle);
+        if is_next {
+            self.state.lowest = file.cycle.saturating_add(1);
+        }
+        self.queue().close_cycle(&mut tail.view, self.guard)?;
+        warnings::leave(format!(
+            "the file that was appended to had been removed, with what was in it: file={}",
+            file.path().display()
+        ));
+        if is_next { self.roll_to(self.state.lowest) } else { Ok(()) }
+    }
+
+    /// This cycle, or the next one if it is compressed, or if its file is of version 4, which is
+    /// ended: appending goes on in version 5.
+    fn after_ended(&self, mut cycle: i32) -> Result<i32> {
+        while cycle < i32::MAX && (self.queue().is_compressed(cycle) || self.end_old(cycle)?) {
+            cycle = listing::newest(self.table, cycle + 1);
+        }
+        Ok(cycle)
+    }
+
+    /// Ends the file of a cycle if it is of version 4; whether it is.
+    fn end_old(&self, cycle: i32) -> Result<bool> {
+        match self.queue().view(cycle) {
+            Ok(Some(mut view)) if create::is_of_version_4(view.file()) => {
+                self.queue().close_cycle(&mut view, self.guard).map(|_| true)
+            }
+            _ => Ok(false),
         }
     }
 
-    #[cold]
-    fn leave_unindexed(&mut self, sequence: u64, error: &Error) {
-        self.write_position = u64::MAX;
-        warnings::leave(format!(
-            "a message stays without index entry: file={} sequence={sequence} reason={error}",
-            self.view.file().path().display()
-        ));
+    /// Writes the marker into every cycle before the newest that lacks it.
+    pub fn normalise(&self) -> Result<()> {
+        let newest = self.queue().last_cycle()?.unwrap_or(self.cycle);
+        self.normalise_up_to(self.cycle.min(newest), true)
+    }
+
+    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
+    /// how far that was done, once there was more than the latest file to look at.
+    fn normalise_up_to(&self, cycle: i32, always_note: bool) -> Result<()> {
+        let (queue, table) = (self.queue(), self.table);
+        let done = table.find(NORMALISED_TO)?.map_or(-1, |position| table.value(position, -1));
+        let done = i32::try_from(done).unwrap_or(-1);
+        let older = queue.cycles_between(done, cycle)?;
+        for cycle in &older {
+            if queue.close_cycle_of(*cycle, self.guard)? {
+                warnings::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));
+            }
+        }
+        if let (Some(first), Some(last)) = (older.first(), older.last())
+            && (always_note || first != last)
+        {
+            let position = table.find_or_create(NORMALISED_TO, i64::from(*first))?;
+            table.cells().raise_acq_rel(position, i64::from(*last), step!("eof.normalised.cas"));
+        }
+        Ok(())
     }
 }
 
-/// A payload's length, which was bounded by the overlap and the header's bits.
-#[allow(clippy::cast_possible_truncation)]
-#[inline]
-const fn length_of(payload: Payload<'_>) -> u32 {
-    payload.len() as u32
+/// Refuses to begin a cycle far ahead, if there is a limit, and warns where somebody began one:
+/// every append goes there until the clock has caught up.
+fn check_clock(queue: &Queue, cycle: i32, now: i64) -> Result<()> {
+    let schedule = queue.schedule();
+    let Some(newest) = i32::try_from(queue.highest_cycle()).ok().filter(|it| *it >= 0) else {
+        return Ok(());
+    };
+    let (span, path) = (schedule.span_of(newest), queue.path().to_path_buf());
+    if span.start.saturating_sub(now) > FAR_AHEAD_MS {
+        queue.tell_once(newest, || {
+            let (now, starts) = (time_text(now), time_text(span.start));
+            format!(
+                "the newest cycle is far ahead of the clock, and gets every message until then: \
+                 cycle={newest} starts={starts} now={now} path={}",
+                path.display()
+            )
+        });
+        return Ok(());
+    }
+    let gap = schedule.span_of(cycle).start.saturating_sub(span.end);
+    match queue.options().max_clock_ahead_ms {
+        Some(limit) if cycle > newest && gap > limit.try_into().unwrap_or(i64::MAX) => {
+            let (now, newest) = (time_text(now), time_text(span.end));
+            Err(Error::ClockAhead { now, newest, limit_s: limit / 1000, path })
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Bytes a message of this length takes, with the zeros after it and the next header.
-#[inline]
-const fn room(length: u64) -> u64 {
-    HEADER_LEN + length + TAIL_ZEROS + HEADER_LEN + document::ALIGNMENT
+fn time_text(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |it| it.to_string())
 }

@@ -1,11 +1,13 @@
-//! Writing at the end of a queue: [`appender`] is the handle, `end` the place it writes at, `sync`
-//! what it made durable, `taken_back` the positions past a lost tail, `committer` the thread that does so, `times` the append times it keeps,
-//! [`pretoucher`] prepares files ahead of it.
+//! Writing at the end of a queue: [`appender`] is the handle, `end` the end of the queue while the
+//! write lock is held, `tail` the file it lies in, `lost_tail` the named tailers of a file that lost
+//! its own, `append_times` the side file of append times, `sync` what a sync covers, [`committer`]
+//! the thread that syncs, [`pretoucher`] what prepares files ahead of appends.
 
+pub(crate) mod append_times;
 pub mod appender;
 pub mod committer;
 pub(crate) mod end;
+pub(crate) mod lost_tail;
 pub mod pretoucher;
 pub(crate) mod sync;
-pub(crate) mod taken_back;
-pub(crate) mod times;
+pub(crate) mod tail;

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::end::Tail;
+use super::tail::Tail;
 use crate::chronicle::format::table::NO_INDEX;
 use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;

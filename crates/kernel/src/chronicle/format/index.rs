@@ -115,6 +115,7 @@ impl Shape {
     }
 
     /// The sequence word (`docs/format.md` §4.5): the low bits of a position above a sequence.
+    #[inline]
     #[must_use]
     pub const fn sequence_word(&self, position: u64, sequence: u64) -> u64 {
         let shift = roll_cycle::shift(self.index_count, self.index_spacing);

@@ -1,5 +1,5 @@
 //! The two-level index, written by appenders (`docs/protocol.md` §5.1): step 9 of an append
-//! (`append/appender/steps.rs`). Message `sequence` has just been published at `position`.
+//! (`append/end.rs`). Message `sequence` has just been published at `position`.
 //!
 //! - 9a. raise `writePosition`; 9b. store the sequence word;
 //! - 9c. if the message is due: find the array of its slot, or publish a new one after the last

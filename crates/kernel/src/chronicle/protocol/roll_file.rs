@@ -244,7 +244,7 @@ impl View {
     /// What lies at a header position, if finding out takes no system call.
     #[inline]
     #[must_use]
-    pub fn slot_at_once(&self, position: u64) -> Option<Slot> {
+    pub fn try_slot(&self, position: u64) -> Option<Slot> {
         let known = position >= self.clear_from && position + HEADER_LEN <= self.clear_to;
         if !known || !self.file.layout.aligned {
             return None;
@@ -285,7 +285,7 @@ impl View {
     /// What lies at a header position, bounds checked.
     #[inline]
     pub fn slot(&mut self, position: u64) -> Result<Slot> {
-        match self.slot_at_once(position) {
+        match self.try_slot(position) {
             Some(slot) => Ok(slot),
             None => self.slot_checked(position),
         }

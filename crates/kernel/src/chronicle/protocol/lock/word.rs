@@ -58,6 +58,7 @@ impl<'a> LockWord<'a> {
     }
 
     /// The word.
+    #[inline]
     #[must_use]
     pub fn read(self) -> u64 {
         self.cells.load_acquire(self.position)

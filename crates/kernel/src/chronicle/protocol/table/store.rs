@@ -234,6 +234,7 @@ impl TableStore {
     }
 
     /// A signed value; `missing` where the key is absent.
+    #[inline]
     #[must_use]
     pub fn value(&self, position: u64, missing: i64) -> i64 {
         if position == 0 { missing } else { self.cells.load_acquire(position).cast_signed() }

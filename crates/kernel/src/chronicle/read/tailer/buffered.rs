@@ -1,6 +1,6 @@
 //! The end of the queue, for a tailer that reads through a buffer.
 
-use super::{AtOnce, Direction, Inner, Scan, Tailer};
+use super::{Direction, Inner, Scan, Tailer};
 use crate::Result;
 
 /// A read pauses after it has drained some of the buffer this often.
@@ -11,16 +11,16 @@ impl Tailer {
     /// is drained between the look at the queue and this one must not be missed: hence `before`,
     /// which is from the last look. Whether the file has its name is looked at from time to time.
     #[inline(never)] // where messages are found, this costs no register
-    pub(super) fn at_end<T>(&self, inner: &mut Inner) -> AtOnce<T> {
+    pub(super) fn at_end<T>(&self, inner: &mut Inner) -> Scan<T> {
         if inner.cursor.is_look_due() {
-            return AtOnce::Unknown;
+            return Scan::WouldWait;
         }
-        let Some(buffer) = &self.buffer else { return AtOnce::Nothing };
+        let Some(buffer) = &self.buffer else { return Scan::Nothing };
         let (drained, has_more) = buffer.look();
         if std::mem::replace(&mut inner.drained, drained) != drained || has_more {
-            AtOnce::Unknown
+            Scan::WouldWait
         } else {
-            AtOnce::Nothing
+            Scan::Nothing
         }
     }
 

@@ -5,7 +5,7 @@
 //! gap. So an appender that begins with a file looks first, while nobody else can append: a
 //! position past the end is taken back to the end, where the first message after the loss will be.
 
-use super::end::Tail;
+use super::tail::Tail;
 use crate::chronicle::format::table::{TAILER_PREFIX, is_replicated};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::table::store::TableStore;
@@ -13,8 +13,8 @@ use crate::chronicle::queue::handle::Queue;
 use crate::probe::fault::step;
 use crate::{Result, warnings};
 
-/// Takes back the positions past the end of the file that is about to be appended to.
-pub fn take_back(
+/// Moves named tailers past the end of the file that is about to be appended to back to it.
+pub fn rewind_tailers(
     queue: &Queue,
     table: &TableStore,
     tail: &Tail,
@@ -26,13 +26,13 @@ pub fn take_back(
     for (name, stored) in queue.named_tailers()? {
         // The last one there can be is that of a tailer which read backward to the next cycle's start.
         if stored > end && stored < last_of_cycle {
-            take_one_back(table, &name, stored, end)?;
+            rewind_tailer(table, &name, stored, end)?;
         }
     }
     Ok(())
 }
 
-fn take_one_back(table: &TableStore, name: &str, stored: i64, end: i64) -> Result<()> {
+fn rewind_tailer(table: &TableStore, name: &str, stored: i64, end: i64) -> Result<()> {
     let key = format!("{TAILER_PREFIX}{name}");
     let Some(position) = table.find(&key)? else { return Ok(()) };
     let (cells, old, new) = (table.cells(), stored.cast_unsigned(), end.cast_unsigned());

@@ -1,0 +1,140 @@
+//! Many messages by one call.
+
+use super::step::{MESSAGES_BETWEEN_PAUSES, through};
+use super::{Ask, How, Scan, Tailer, Take, What};
+use crate::metrics::Timer;
+use crate::{Error, Result};
+
+/// A batch that is being read, in one call or, where that pauses, in several.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// How many messages were taken.
+    pub taken: usize,
+    is_begun: bool,
+    /// The index of the first message taken, and what was read last before it.
+    first: i64,
+    last_read_before: i64,
+    /// How often the tailer had been moved when the batch began.
+    moves: u64,
+}
+
+impl Reading {
+    /// What the next step of this batch asks for.
+    #[must_use]
+    pub const fn ask(&self) -> Ask {
+        if self.is_begun { Ask::OfBatch } else { Ask::First }
+    }
+
+    /// What was received before the batch is done, and its first message is prepared.
+    pub const fn begin(&mut self) {
+        self.is_begun = true;
+    }
+
+    const fn start(&mut self, first: i64, last_read_before: i64, moves: u64) {
+        (self.is_begun, self.first) = (true, first);
+        (self.last_read_before, self.moves) = (last_read_before, moves);
+    }
+}
+
+impl Tailer {
+    /// Hands messages to `take` until there are `count` in the batch, or `take` ends it.
+    pub fn read_batch(
+        &self,
+        reading: &mut Reading,
+        count: usize,
+        how: How,
+        mut take: impl FnMut(i64, &[u8]) -> Result<Take>,
+    ) -> Result<Scan<()>> {
+        let timer = Timer::start(self.queue.metrics());
+        let (before, mut bytes) = (reading.taken, 0);
+        let mut counted = |index, payload: &[u8]| {
+            let taken = take(index, payload)?;
+            if taken != Take::NotThis {
+                bytes += payload.len() as u64;
+            }
+            Ok(taken)
+        };
+        let read = match how {
+            How::Try => self.read_some(reading, count, how, counted),
+            How::Wait => self.through_buffer(|| self.read_some(reading, count, how, &mut counted)),
+        };
+        timer.read((reading.taken - before) as u64, bytes);
+        match read {
+            // What was read comes first; the next call meets the error again.
+            Err(_) if reading.taken > 0 => Ok(Scan::Nothing),
+            read => read,
+        }
+    }
+
+    #[inline]
+    fn read_some(
+        &self,
+        reading: &mut Reading,
+        count: usize,
+        how: How,
+        mut take: impl FnMut(i64, &[u8]) -> Result<Take>,
+    ) -> Result<Scan<()>> {
+        let Some((mut inner, _)) = self.enter_to(how)? else { return Ok(Scan::WouldWait) };
+        let (mut ask, mut taken, before) = (reading.ask(), reading.taken, inner.last_read);
+        let mut looks = MESSAGES_BETWEEN_PAUSES;
+        let ended = loop {
+            if taken >= count {
+                break Ok(Scan::Found(()));
+            }
+            let step = self.advance(&mut inner, What::message(ask), how, &mut looks, |found| {
+                let taken = take(found.index, found.bytes())?;
+                Ok((taken, taken != Take::NotThis))
+            });
+            let became = match step {
+                Ok(Scan::Found(Take::NotThis)) => break Ok(Scan::Found(())),
+                Ok(Scan::Found(became)) => became,
+                ended => break ended.map(|end| end.map(drop)),
+            };
+            if taken == 0 {
+                reading.start(inner.last_read, before, inner.moves);
+                ask = Ask::OfBatch;
+            }
+            taken += 1;
+            if became == Take::Last {
+                break Ok(Scan::Found(()));
+            }
+        };
+        reading.taken = taken;
+        ended
+    }
+
+    /// As [`Tailer::read_batch`] without a pause; returns how many were taken. `take` ends it by
+    /// returning false: then the message it was given last is not stepped over.
+    pub fn read_many(
+        &self,
+        count: usize,
+        mut take: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Result<usize> {
+        let mut reading = Reading::default();
+        through(|| {
+            self.read_batch(&mut reading, count, How::Wait, |index, bytes| {
+                Ok(if take(index, bytes) { Take::This } else { Take::NotThis })
+            })
+        })?;
+        Ok(reading.taken)
+    }
+
+    /// Goes back to the first message of a batch that is not delivered after all, unless the tailer
+    /// was moved or closed since.
+    pub fn put_back(&self, reading: &Reading) -> Result<()> {
+        if reading.taken == 0 {
+            return Ok(());
+        }
+        let mut inner = match self.enter() {
+            Err(Error::Closed { .. }) => return Ok(()),
+            entered => entered?,
+        };
+        if inner.moves != reading.moves {
+            return Ok(());
+        }
+        inner.cursor.move_to_index(&self.queue, reading.first)?;
+        inner.last_read = reading.last_read_before;
+        inner.turn_back();
+        Ok(())
+    }
+}

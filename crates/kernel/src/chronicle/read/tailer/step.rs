@@ -1,0 +1,273 @@
+//! One step of a tailer: it finds the next document, hands it out, and steps over it.
+//!
+//! Steps that may take long pause every so often, so that the caller can look for an interrupt while
+//! it holds nothing of the tailer, and then continue where they stopped.
+
+use std::sync::atomic::Ordering;
+
+use super::document::Message;
+use super::{Ask, Entered, Found, How, Inner, OpenDocument, Scan, Tailer, What, wait_toward};
+use crate::Result;
+use crate::chronicle::format::table::NO_INDEX;
+use crate::chronicle::protocol::roll_file::Document;
+use crate::chronicle::queue::handle::Queue;
+use crate::chronicle::read::position::Direction;
+use crate::metrics::Timer;
+
+/// A step pauses after this many messages, wanted or not.
+pub const MESSAGES_BETWEEN_PAUSES: usize = 1 << 16;
+
+/// Calls `step` until it is through, and waits where it is held up.
+pub(super) fn through<T>(mut step: impl FnMut() -> Result<Scan<T>>) -> Result<Option<T>> {
+    loop {
+        match step()? {
+            Scan::Found(found) => return Ok(Some(found)),
+            Scan::Nothing => return Ok(None),
+            Scan::Held(then) => wait_toward(then),
+            Scan::Paused | Scan::WouldWait => {}
+        }
+    }
+}
+
+impl Tailer {
+    /// Hands the next document to `take` and steps over it, unless it stays. If `take` fails the
+    /// position stays, too. Where a step that only tries [would wait](Scan::WouldWait), one that
+    /// waits and stays leaves the document there for the next try.
+    #[inline]
+    pub fn step<R>(
+        &self,
+        what: What,
+        how: How,
+        mut take: impl FnMut(Found<'_>) -> Result<R>,
+    ) -> Result<Scan<R>> {
+        match how {
+            How::Try => self.step_once(what, how, take),
+            How::Wait => self.through_buffer(|| self.step_once(what, how, &mut take)),
+        }
+    }
+
+    #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
+    #[inline(always)]
+    fn step_once<R>(
+        &self,
+        what: What,
+        how: How,
+        take: impl FnOnce(Found<'_>) -> Result<R>,
+    ) -> Result<Scan<R>> {
+        let Some((mut inner, timer)) = self.enter_to(how)? else { return Ok(Scan::WouldWait) };
+        let (mut looks, mut counted) = (MESSAGES_BETWEEN_PAUSES, None);
+        let found = self.advance(&mut inner, what, how, &mut looks, |found| {
+            if !what.include_metadata || !found.message.document.is_metadata {
+                counted = Some(found.bytes().len() as u64);
+            }
+            take(found).map(|taken| (taken, !what.stays))
+        })?;
+        if let (Scan::Found(_), Some(length), false) = (&found, counted, what.stays) {
+            timer.read(1, length);
+        }
+        Ok(found)
+    }
+
+    /// Finds the next document and hands it to `take`; steps over it if that says so, else leaves it
+    /// there for the next step.
+    #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
+    #[inline(always)]
+    pub(super) fn advance<R>(
+        &self,
+        inner: &mut Inner,
+        what: What,
+        how: How,
+        looks: &mut usize,
+        take: impl FnOnce(Found<'_>) -> Result<(R, bool)>,
+    ) -> Result<Scan<R>> {
+        let message = match self.find(inner, what, how, looks)?.or_end() {
+            Ok(message) => message,
+            Err(end) => return Ok(end),
+        };
+        let index = inner.cursor.index(&self.queue)?;
+        let found = Found { index, tailer: self, cursor: &inner.cursor, message: &message };
+        let (taken, is_taken) = take(found)?;
+        let is_metadata = what.include_metadata && message.document.is_metadata;
+        if is_taken {
+            inner.step_over(&self.queue, &message.document, (!is_metadata).then_some(index))?;
+        } else if !is_metadata {
+            inner.prepared = Some(message);
+        }
+        Ok(Scan::Found(taken))
+    }
+
+    #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
+    #[inline(always)]
+    fn find(
+        &self,
+        inner: &mut Inner,
+        what: What,
+        how: How,
+        looks: &mut usize,
+    ) -> Result<Scan<Message>> {
+        let What { ask, include_metadata, .. } = what;
+        if how == How::Wait {
+            return self.find_waiting(inner, what, looks);
+        }
+        if ask == Ask::First && !self.try_finish(inner)? {
+            return Ok(Scan::WouldWait);
+        }
+        if let Some(prepared) = inner.prepared.take() {
+            return Ok(Scan::Found(prepared));
+        }
+        Ok(match inner.cursor.try_find(&self.queue, include_metadata) {
+            // With a filter there is nothing to be found by a try.
+            Scan::Found(document) => Scan::Found(Message { document, start: 0 }),
+            Scan::Nothing => self.at_end(inner),
+            _ => Scan::WouldWait,
+        })
+    }
+
+    #[inline(never)]
+    fn find_waiting(
+        &self,
+        inner: &mut Inner,
+        what: What,
+        looks: &mut usize,
+    ) -> Result<Scan<Message>> {
+        if what.ask == Ask::First {
+            self.finish(inner)?;
+        }
+        inner.find(&self.queue, what.include_metadata, looks)
+    }
+
+    /// Locks the tailer, unless a step that only tries would have to wait for that.
+    #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
+    #[inline(always)]
+    pub(super) fn enter_to(&self, how: How) -> Result<Option<(Entered<'_>, Timer<'_>)>> {
+        if how == How::Wait {
+            let timer = Timer::start(self.queue.metrics());
+            return Ok(Some((self.enter()?, timer)));
+        }
+        let Some(inner) = self.inner.try_lock() else { return Ok(None) };
+        self.queue.check_open("queue")?;
+        let is_special = self.is_special.load(Ordering::Acquire);
+        Ok(Some((inner, if is_special { self.begin()? } else { Timer::default() })))
+    }
+
+    /// Begins a try of a tailer that was closed, or that counts.
+    #[cold]
+    fn begin(&self) -> Result<Timer<'_>> {
+        self.check_open()?;
+        Ok(Timer::start(self.queue.metrics()))
+    }
+
+    /// Looks for the next message `looks` times without a pause: a look costs a few nanoseconds, a
+    /// call from Python many. Paused if there was none yet. The position stays.
+    pub fn spin(&self, looks: usize) -> Result<Scan<()>> {
+        let next = What::message(Ask::First).staying();
+        for _ in 0..looks {
+            let found = match self.step(next, How::Try, |_| Ok(()))? {
+                Scan::WouldWait => self.step(next, How::Wait, |_| Ok(()))?,
+                found => found,
+            };
+            match found {
+                Scan::Nothing => std::hint::spin_loop(),
+                found_or_paused => return Ok(found_or_paused),
+            }
+        }
+        Ok(Scan::Paused)
+    }
+
+    /// The next document, not stepped over: [`Tailer::close_document`] does that.
+    pub fn open_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
+        let next = What::document(Ask::First, include_metadata).staying();
+        through(|| self.step(next, How::Wait, |found| found.open()))
+    }
+
+    /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
+    pub fn close_document(&self, open: &OpenDocument) -> Result<()> {
+        let timer = Timer::start(self.queue.metrics());
+        let mut inner = self.enter()?;
+        if inner.cursor.is_at(&open.document) {
+            let index = (!open.is_metadata()).then_some(open.index);
+            inner.step_over(&self.queue, &open.document, index)?;
+        }
+        if !open.is_metadata() {
+            timer.read(1, open.payload().len() as u64);
+        }
+        self.finish(&mut inner)
+    }
+
+    /// Goes back to a document that was stepped over: it was not done with.
+    pub fn return_to(&self, open: &OpenDocument) -> Result<()> {
+        let mut inner = self.enter()?;
+        inner.cursor.return_to(&self.queue, &open.document, open.index)?;
+        inner.turn_back();
+        Ok(())
+    }
+
+    /// The file and the position of an open document, for words about it.
+    #[must_use]
+    pub fn place_of(&self, open: &OpenDocument) -> (String, u64) {
+        let split = self.queue.roll().split(open.index);
+        let file = split.and_then(|(cycle, _)| self.queue.file_for_cycle(cycle));
+        (file.map(|file| file.display().to_string()).unwrap_or_default(), open.document.position)
+    }
+
+    /// The index of the message stepped over last.
+    pub fn last_read_index(&self) -> Result<Option<i64>> {
+        let last = self.enter()?.last_read;
+        Ok((last != NO_INDEX).then_some(last))
+    }
+}
+
+impl Inner {
+    /// Steps over a document; a message has an index. It is done with when the next one is asked for.
+    #[inline]
+    fn step_over(&mut self, queue: &Queue, document: &Document, index: Option<i64>) -> Result<()> {
+        self.cursor.step_over(queue, document)?;
+        self.unfinished = true;
+        if let Some(index) = index {
+            self.last_read = index;
+        }
+        Ok(())
+    }
+
+    /// The next document, not stepped over. Every message looked at is taken off `looks`.
+    fn find(
+        &mut self,
+        queue: &Queue,
+        include_metadata: bool,
+        looks: &mut usize,
+    ) -> Result<Scan<Message>> {
+        while *looks > 0 {
+            *looks -= 1;
+            match self.cursor.find(queue, include_metadata)? {
+                Some(document) if !document.is_metadata && !self.is_wanted(&document) => {
+                    if !self.pass(queue, &document)? {
+                        return Ok(Scan::Nothing);
+                    }
+                }
+                Some(document) => {
+                    let start = if document.is_metadata { 0 } else { self.start() };
+                    return Ok(Scan::Found(Message { document, start }));
+                }
+                None => return Ok(self.cursor.decides_at().map_or(Scan::Nothing, Scan::Held)),
+            }
+        }
+        Ok(Scan::Paused)
+    }
+
+    /// Where the message found last begins in its payload.
+    fn start(&self) -> u32 {
+        self.filter.as_ref().and_then(|filter| filter.found).map_or(0, |it| it.start)
+    }
+
+    fn is_wanted(&mut self, document: &Document) -> bool {
+        let Some(filter) = self.filter.as_mut() else { return true };
+        filter.found = filter.topics.find(self.cursor.payload(document));
+        filter.found.is_some()
+    }
+
+    /// Steps over a message nobody wants; false where the direction does not lead on.
+    fn pass(&mut self, queue: &Queue, document: &Document) -> Result<bool> {
+        self.cursor.step_over(queue, document)?;
+        Ok(self.cursor.direction() != Direction::None)
+    }
+}
