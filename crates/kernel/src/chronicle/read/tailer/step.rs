@@ -112,7 +112,10 @@ impl Tailer {
         if ask == Ask::First && !self.try_finish(inner)? {
             return Ok(Scan::WouldWait);
         }
-        if let Some(prepared) = inner.prepared.take() {
+        // Looked at before it is moved: there hardly ever is one.
+        if inner.prepared.is_some()
+            && let Some(prepared) = inner.prepared.take()
+        {
             return Ok(Scan::Found(prepared));
         }
         Ok(match inner.cursor.try_find(&self.queue, include_metadata) {
