@@ -87,8 +87,8 @@ class WriteLock:
         """
         Free the lock, also that of a living process.
 
-        A living holder of Quire then raises :class:`LockLostError` and publishes nothing; one of
-        Java may write over what others append meanwhile. Stop it first.
+        A living holder of Quire then raises :class:`quire.errors.LockLostError` and publishes
+        nothing; one of Java may write over what others append meanwhile. Stop it first.
 
         Returns:
             Who held it; None if it was free.
