@@ -10,8 +10,8 @@ import pytest
 
 from paths import ROOT
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/performance/*.md")]
-PAGES = sorted([*PAGES, ROOT / "interop/README.md"])
+WHERE = ("*.md", "docs/*.md", "docs/performance/*.md", "interop/README.md")
+PAGES = sorted(page for pattern in WHERE for page in ROOT.glob(pattern))
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 RUNNABLE = re.compile(r"(?ms)^```(python|console)\n(.*?)^```$")
 TWICE = "import runpy, sys\nfor _ in range(2): runpy.run_path(sys.argv[1], run_name='__main__')"

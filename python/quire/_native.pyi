@@ -869,7 +869,7 @@ class Ring:
 @final
 class Pretoucher:
     """
-    Prepares the files of a queue ahead of its appenders, from :meth:`quire.JournalQueue.pretoucher`.
+    Prepares files ahead of a queue's appenders, from :meth:`quire.JournalQueue.pretoucher`.
 
     Each step creates the file of the current cycle if nobody has, reserves space after the last
     message and touches it, and releases pages well before it. It changes no message, and waits for

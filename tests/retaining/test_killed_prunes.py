@@ -169,6 +169,10 @@ def test_what_is_left_of_compressing_goes_with_its_cycle(path: Path, tmp_path: P
         assert problems_of(path) == []
 
 
+def inode_of(file: int) -> int:
+    return os.fstat(file).st_ino
+
+
 @pytest.mark.parametrize("action", ["move", "compress"])
 def test_what_replaces_a_file_is_durable_before_it_goes(
     path: Path,
@@ -202,8 +206,8 @@ def test_what_replaces_a_file_is_durable_before_it_goes(
         steps.append(("fsync", os.stat(target).st_ino))  # noqa: PTH116
 
     os_rename, compress_roll_file = os.rename, vars(actions)["compress_roll_file"]
-    note("fsync", lambda file: os.fstat(file).st_ino)
-    note("unlink", lambda name: name)
+    note("fsync", inode_of)
+    note("unlink", os.fspath)
     monkeypatch.setattr(os, "rename", rename)
     monkeypatch.setattr(actions, "compress_roll_file", compress)
     quire.prune(path, max_cycles=2, action=action, dest=place if action == "move" else None)

@@ -259,8 +259,7 @@ def check_chronicle(path: Path, met: Met) -> None:
             seen = [indexes, backward[::-1]]
             if met.of("removed"):
                 # A cycle may go before the way back, or be out of the listing and still there.
-                both = min(map(len, seen))
-                seen = [it[len(it) - both :] for it in seen]
+                seen = of_one_length(*seen)
             assert seen[0] == seen[1], "forward and backward differ"
         assert all(one < other for one, other in pairwise(indexes)), "read out of order"
     check_delivery(path, met, found)
@@ -269,6 +268,11 @@ def check_chronicle(path: Path, met: Met) -> None:
     findings = [(it.kind, it.file) for it in quire.verify(path).findings]
     assert not findings, f"verify: {findings}"
     check_next_append(path, found)
+
+
+def of_one_length(one: list[int], other: list[int]) -> list[list[int]]:
+    length = min(len(one), len(other))
+    return [one[len(one) - length :], other[len(other) - length :]]
 
 
 def old_numbers() -> range:

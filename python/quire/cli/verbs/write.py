@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import click
 
@@ -319,7 +319,7 @@ def open_target(
     may_create = create or roll_cycle is not None
     asked = {"roll_cycle": roll_cycle, "format": kind}
     options |= {name: value for name, value in asked.items() if value is not None}
-    opened: Callable[..., quire.Queue] = quire.open  # of the format that is there
+    opened = cast("Callable[..., quire.Queue]", quire.open)  # of the format that is there
     try:
         with value_errors_as_usage():
             queue = opened(path, create=may_create, **options)
