@@ -14,7 +14,7 @@ use quire_wire::writer;
 use super::append_times::AppendTimes;
 use super::committer::Committer;
 pub use super::end::CLOCK_EVERY;
-use super::end::{End, State};
+use super::end::{self, End, State};
 use super::sync;
 use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::lock::gate;
@@ -126,15 +126,10 @@ impl Appender {
         self.state.try_lock().map_or(Glance::Busy, |state| Glance::At(state.last_index))
     }
 
-    #[cold]
-    pub(super) fn closed(&self) -> Error {
-        Error::closed("appender", self.queue.path())
-    }
-
     #[inline]
     fn check_open(&self) -> Result<()> {
         self.queue.check_open("queue")?;
-        if self.closed.load(Ordering::Acquire) { Err(self.closed()) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) { Err(end::closed(&self.queue)) } else { Ok(()) }
     }
 
     #[inline]
@@ -170,7 +165,7 @@ impl Appender {
     ) -> Result<T> {
         let mut state = self.lock_state();
         self.check_open()?; // another thread may have closed it before it let go of the lock
-        let mut end = End::new(self, table, &guard, &mut state, now_ms);
+        let mut end = End::new(&self.queue, self.limit, table, &guard, &mut state, now_ms);
         let done = way(&mut end);
         let End { appended, keeps_lock, .. } = end;
         if appended.last.is_some() {
@@ -484,7 +479,7 @@ impl Appender {
     /// The time of an append.
     #[inline]
     pub(super) fn now(&self, now_ms: Option<i64>) -> i64 {
-        now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms())
+        end::time_of(&self.queue, now_ms)
     }
 
     /// How long an append waits for the write lock.
@@ -496,13 +491,7 @@ impl Appender {
 
     /// Whether a message of this length can be written.
     pub fn check_length(&self, length: u64) -> Result<()> {
-        let limit = self.limit;
-        if length <= limit {
-            Ok(())
-        } else {
-            let block_bytes = self.queue.block();
-            Err(Error::MessageTooLarge { length, limit, block_bytes })
-        }
+        end::check_length(&self.queue, self.limit, length)
     }
 }
 

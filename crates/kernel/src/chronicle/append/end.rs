@@ -14,7 +14,7 @@
 //!    9c find or add the index array, 9d store the slot;
 //! 10. release the write lock: the guard of step 2 is dropped.
 //!
-//! Steps 1, 2 and 10 are [`Appender::with_write_lock`]'s, which hands out the [`End`] in between.
+//! Steps 1, 2 and 10 are the appender's `with_write_lock`, which hands out the [`End`] in between.
 //! Between two messages 4 to 7 mostly have nothing to do: [`Tail::is_ready_for`] says so with two loads.
 
 use std::ops::Range;
@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::appender::Appender;
 use super::lost_tail;
 use super::sync::{Unsynced, is_removed};
 use super::tail::Tail;
@@ -69,7 +68,9 @@ pub struct Appended {
 
 /// The end of the queue while the write lock is held.
 pub struct End<'a> {
-    appender: &'a Appender,
+    queue: &'a Queue,
+    /// The longest message.
+    limit: u64,
     table: &'a TableStore,
     guard: &'a WriteGuard<'a>,
     state: &'a mut State,
@@ -87,14 +88,16 @@ impl<'a> End<'a> {
     /// The end as `state` knows it, which [`End::choose_cycle`] brings up to date.
     #[inline]
     pub fn new(
-        appender: &'a Appender,
+        queue: &'a Queue,
+        limit: u64,
         table: &'a TableStore,
         guard: &'a WriteGuard<'a>,
         state: &'a mut State,
         now_ms: Option<i64>,
     ) -> Self {
         Self {
-            appender,
+            queue,
+            limit,
             table,
             guard,
             state,
@@ -105,8 +108,8 @@ impl<'a> End<'a> {
         }
     }
 
-    fn queue(&self) -> &'a Queue {
-        self.appender.queue()
+    const fn queue(&self) -> &'a Queue {
+        self.queue
     }
 
     /// The table of the queue.
@@ -122,7 +125,7 @@ impl<'a> End<'a> {
     /// Step 3. A clock that lags does not write into the past.
     #[inline]
     pub fn choose_cycle(&mut self) -> Result<()> {
-        let now = self.appender.now(self.now_ms);
+        let now = time_of(self.queue, self.now_ms);
         self.cycle = if let Some(cycle) = self.known_cycle(now) {
             cycle
         } else {
@@ -144,7 +147,7 @@ impl<'a> End<'a> {
     /// With the next step of space due it does: [`End::take_low`].
     #[inline]
     pub fn try_append(&mut self, payload: Payload<'_>) -> Result<Option<i64>> {
-        let now = self.appender.now(self.now_ms);
+        let now = time_of(self.queue, self.now_ms);
         let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
         match &mut self.state.tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len()) && !tail.is_low() => {
@@ -175,7 +178,7 @@ impl<'a> End<'a> {
     }
 
     fn append_with_room(&mut self, payload: Payload<'_>, metadata: bool) -> Result<i64> {
-        self.appender.check_length(payload.len())?;
+        check_length(self.queue, self.limit, payload.len())?;
         let (guard, queue) = (self.guard, self.queue());
         let tail = self.tail()?;
         tail.check_sequence(metadata)?;
@@ -274,7 +277,7 @@ impl<'a> End<'a> {
             self.cycle = listing::newest(self.table, self.cycle + 1);
             self.roll_to(self.cycle)?;
         }
-        let tail = self.state.tail.as_mut().ok_or_else(|| self.appender.closed())?;
+        let tail = self.state.tail.as_mut().ok_or_else(|| closed(self.queue))?;
         self.cycle = tail.view.file().cycle;
         Ok(tail)
     }
@@ -303,7 +306,7 @@ impl<'a> End<'a> {
     /// Steps 5 and 6.
     fn catch_up(&mut self) -> Result<()> {
         let (queue, table, guard) = (self.queue(), self.table, self.guard);
-        let tail = self.state.tail.as_mut().ok_or_else(|| self.appender.closed())?;
+        let tail = self.state.tail.as_mut().ok_or_else(|| closed(self.queue))?;
         let is_first_look = tail.end() == 0;
         tail.catch_up(guard)?;
         if is_first_look { lost_tail::rewind_tailers(queue, table, tail, guard) } else { Ok(()) }
@@ -429,6 +432,27 @@ fn check_clock(queue: &Queue, cycle: i32, now: i64) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The time of an append: that of the queue's clock, unless the caller gave it.
+#[inline]
+pub fn time_of(queue: &Queue, now_ms: Option<i64>) -> i64 {
+    now_ms.unwrap_or_else(|| queue.options().clock.now_ms())
+}
+
+/// Whether a message of this length can be written.
+pub fn check_length(queue: &Queue, limit: u64, length: u64) -> Result<()> {
+    if length <= limit {
+        Ok(())
+    } else {
+        Err(Error::MessageTooLarge { length, limit, block_bytes: queue.block() })
+    }
+}
+
+/// The error of an append after the appender was closed.
+#[cold]
+pub fn closed(queue: &Queue) -> Error {
+    Error::closed("appender", queue.path())
 }
 
 fn time_text(ms: i64) -> String {
