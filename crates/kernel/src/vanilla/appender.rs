@@ -140,7 +140,8 @@ impl VanillaAppender {
         }
         let appended = writer.append(record.parts, record.capacity, synced);
         state.has_sync_failed |= writer.has_sync_failed;
-        let (cycle, is_gone) = (writer.cycle, appended.is_err() && !writer.is_present()?);
+        let is_gone = appended.is_err() && matches!(writer.is_present(), Ok(false));
+        let cycle = writer.cycle;
         if is_gone {
             state.writer = None; // the next append makes the cycle again
         }

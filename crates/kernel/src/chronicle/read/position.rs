@@ -347,6 +347,7 @@ impl Cursor {
 
     /// Moves past the last message; backward: to the last message.
     pub fn go_to_end(&mut self, queue: &Queue) -> Result<()> {
+        self.known_next = -1; // what is gone before the end is skipped on purpose
         let mut cycle = queue.last_cycle()?;
         let mut last_file = None;
         while let Some(found) = cycle {
