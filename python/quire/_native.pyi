@@ -1618,7 +1618,7 @@ class Method:
 
 @final
 class MethodWriter:
-    """The native half of :meth:`quire.Appender.method_writer`: the destination of calls."""
+    """The native half of :meth:`quire.JournalAppender.method_writer`: the destination of calls."""
 
     def __new__(
         cls,
@@ -2485,7 +2485,7 @@ class Tailer:
     @striding.setter
     def striding(self, value: bool, /) -> None: ...
     def _set_topics(self, routes: list[bytes] | None, /) -> None:
-        """See :meth:`quire.Tailer.topics`; each key is encoded by :func:`entry_bytes`."""
+        """See :meth:`quire.JournalTailer.topics`; each key is encoded by :func:`entry_bytes`."""
 
     @property
     def _topic_number(self) -> int | None:

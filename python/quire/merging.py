@@ -38,7 +38,7 @@ class Openable(Protocol[_E_co]):
 def merge(*_arguments: object, **_options: object) -> NoReturn:
     """Refuse the name that stood for two things."""
     raise TypeError(
-        "quire.read_merged has two successors: quire.read_merged reads several queues at once, "
+        "quire.merge has two successors: quire.read_merged reads several queues at once, "
         "quire.maintenance.merge_queues writes them into one"
     )
 

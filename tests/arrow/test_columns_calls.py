@@ -243,6 +243,15 @@ def test_some_of_the_methods_and_fields_may_be_selected(
             MARKET.select([wrong])
 
 
+def test_the_text_of_a_selection_is_as_archives_have_kept_it() -> None:
+    some = MARKET.select(["trade.price"])
+    text = some.to_text()
+
+    assert '"takes": "passed over"' in text
+    assert quire.Schema.from_text(text) == some
+    assert quire.Schema.from_text(text).names == ["trade"]
+
+
 def test_a_schema_of_methods_pickles_and_shows_its_methods() -> None:
     assert pickle.loads(pickle.dumps(MARKET)) == MARKET
     assert "trade(symbol: string, price: float64)" in repr(MARKET)

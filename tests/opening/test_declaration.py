@@ -143,3 +143,26 @@ def test_options_are_values(again: Callable[[object], Any], path: Path) -> None:
         found.eof_grace_s = 2  # pyright: ignore[reportAttributeAccessIssue]
     with quire.open(path, wait=found) as queue, pickle.loads(pickle.dumps(queue)) as opened:
         assert opened.path == queue.path
+
+
+@pytest.mark.parametrize("retention", [None, [], ()])
+def test_an_option_that_is_given_as_none_is_as_if_it_were_not_given(
+    tmp_path: Path, retention: list[quire.Retention] | None
+) -> None:
+    roll = dataclasses.replace(quire.RollOptions(roll_time="09:00"), roll_time="17:00")
+    with quire.open(tmp_path / "queue", retention=retention, roll=roll) as queue:
+        again = pickle.loads(pickle.dumps(queue))
+        with again:
+            assert again.roll_cycle == queue.roll_cycle
+
+
+def test_a_listener_that_is_false_is_a_listener(tmp_path: Path) -> None:
+    class Files(list[str]):
+        def __call__(self, _cycle: int, path: str) -> None:
+            self.append(path)
+
+    opened, released = Files(), Files()
+    roll = quire.RollOptions(on_file_acquired=opened, on_file_released=released)
+    with quire.open(tmp_path / "queue", roll=roll) as queue, queue.appender() as appender:
+        appender.write_text("hello")
+    assert opened == released != []

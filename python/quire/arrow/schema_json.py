@@ -11,13 +11,21 @@ import pyarrow as pa
 from quire.arrow.content import CallContent, Content, RowContent
 from quire.arrow.plan import Method
 
+# What texts say that archives keep, where the word in the code is another one.
+_STORED = {"skipped": "passed over"}
+_READ = {stored: word for word, stored in _STORED.items()}
+
 
 def text_of(content: Content) -> str:
     """Return the form of messages as one line of JSON."""
     values: dict[str, Any] = {"shape": content.shape}
     if isinstance(content, CallContent):
         values["methods"] = [
-            {**method._asdict(), "columns": _columns_text(method.columns)}
+            {
+                **method._asdict(),
+                "takes": _STORED.get(method.takes, method.takes),
+                "columns": _columns_text(method.columns),
+            }
             for method in content.every
         ]
     else:
@@ -54,7 +62,9 @@ def content_of(text: str) -> Content:
 
 
 def _method(values: dict[str, Any]) -> Method:
-    return Method(values["name"], values["id"], values["takes"], _columns(values["columns"]))
+    stored: Any = values["takes"]
+    takes: Any = _READ.get(stored, stored)
+    return Method(values["name"], values["id"], takes, _columns(values["columns"]))
 
 
 def _columns_text(columns: pa.Schema) -> str:

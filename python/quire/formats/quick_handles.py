@@ -133,8 +133,8 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
             ReadOnlyError: The queue was opened read-only.
             WriterInUseError: The queue has a writer, or the producer is in use.
             UnsupportedError: The queue is written by the other kind of appender, or a limit was
-                given: an append waits for nobody.
-            ValueError: No such name is possible.
+                given: appends to this format never wait.
+            ValueError: The producer's name is not valid.
 
         """
         refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
@@ -163,7 +163,8 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
 
         Raises:
             ValueError: *start* is not a multiple of 16.
-            UnsupportedError: A name was given, or one of *named*.
+            UnsupportedError: A name, or an option of named tailers, was given: this format has no
+                named tailers.
 
         """
         refuse_options(self, "tailer", named, ("on_missing", "shared"), _NO_TABLE)

@@ -432,10 +432,10 @@ def _calls(united: DataFrame, method: str, parts: list[_Part]) -> DataFrame:
     if METHOD not in known or (method not in known and flattened != {method}):
         raise OptionsError(f"quire table: no such method: method={method} known={', '.join(known)}")
     misfit = f.col(METHOD).isNull() & f.col(ERROR).isNotNull()
-    row_plan = united.where((f.col(METHOD) == method) | misfit)
+    rows = united.where((f.col(METHOD) == method) | misfit)
     if method in known:
-        row_plan = _flattened(row_plan, method)
-    return row_plan.drop(METHOD)
+        rows = _flattened(rows, method)
+    return rows.drop(METHOD)
 
 
 def _escaped(file: Path) -> str:

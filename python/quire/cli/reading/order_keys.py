@@ -95,13 +95,13 @@ def by_topic() -> Key:
 
 def by_cycle(queue: AnyQueue) -> Key:
     """Return a key that is the name of a message's file, without its suffix, or of its page."""
-    numbering, names = numbering_of(queue), dict[int, str]()
+    adapter, numbering, names = adapter_of(queue), numbering_of(queue), dict[int, str]()
 
     def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
         cycle = numbering.to_cycle(excerpt.index)
         if cycle not in names:
-            place = adapter_of(queue).place(queue, cycle)
-            names[cycle] = Path(uncompressed(place.name)).stem
+            place = adapter.place(queue, cycle)
+            names[cycle] = Path(uncompressed(place.name)).stem if adapter.is_written else str(cycle)
         return names[cycle]
 
     return key

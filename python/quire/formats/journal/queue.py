@@ -62,11 +62,9 @@ class JournalQueue(_native.Queue, Queue):
     @classmethod
     def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
         """Open with options as they were kept by another one, and start what watches the queue."""
-        started = {name: given for name in _NOT_PICKLED if (given := options.get(name))}
-        if not started:
-            return super()._reopen(path, options)
         kept = {name: given for name, given in options.items() if name not in _NOT_PICKLED}
-        return cls._started(path, kept, **started)
+        started = {name: options[name] for name in _NOT_PICKLED if options.get(name) is not None}
+        return cls._started(path, kept, **started) if started else super()._reopen(path, kept)
 
     @classmethod
     def _started(
@@ -79,7 +77,7 @@ class JournalQueue(_native.Queue, Queue):
     ) -> Self:
         if retention and kept.get("read_only"):
             raise ReadOnlyError(f"retention removes files of the queue: path={path} read_only=True")
-        listens = bool(on_file_acquired or on_file_released)
+        listens = on_file_acquired is not None or on_file_released is not None
         queue = super()._reopen(path, kept | {"file_events": listens})
         queue._options = kept  # noqa: SLF001
         if listens:

@@ -30,7 +30,7 @@ def show(report: Report, console: Console) -> None:
     console.print(_sinks(report))
     for source in report.sources:
         if source.lag:
-            console.print(f"{escape(source.name)} is {source.lag:,} messages of lag")
+            console.print(f"{escape(source.name)} has a lag of {source.lag:,} messages")
     for error in report.errors:
         console.print(f"[red]{escape(error)}[/red]", soft_wrap=True)
 
