@@ -28,7 +28,7 @@ INSTEAD = {  # a pattern of words that have to be decoded, and what to write
     r"so long(?! as)": "meanwhile, for n seconds",
     r"for as long as": "while, until",
     r"hands? on|handed on": "pass, write",
-    r"(?<!\": \")pass(?:es|ed|ing)? over": "skip",  # a value that archives keep
+    r"(?<!\" \")pass(?:es|ed|ing)? over": "skip",  # but as a value that archives keep
     r"no such way": "invalid ...: expected ...",
     r"of what\?": "name what is required: columns= requires schema=",
     r"what is there": "the available data, the existing files",
