@@ -61,7 +61,7 @@ NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_m
     "answers",  # asks once whether the system can populate pages
     "without_name_in",  # a reader's own file, which has no name: nothing of the queue changes
     "made_without_name",  # the same
-    "call_at_fork",  # once, as the module is loaded
+    "watch",  # the hooks of forks, once, as the module is loaded
     "is_only_writer",  # a question about a file, whose failure is an answer
 }
 
