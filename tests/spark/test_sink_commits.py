@@ -355,7 +355,7 @@ def test_staged_files_that_are_gone_are_named(
     before = found(path)
     files_of(path, 0, half_done, writer="once")[2].unlink()
 
-    with pytest.raises(UnfinishedWriteError, match=r"is gone: file=.*part-00003.* writer=once"):
+    with pytest.raises(UnfinishedWriteError, match=r"was removed: file=.*part-00003.* writer=once"):
         commit(target, "w", 1, staged(path, 1))
     for file in (path / FOLDER / "once" / "0").iterdir():
         file.unlink()

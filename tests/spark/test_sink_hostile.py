@@ -386,7 +386,7 @@ def test_a_copy_of_a_queue_leaves_alone_what_is_staged_elsewhere_for_the_origina
 
     with pytest.raises(UnfinishedWriteError, match=r"staged in another folder, name it"):
         VERBS["commit"](copied)
-    with pytest.raises(UnfinishedWriteError, match=r"is gone: file=.*copy-"):
+    with pytest.raises(UnfinishedWriteError, match=r"was removed: file=.*copy-"):
         finish(str(copied), staging_location=str(location))
     assert found(copied) == [b"there"]
 

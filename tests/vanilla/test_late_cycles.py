@@ -225,8 +225,8 @@ class Kept(logging.Handler):
 logging.getLogger("quire").addHandler(Kept())
 path, count, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 clock = quire.ManualClock(int(sys.argv[4]))
-options = json.loads(sys.argv[5]) | {"format": "vanilla", "read_only": True}
-with quire.open(path, clock=clock, **options) as queue:
+options = json.loads(sys.argv[5])
+with quire.vanilla.open(path, clock=clock, read_only=True, **options) as queue:
     tailer = queue.tailer()
     found = tailer.read_many(first)
     arm()
