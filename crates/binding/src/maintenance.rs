@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use quire_kernel::chronicle::format::times;
+use quire_kernel::chronicle::format::time_index;
 use quire_kernel::chronicle::protocol::compressed::{Comparison, Compression};
 use quire_kernel::chronicle::repair::{self, Action};
 use quire_kernel::chronicle::verify;
@@ -89,7 +89,7 @@ pub fn verify_journal(py: Python<'_>, path: PathBuf) -> PyResult<Rows> {
 #[pyfunction]
 #[pyo3(signature = (cycle, points, /))]
 pub fn times_file(cycle: u64, points: Vec<(u64, u64)>) -> PyResult<Vec<u8>> {
-    times::file(cycle, &points).ok_or_else(|| {
+    time_index::file(cycle, &points).ok_or_else(|| {
         PyOverflowError::new_err(format!("a time or count is too large: cycle={cycle}"))
     })
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 use quire_kernel::chronicle::append::appender::Appender;
-use quire_kernel::chronicle::queue::glance::Glance;
 use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::chronicle::queue::handle_state::HandleState;
 use quire_kernel::chronicle::read::tailer::{Direction, Tailer};
 
 /// The repr of a handle of this class.
@@ -102,12 +102,12 @@ pub fn add_end(parts: &mut Vec<String>, queue: &Queue, is_closed: bool) {
     }
 }
 
-fn position(glance: Glance, name: &str, nowhere: &str) -> Option<String> {
-    match glance {
-        Glance::Forked => None,
-        Glance::Busy => Some("busy".to_owned()),
-        Glance::At(Some(index)) => Some(format!("{name}={index:#x}")),
-        Glance::At(None) => Some(nowhere.to_owned()),
+fn position(state: HandleState, name: &str, nowhere: &str) -> Option<String> {
+    match state {
+        HandleState::Forked => None,
+        HandleState::Busy => Some("busy".to_owned()),
+        HandleState::At(Some(index)) => Some(format!("{name}={index:#x}")),
+        HandleState::At(None) => Some(nowhere.to_owned()),
     }
 }
 
@@ -115,8 +115,8 @@ fn position(glance: Glance, name: &str, nowhere: &str) -> Option<String> {
 pub fn tailer(py: Python<'_>, tailer: &Tailer) -> Vec<String> {
     let mut parts = vec![path(py, tailer.queue().path())];
     parts.extend(tailer.name().map(|name| format!("name={}", quoted(py, name))));
-    let (glance, direction) = tailer.glance();
-    parts.extend(position(glance, "index", "not started"));
+    let (state, direction) = tailer.handle_state();
+    parts.extend(position(state, "index", "not started"));
     parts.extend(match direction {
         Some(Direction::Backward) => Some("direction=backward".to_owned()),
         Some(Direction::None) => Some("direction=none".to_owned()),
@@ -129,7 +129,7 @@ pub fn tailer(py: Python<'_>, tailer: &Tailer) -> Vec<String> {
 /// Path, position and state of an appender.
 pub fn appender(py: Python<'_>, appender: &Appender) -> Vec<String> {
     let mut parts = vec![path(py, appender.queue().path())];
-    parts.extend(position(appender.glance(), "last_index_appended", "nothing appended"));
+    parts.extend(position(appender.handle_state(), "last_index_appended", "nothing appended"));
     add_end(&mut parts, appender.queue(), appender.is_closed());
     parts
 }

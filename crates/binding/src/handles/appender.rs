@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
-use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
+use quire_kernel::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::ring::handle::Ring;
@@ -154,9 +154,9 @@ impl Appender {
         write: &Bound<'py, PyAny>,
         waited_ms: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        patience::set(waited_ms.map_or(Patience::Tries, Patience::HasWaited));
+        lock_wait::set(waited_ms.map_or(LockWait::Tries, LockWait::HasWaited));
         let written = write.call0();
-        let _ = patience::take();
+        let _ = lock_wait::take();
         written
     }
 

@@ -37,11 +37,11 @@ struct State {
     bytes: Vec<u8>,
     /// Reserved memory that was returned to the caller, and its offset in the document.
     reserved: Vec<(usize, Py<PyByteArray>)>,
-    place: Place,
+    phase: Phase,
     rollback: bool,
 }
 
-enum Place {
+enum Phase {
     /// The write lock is held for it.
     Claimed(Claim),
     /// The lock was taken when the document began: appended whole when it closes.
@@ -56,11 +56,11 @@ impl State {
     /// Index and state, for a repr.
     fn parts(&self) -> Vec<String> {
         let open = || format!("open, length={}", self.bytes.len());
-        match &self.place {
-            Place::Claimed(claim) => vec![format!("index={:#x}", claim.index), open()],
-            Place::Buffered => vec!["buffered".to_owned(), open()],
-            Place::Published(index) => vec![format!("index={index:#x}"), "closed".to_owned()],
-            Place::Dropped => vec!["dropped".to_owned(), "closed".to_owned()],
+        match &self.phase {
+            Phase::Claimed(claim) => vec![format!("index={:#x}", claim.index), open()],
+            Phase::Buffered => vec!["buffered".to_owned(), open()],
+            Phase::Published(index) => vec![format!("index={index:#x}"), "closed".to_owned()],
+            Phase::Dropped => vec!["dropped".to_owned(), "closed".to_owned()],
         }
     }
 }
@@ -77,17 +77,17 @@ impl WriteDocument {
     ) -> PyResult<Self> {
         let doubles = appender.queue().options().double_buffer && !metadata;
         let buffered = ring.is_some() || doubles && appender.is_locked();
-        let place = if buffered {
-            Ok(Place::Buffered)
+        let phase = if buffered {
+            Ok(Phase::Buffered)
         } else {
-            py.detach(|| appender.claim(now_ms, metadata)).map(Place::Claimed)
+            py.detach(|| appender.claim(now_ms, metadata)).map(Phase::Claimed)
         };
         // Made before anything is logged: a document that is not handed out gives its claim up.
-        let document = place.map(|place| {
+        let document = phase.map(|phase| {
             let state = Mutex::new(State {
                 bytes: Vec::new(),
                 reserved: Vec::new(),
-                place,
+                phase,
                 rollback: false,
             });
             Self { appender, clock, ring, metadata, state }
@@ -133,7 +133,7 @@ impl WriteDocument {
     /// The state of a document that is still open.
     fn writable(&self) -> PyResult<MutexGuard<'_, State>> {
         let state = self.lock();
-        if matches!(state.place, Place::Published(_) | Place::Dropped) {
+        if matches!(state.phase, Phase::Published(_) | Phase::Dropped) {
             return Err(to_py(Error::closed("document", self.appender.queue().path())));
         }
         Ok(state)
@@ -142,27 +142,27 @@ impl WriteDocument {
     /// Publishes or drops the document. Its state is not locked meanwhile: to other threads
     /// it is closed already.
     fn finish(&self, py: Python<'_>, drop_it: bool) -> PyResult<()> {
-        let (place, mut bytes, reserved, rollback) = {
+        let (phase, mut bytes, reserved, rollback) = {
             let mut state = self.lock();
-            let place = std::mem::replace(&mut state.place, Place::Dropped);
+            let phase = std::mem::replace(&mut state.phase, Phase::Dropped);
             let reserved = std::mem::take(&mut state.reserved);
-            (place, std::mem::take(&mut state.bytes), reserved, drop_it || state.rollback)
+            (phase, std::mem::take(&mut state.bytes), reserved, drop_it || state.rollback)
         };
         for (offset, memory) in reserved {
             let written = Borrowed::new(memory.bind(py))?;
             bytes[offset..].iter_mut().zip(written.bytes()).for_each(|(to, byte)| *to = *byte);
         }
-        let place = match place {
-            Place::Claimed(claim) if rollback => {
+        let phase = match phase {
+            Phase::Claimed(claim) if rollback => {
                 self.appender.give_up(claim);
-                Place::Dropped
+                Phase::Dropped
             }
-            Place::Buffered if rollback => Place::Dropped,
-            Place::Claimed(claim) => {
+            Phase::Buffered if rollback => Phase::Dropped,
+            Phase::Claimed(claim) => {
                 let published = py.detach(|| self.appender.publish(claim, &bytes));
-                Place::Published(or_raise(py, published)?)
+                Phase::Published(or_raise(py, published)?)
             }
-            Place::Buffered => {
+            Phase::Buffered => {
                 let now = self.clock.now_ms(py)?;
                 let bytes = if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { &bytes[..] };
                 let payload = Payload::new(bytes);
@@ -170,11 +170,11 @@ impl WriteDocument {
                     Some(ring) => ring.put(payload, self.metadata).map(|()| NO_INDEX),
                     None => self.appender.append(now, payload),
                 });
-                Place::Published(or_raise(py, appended)?)
+                Phase::Published(or_raise(py, appended)?)
             }
             done => done,
         };
-        self.lock().place = place;
+        self.lock().phase = phase;
         Ok(())
     }
 }
@@ -184,11 +184,11 @@ impl WriteDocument {
     #[doc = stub!("WriteDocument.index")]
     #[getter]
     fn index(&self) -> PyResult<i64> {
-        match &self.lock().place {
-            Place::Claimed(claim) => Ok(claim.index),
-            Place::Published(index) => Ok(*index),
-            Place::Buffered => Err(to_py(Error::IndexNotAvailable)),
-            Place::Dropped => Err(to_py(Error::closed("document", self.appender.queue().path()))),
+        match &self.lock().phase {
+            Phase::Claimed(claim) => Ok(claim.index),
+            Phase::Published(index) => Ok(*index),
+            Phase::Buffered => Err(to_py(Error::IndexNotAvailable)),
+            Phase::Dropped => Err(to_py(Error::closed("document", self.appender.queue().path()))),
         }
     }
 
@@ -274,7 +274,7 @@ impl Drop for WriteDocument {
     /// A document that was never closed is dropped: the write lock must not stay taken.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Place::Claimed(claim) = std::mem::replace(&mut state.place, Place::Dropped) {
+        if let Phase::Claimed(claim) = std::mem::replace(&mut state.phase, Phase::Dropped) {
             self.appender.give_up(claim);
         }
     }

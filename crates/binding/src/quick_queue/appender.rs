@@ -116,7 +116,7 @@ impl QuickAppender {
 #[inline]
 pub fn append(py: Python<'_>, appender: &Kernel, message: &[u8]) -> PyResult<u64> {
     if message.len() <= SMALL
-        && let Some(appended) = appender.append_at_once(message)
+        && let Some(appended) = appender.try_append(message)
     {
         return appended.map_err(to_py);
     }

@@ -148,7 +148,7 @@ impl VanillaAppender {
         let now = self.clock.now_ms(py)?;
         let record = self.record(body);
         if body.len() <= SMALL
-            && let Some(index) = or_raise(py, self.kernel.append_at_once(now, record))?
+            && let Some(index) = or_raise(py, self.kernel.try_append(now, record))?
         {
             return Ok(index);
         }

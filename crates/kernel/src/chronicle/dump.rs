@@ -12,7 +12,7 @@ use super::format::document::{self, HEADER_LEN};
 use super::format::roll_cycle::{SUFFIX, is_roll_file_name};
 use super::format::table;
 use super::protocol::compressed;
-use super::protocol::locate::{self, Place};
+use super::protocol::locate::{self, Located};
 use super::protocol::roll_file::{Slot, View};
 use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
@@ -90,8 +90,8 @@ impl Dump<'static> {
         let Source::Roll(view) = &mut self.source else { return Ok(()) };
         self.past = Some(range.end);
         if range.start > 0 {
-            match locate::place_of(view, range.start)? {
-                Place::Found(position) => self.position = position,
+            match locate::locate(view, range.start)? {
+                Located::Found(position) => self.position = position,
                 _ => self.is_over = true,
             }
             self.sequence = Some(range.start - 1);

@@ -5,7 +5,7 @@ use quire_wire::explain;
 use super::format::document::{self, HEADER_LEN};
 use super::format::index::Shape;
 use super::protocol::hints::{self, Pair};
-use super::protocol::locate::{self, Place};
+use super::protocol::locate::{self, Located};
 use super::protocol::roll_file::{Slot, View};
 use super::queue::handle::Queue;
 use crate::Result;
@@ -17,7 +17,7 @@ const WORD: u64 = 8;
 pub fn explain(queue: &Queue, index: i64) -> Result<Option<Explained>> {
     let (cycle, sequence) = queue.roll().split(index)?;
     let Some(mut view) = queue.view(cycle)? else { return Ok(None) };
-    let Place::Found(position) = locate::place_of(&mut view, sequence)? else { return Ok(None) };
+    let Located::Found(position) = locate::locate(&mut view, sequence)? else { return Ok(None) };
     let mut walk = Walk { view: &mut view, parts: Vec::new() };
     walk.document(position)?;
     walk.index(position, sequence)?;

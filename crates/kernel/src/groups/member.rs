@@ -146,20 +146,20 @@ impl Member {
         // Claims that the scan may miss were linked after this one.
         let frontier = claims.frontier().ok_or_else(|| self.damaged())?;
         let mut in_use = claims.in_use().ok_or_else(|| self.damaged())?;
-        let mut looks =
-            Looks { member: self, claims: &claims, now_ms: now_ms(), alive: Vec::new() };
+        let mut liveness =
+            LivenessCheck { member: self, claims: &claims, now_ms: now_ms(), alive: Vec::new() };
         for seen in in_use.iter().filter(|seen| seen.word.is_prepared()) {
-            looks.settle_if_dead(seen)?;
+            liveness.settle_if_dead(seen)?;
         }
         in_use.retain(|seen| seen.is_linked && seen.first < frontier.next);
         in_use.sort_unstable_by_key(|seen| seen.first);
         let (mut keys, mut held, mut messages) = (HashSet::new(), Vec::new(), 0);
         for seen in in_use {
             let is_first_of_key = !self.side.shape.keyed || keys.insert(seen.key);
-            if messages >= count || !is_first_of_key || !looks.is_free_to_take(&seen)? {
+            if messages >= count || !is_first_of_key || !liveness.is_free_to_take(&seen)? {
                 continue;
             }
-            let deadline_ms = looks.now_ms.saturating_add(self.ack_timeout_ms);
+            let deadline_ms = liveness.now_ms.saturating_add(self.ack_timeout_ms);
             if let Some(claim) = claims.take(&seen, self.number, deadline_ms) {
                 messages += u64::from(claim.pending.count_ones());
                 self.note_made(claim);
@@ -319,14 +319,14 @@ impl Drop for Member {
 }
 
 /// One scan of all claims, which checks each owner's lock once.
-struct Looks<'a> {
+struct LivenessCheck<'a> {
     member: &'a Member,
     claims: &'a Claims<'a>,
     now_ms: u64,
     alive: Vec<(u16, bool)>,
 }
 
-impl Looks<'_> {
+impl LivenessCheck<'_> {
     fn is_free_to_take(&mut self, seen: &Seen) -> Result<bool> {
         let owner = seen.word.owner;
         match seen.word.state {

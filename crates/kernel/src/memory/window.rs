@@ -18,7 +18,7 @@ use super::pages::Pages;
 use super::prealloc::Supply;
 use super::{Cells, Mapping, is_unsupported};
 use crate::os::files;
-use crate::os::range_lock::{Kind, RecordLock, Turn, WHOLE_FILE};
+use crate::os::range_lock::{InProcessMutex, Kind, RecordLock, WHOLE_FILE};
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -93,7 +93,7 @@ pub struct Window {
     file: File,
     writable: bool,
     region: Mutex<Arc<Region>>,
-    growth: Turn,
+    growth: InProcessMutex,
     file_len: AtomicU64,
     supply: Supply,
     pages: Pages,
@@ -113,7 +113,7 @@ impl Window {
             file,
             writable,
             region: Mutex::new(Arc::new(region)),
-            growth: Turn::default(),
+            growth: InProcessMutex::default(),
             file_len: AtomicU64::new(len),
             supply: Supply::new(pages),
             pages,
@@ -357,10 +357,10 @@ impl Window {
     /// Appenders and pretouchers share the description, so they take turns at that lock.
     pub fn grow(&self, len: u64, timeout: Duration) -> Result<()> {
         let failed = |e| Error::io("cannot grow", &self.path, e);
-        let (nobodys, is_unmended) = (Turn::default(), fault::is_unmended("window.grow"));
-        let turn = if is_unmended { &nobodys } else { &self.growth };
+        let (nobodys, is_unmended) = (InProcessMutex::default(), fault::is_unmended("window.grow"));
+        let in_process = if is_unmended { &nobodys } else { &self.growth };
         let extend = if is_unmended { files::set_len } else { files::extend };
-        let lock = RecordLock::wait(&self.file, turn, WHOLE_FILE, Kind::Exclusive, timeout);
+        let lock = RecordLock::wait(&self.file, in_process, WHOLE_FILE, Kind::Exclusive, timeout);
         let locked = |locked| Error::FileLocked { file: self.path.clone(), locked };
         let _lock = lock.map_err(failed)?.map_err(locked)?;
         if self.refresh_len()? < len {

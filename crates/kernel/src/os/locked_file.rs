@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::files::{self, Access};
 use super::fork::{ForkMutex, Inherited};
 use super::interrupt;
-use super::range_lock::{self, Kind, Range, RecordLock, Turn};
+use super::range_lock::{self, InProcessMutex, Kind, Range, RecordLock};
 use crate::error::Locked;
 use crate::{Error, Result};
 
@@ -47,7 +47,7 @@ impl Inherited for Noted {
 pub struct LockedFile {
     file: Arc<File>,
     /// Of the threads that share the description.
-    turn: Turn,
+    in_process: InProcessMutex,
 }
 
 impl LockedFile {
@@ -61,7 +61,7 @@ impl LockedFile {
             if noted.forks == forks {
                 noted.files.retain(|file| file.strong_count() > 0);
                 noted.files.push(Arc::downgrade(&file));
-                return Ok(Some(Self { file, turn: Turn::default() }));
+                return Ok(Some(Self { file, in_process: InProcessMutex::default() }));
             }
         }
     }
@@ -104,7 +104,7 @@ impl LockedFile {
 
     /// Waits for a lock among threads and processes; `path` is for errors.
     pub fn lock(&self, path: &Path, range: Range, timeout: Duration) -> Result<RecordLock<'_>> {
-        let lock = RecordLock::wait(&self.file, &self.turn, range, Kind::Exclusive, timeout);
+        let lock = RecordLock::wait(&self.file, &self.in_process, range, Kind::Exclusive, timeout);
         taken(path, lock)
     }
 

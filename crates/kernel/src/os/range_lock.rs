@@ -6,7 +6,7 @@
 //!
 //! Holders of the same description do not exclude each other, and the first of them to unlock ends
 //! the exclusion of other processes for all. So threads that share a description also take its
-//! [`Turn`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will do. What is
+//! [`InProcessMutex`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will do. What is
 //! locked is a [`LockedFile`](super::locked_file::LockedFile), but for the moment in which a mapped
 //! file grows.
 
@@ -52,14 +52,14 @@ pub const WHOLE_FILE: Range = Range { start: 0, length: 0 };
 
 /// Serializes the threads that share one description, before they take its lock.
 #[derive(Debug, Default)]
-pub struct Turn(Mutex<()>);
+pub struct InProcessMutex(Mutex<()>);
 
-impl Turn {
+impl InProcessMutex {
     fn wait(&self, wait: &mut Wait) -> Result<MutexGuard<'_, ()>, Locked> {
         loop {
             match self.0.try_lock() {
-                Ok(turn) => return Ok(turn),
-                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Ok(in_process) => return Ok(in_process),
+                Err(TryLockError::Poisoned(in_process)) => return Ok(in_process.into_inner()),
                 Err(TryLockError::WouldBlock) => {}
             }
             if let Some(waited) = wait.is_over() {
@@ -99,7 +99,7 @@ impl Wait {
 pub struct RecordLock<'a> {
     held: Held<'a>,
     /// Released after the lock.
-    _turn: Option<MutexGuard<'a, ()>>,
+    _in_process: Option<MutexGuard<'a, ()>>,
 }
 
 #[derive(Debug)]
@@ -114,14 +114,14 @@ impl<'a> RecordLock<'a> {
     /// error names the holder.
     pub fn wait(
         file: &'a File,
-        turn: &'a Turn,
+        in_process: &'a InProcessMutex,
         range: Range,
         kind: Kind,
         timeout: Duration,
     ) -> io::Result<Result<Self, Locked>> {
         let mut wait = Wait::new(timeout);
-        match turn.wait(&mut wait) {
-            Ok(turn) => Self::wait_until(file, Some(turn), range, kind, wait),
+        match in_process.wait(&mut wait) {
+            Ok(in_process) => Self::wait_until(file, Some(in_process), range, kind, wait),
             Err(locked) => Ok(Err(locked)),
         }
     }
@@ -138,7 +138,7 @@ impl<'a> RecordLock<'a> {
 
     fn wait_until(
         file: &'a File,
-        turn: Option<MutexGuard<'a, ()>>,
+        in_process: Option<MutexGuard<'a, ()>>,
         range: Range,
         kind: Kind,
         mut wait: Wait,
@@ -148,7 +148,7 @@ impl<'a> RecordLock<'a> {
                 return Ok(Err(Locked { holder: holder(file, range)?, waited }));
             }
         }
-        Ok(Ok(Self { held: Held { file, range }, _turn: turn }))
+        Ok(Ok(Self { held: Held { file, range }, _in_process: in_process }))
     }
 
     /// Keeps the lock until the file's description closes.
@@ -228,8 +228,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let (file, other) = (File::create(&path).unwrap(), File::create(&path).unwrap());
-        let (turn, short) = (Turn::default(), Duration::ZERO);
-        let take = || RecordLock::wait(&file, &turn, WHOLE_FILE, Kind::Exclusive, short).unwrap();
+        let (in_process, short) = (InProcessMutex::default(), Duration::ZERO);
+        let take =
+            || RecordLock::wait(&file, &in_process, WHOLE_FILE, Kind::Exclusive, short).unwrap();
         let first = take().unwrap();
         std::thread::scope(|threads| {
             let second = threads.spawn(|| take().map(drop).unwrap_err().holder);

@@ -91,7 +91,7 @@ impl Appender {
 
     /// As [`Appender::append`]; None where another thread is appending.
     #[inline]
-    pub fn append_at_once(&self, message: &[u8]) -> Option<Result<u64>> {
+    pub fn try_append(&self, message: &[u8]) -> Option<Result<u64>> {
         let mut writer = match self.writer.try_lock() {
             Ok(writer) => writer,
             Err(TryLockError::Poisoned(writer)) => PoisonError::into_inner(writer),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::file::RingFile;
 use super::format::SUM_LEN;
-use super::handle::{OnFull, Ring, Turn, directory_of};
+use super::handle::{DrainState, OnFull, Ring, directory_of};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::Slot;
@@ -62,7 +62,7 @@ impl Ring {
     pub(super) fn drain_left_or_say(&self) -> Result<bool> {
         match self.drain_left() {
             Err(error) if self.is_of_queue(&error) => {
-                self.give_back(&mut self.lock_turn());
+                self.give_back(&mut self.lock_drain_state());
                 warnings::leave(format!(
                     "messages stay in the ring, and are appended later: path={} error={error}",
                     self.path().display()
@@ -97,7 +97,7 @@ impl Ring {
             std::thread::sleep(LONGEST_PAUSE);
             drained = self.drain()?;
         }
-        self.give_back(&mut self.lock_turn());
+        self.give_back(&mut self.lock_drain_state());
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Ring {
         let is_done =
             self.is_left_over.load(Ordering::Acquire) && self.is_empty().is_ok_and(|it| it);
         if is_done {
-            self.give_back(&mut self.lock_turn());
+            self.give_back(&mut self.lock_drain_state());
         }
         is_done
     }
@@ -132,56 +132,56 @@ impl Ring {
 
     /// Appends the ring's messages; returns the number of slots, or None if another process drains.
     pub fn drain(&self) -> Result<Option<u64>> {
-        let mut turn = self.lock_turn();
+        let mut drain_state = self.lock_drain_state();
         let mut drained = 0;
-        while self.hold(&mut turn)? {
-            while let Some(count) = self.step(&mut turn)? {
+        while self.hold(&mut drain_state)? {
+            while let Some(count) = self.step(&mut drain_state)? {
                 drained += count;
             }
-            if turn.file.words().next() != Next::Closed {
+            if drain_state.file.words().next() != Next::Closed {
                 return Ok(Some(drained));
             }
-            self.advance(&mut turn)?;
+            self.advance(&mut drain_state)?;
         }
         Ok(None)
     }
 
     /// Takes the drainer's lock unless this ring holds it already; false if another process drains.
-    pub(super) fn hold(&self, turn: &mut Turn) -> Result<bool> {
-        if !turn.holds {
-            if !turn.file.try_hold()? {
+    pub(super) fn hold(&self, drain_state: &mut DrainState) -> Result<bool> {
+        if !drain_state.holds {
+            if !drain_state.file.try_hold()? {
                 return Ok(false);
             }
-            (turn.holds, turn.is_in_doubt) = (true, true);
+            (drain_state.holds, drain_state.is_in_doubt) = (true, true);
         }
-        if turn.is_in_doubt {
-            self.settle(turn.file.words())?;
-            turn.is_in_doubt = false;
+        if drain_state.is_in_doubt {
+            self.settle(drain_state.file.words())?;
+            drain_state.is_in_doubt = false;
         }
         Ok(true)
     }
 
     /// Releases the drainer's lock, if held.
-    pub(super) fn give_back(&self, turn: &mut Turn) {
-        if !std::mem::take(&mut turn.holds) {
+    pub(super) fn give_back(&self, drain_state: &mut DrainState) {
+        if !std::mem::take(&mut drain_state.holds) {
             return;
         }
-        if !turn.is_in_doubt || self.settle(turn.file.words()).is_ok() {
-            turn.file.words().intend_nothing();
+        if !drain_state.is_in_doubt || self.settle(drain_state.file.words()).is_ok() {
+            drain_state.file.words().intend_nothing();
         }
-        turn.file.release();
+        drain_state.file.release();
     }
 
     /// Moves on to the successor of a ring that is closed and drained.
-    pub(super) fn advance(&self, turn: &mut Turn) -> Result<()> {
-        let next = self.after(&turn.file)?;
+    pub(super) fn advance(&self, drain_state: &mut DrainState) -> Result<()> {
+        let next = self.after(&drain_state.file)?;
         let holds = next.try_hold()?;
-        if holds && let Err(error) = Self::hand_over(&turn.file, &next) {
+        if holds && let Err(error) = Self::hand_over(&drain_state.file, &next) {
             next.release();
             return Err(error);
         }
-        turn.file.release();
-        *turn = Turn::at(next, holds);
+        drain_state.file.release();
+        *drain_state = DrainState::at(next, holds);
         self.forget_drained();
         Ok(())
     }
@@ -198,14 +198,14 @@ impl Ring {
     }
 
     /// Drains a run of messages, or one other slot; None if there is nothing to drain now.
-    pub(super) fn step(&self, turn: &mut Turn) -> Result<Option<u64>> {
-        let file = Arc::clone(&turn.file);
+    pub(super) fn step(&self, drain_state: &mut DrainState) -> Result<Option<u64>> {
+        let file = Arc::clone(&drain_state.file);
         let words = file.words();
         let run = next_run(words);
         if let Some((first, _)) = run.first() {
             let slot = first.slot;
             let intend = |index, count: usize| {
-                turn.is_in_doubt = true;
+                drain_state.is_in_doubt = true;
                 words.intend(Intent { slot, index, count: count as u64 });
             };
             let payload = |number: usize| Payload::new(&run[number].1);
@@ -214,7 +214,7 @@ impl Ring {
                 self.note_drained(words, last)?;
             }
             run[..appended].iter().for_each(|(entry, _)| words.free(entry));
-            turn.is_in_doubt = false;
+            drain_state.is_in_doubt = false;
             return Ok(Some(appended as u64));
         }
         match words.next() {
@@ -229,7 +229,9 @@ impl Ring {
             },
             Next::Abandoned(entry) => words.free(&entry),
             Next::Working { slot, producer } => {
-                return self.look_at(slot, producer, turn).map(|given_up| given_up.then_some(0));
+                return self
+                    .look_at(slot, producer, drain_state)
+                    .map(|given_up| given_up.then_some(0));
             }
             Next::Nothing | Next::Closed => return Ok(None),
             Next::Damaged { .. } => return Err(self.damaged()),
@@ -255,12 +257,12 @@ impl Ring {
     }
 
     /// Gives up an unfinished slot if its producer is dead; returns whether it did.
-    fn look_at(&self, slot: u64, producer: u32, turn: &mut Turn) -> Result<bool> {
-        match turn.waits {
+    fn look_at(&self, slot: u64, producer: u32, drain_state: &mut DrainState) -> Result<bool> {
+        match drain_state.waits {
             Some((found, since)) if found == slot => {
                 if since.elapsed() < PATIENCE
-                    || !turn.file.is_dead(producer)?
-                    || !turn.file.words().abandon(slot)
+                    || !drain_state.file.is_dead(producer)?
+                    || !drain_state.file.words().abandon(slot)
                 {
                     return Ok(false);
                 }
@@ -272,7 +274,7 @@ impl Ring {
                 Ok(true)
             }
             _ => {
-                turn.waits = Some((slot, Instant::now()));
+                drain_state.waits = Some((slot, Instant::now()));
                 Ok(false)
             }
         }
@@ -339,12 +341,12 @@ impl Ring {
         if had_thread && let Err(error) = self.drain() {
             warnings::leave(format!("messages stay in the ring until it is opened again: {error}"));
         }
-        self.give_back(&mut self.lock_turn());
+        self.give_back(&mut self.lock_drain_state());
         self.appender.close();
     }
 
-    fn lock_turn(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_drain_state(&self) -> MutexGuard<'_, DrainState> {
+        self.drain_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,7 +16,7 @@ use super::noted::Noted;
 use super::protocol::{self, Refused};
 use crate::chronicle::append::appender::Appender;
 use crate::chronicle::format::{blocks, table};
-use crate::chronicle::protocol::lock::patience::{self, Patience};
+use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
@@ -95,7 +95,7 @@ impl Stats {
 }
 
 /// The state of this process's drainer.
-pub struct Turn {
+pub struct DrainState {
     /// The ring that it drains or waits to drain.
     pub(super) file: Arc<RingFile>,
     /// Whether it holds the drainer's lock.
@@ -106,7 +106,7 @@ pub struct Turn {
     pub(super) waits: Option<(u64, Instant)>,
 }
 
-impl Turn {
+impl DrainState {
     /// The state before any ring is known.
     pub(super) const fn at(file: Arc<RingFile>, holds: bool) -> Self {
         Self { file, holds, is_in_doubt: holds, waits: None }
@@ -133,7 +133,7 @@ pub struct Ring {
     longest: u64,
     pub(super) generation: u32,
     pub(super) is_ended: AtomicBool,
-    pub(super) turn: Mutex<Turn>,
+    pub(super) drain_state: Mutex<DrainState>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
     /// Whether its thread ends once the ring is empty: this handle puts no messages in.
     pub(super) is_left_over: AtomicBool,
@@ -172,7 +172,7 @@ impl Ring {
             longest: blocks::longest_payload(queue.block()),
             generation: process::generation(),
             is_ended: AtomicBool::new(false),
-            turn: Mutex::new(Turn::at(file, false)),
+            drain_state: Mutex::new(DrainState::at(file, false)),
             thread: Mutex::default(),
             is_left_over: AtomicBool::new(false),
             on_full,
@@ -347,8 +347,8 @@ impl Ring {
     /// Puts a message in; without room it waits, fails or grows, as configured.
     pub fn put(&self, payload: Payload<'_>, metadata: bool) -> Result<()> {
         let Some(full) = self.offer_newest(payload, metadata)? else { return Ok(()) };
-        let patience = patience::take();
-        if let Patience::HasWaited(ms) = patience {
+        let lock_wait = lock_wait::take();
+        if let LockWait::HasWaited(ms) = lock_wait {
             return Err(self.full(Duration::from_millis(ms)));
         }
         full.words().count_stall();
@@ -356,8 +356,8 @@ impl Ring {
             return Ok(());
         }
         let (start, mut next_look) = (Instant::now(), LOOK_EVERY);
-        let timeout = match patience {
-            Patience::Waits if self.waits_for_room() => self.appender.lock_timeout(),
+        let timeout = match lock_wait {
+            LockWait::Waits if self.waits_for_room() => self.appender.lock_timeout(),
             _ => Duration::ZERO,
         };
         loop {

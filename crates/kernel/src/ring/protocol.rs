@@ -248,8 +248,9 @@ impl<'a> Ring<'a> {
         let mut rest = (claim.start.wrapping_add(offset), bytes);
         while !rest.1.is_empty() {
             let (position, bytes) = rest;
-            let at_once = self.layout.capacity - position % self.layout.capacity;
-            let count = usize::try_from(at_once).map_or(bytes.len(), |most| most.min(bytes.len()));
+            let contiguous = self.layout.capacity - position % self.layout.capacity;
+            let count =
+                usize::try_from(contiguous).map_or(bytes.len(), |most| most.min(bytes.len()));
             let at = self.layout.byte(position);
             self.cells.copy_in_plain(at, &bytes[..count], step!("ring.bytes.store"));
             rest = (position.wrapping_add(count as u64), &bytes[count..]);
@@ -391,7 +392,7 @@ impl<'a> Ring<'a> {
     /// How many slots were drained, and whether the next one is taken; for callers that do not
     /// drain.
     #[must_use]
-    pub fn glance(self) -> (u64, bool) {
+    pub fn counts(self) -> (u64, bool) {
         let slot = self.drained();
         (slot, self.descriptor(slot) != Descriptor::Empty(slot))
     }
@@ -444,8 +445,8 @@ impl<'a> Ring<'a> {
     /// The bytes of a message.
     #[must_use]
     pub fn bytes(self, entry: &Entry) -> Vec<u8> {
-        let at_once = self.layout.capacity - entry.start % self.layout.capacity;
-        let first = entry.length.min(at_once);
+        let contiguous = self.layout.capacity - entry.start % self.layout.capacity;
+        let first = entry.length.min(contiguous);
         let mut bytes = self.cells.copy_out_plain(self.layout.byte(entry.start), first);
         if first < entry.length {
             bytes.extend(self.cells.copy_out_plain(self.layout.byte(0), entry.length - first));

@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, MutexGuard, TryLockError};
 
-use super::handle::{OnFull, Ring, Turn};
+use super::handle::{DrainState, OnFull, Ring};
 use super::protocol::Next;
-use crate::chronicle::protocol::lock::patience::{self, Patience};
+use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::read::buffer::{Drained, ReadBuffer};
 use crate::{Error, Result};
@@ -22,9 +22,9 @@ impl Ring {
         Ok(ring)
     }
 
-    fn try_turn(&self) -> Option<MutexGuard<'_, Turn>> {
-        match self.turn.try_lock() {
-            Ok(turn) => Some(turn),
+    fn try_drain_state(&self) -> Option<MutexGuard<'_, DrainState>> {
+        match self.drain_state.try_lock() {
+            Ok(drain_state) => Some(drain_state),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
@@ -32,9 +32,9 @@ impl Ring {
 
     /// Appends the ring's messages, as long as nobody else is draining it or writing to the queue.
     pub(super) fn try_drain(&self) -> Result<()> {
-        let Some(mut turn) = self.try_turn() else { return Ok(()) };
-        self.and_give_back(&mut turn, |turn| {
-            while self.drain_run(turn)? {}
+        let Some(mut drain_state) = self.try_drain_state() else { return Ok(()) };
+        self.and_give_back(&mut drain_state, |drain_state| {
+            while self.drain_run(drain_state)? {}
             Ok(())
         })
     }
@@ -43,25 +43,27 @@ impl Ring {
     /// without a thread would keep the lock from rings that have one.
     fn and_give_back<T>(
         &self,
-        turn: &mut Turn,
-        drain: impl FnOnce(&mut Turn) -> Result<T>,
+        drain_state: &mut DrainState,
+        drain: impl FnOnce(&mut DrainState) -> Result<T>,
     ) -> Result<T> {
-        let is_drainer = turn.holds;
-        let drained = drain(turn);
+        let is_drainer = drain_state.holds;
+        let drained = drain(drain_state);
         if !is_drainer {
-            self.give_back(turn);
+            self.give_back(drain_state);
         }
         drained
     }
 
     /// Drains a run of messages, or another slot; false if there is nothing to drain now, or
     /// another process drains.
-    fn drain_run(&self, turn: &mut Turn) -> Result<bool> {
-        while self.hold(turn)? {
-            match self.try_step(turn)? {
+    fn drain_run(&self, drain_state: &mut DrainState) -> Result<bool> {
+        while self.hold(drain_state)? {
+            match self.try_step(drain_state)? {
                 Some(0) => {}
                 Some(_) => return Ok(true),
-                None if turn.file.words().next() == Next::Closed => self.advance(turn)?,
+                None if drain_state.file.words().next() == Next::Closed => {
+                    self.advance(drain_state)?;
+                }
                 None => return Ok(false),
             }
         }
@@ -69,10 +71,10 @@ impl Ring {
     }
 
     /// Like [`Ring::step`], but does nothing while another writer is working.
-    fn try_step(&self, turn: &mut Turn) -> Result<Option<u64>> {
-        patience::set(Patience::Tries);
-        let stepped = self.step(turn);
-        let _ = patience::take(); // a step that appends nothing leaves it
+    fn try_step(&self, drain_state: &mut DrainState) -> Result<Option<u64>> {
+        lock_wait::set(LockWait::Tries);
+        let stepped = self.step(drain_state);
+        let _ = lock_wait::take(); // a step that appends nothing leaves it
         match stepped {
             Err(Error::LockTimeout { .. } | Error::AppendLocked(_)) => Ok(None),
             stepped => stepped,
@@ -84,16 +86,16 @@ impl ReadBuffer for Ring {
     fn look(&self) -> (Drained, bool) {
         let chain = self.chain();
         let Some(oldest) = chain.first() else { return (Drained::default(), false) };
-        let (drained, has_more) = oldest.words().glance();
+        let (drained, has_more) = oldest.words().counts();
         ((oldest.number, drained), has_more)
     }
 
     fn drain_some(&self) -> Result<bool> {
-        let Some(mut turn) = self.try_turn() else { return Ok(false) };
+        let Some(mut drain_state) = self.try_drain_state() else { return Ok(false) };
         if self.check_open().is_err() {
             return Ok(false);
         }
-        self.and_give_back(&mut turn, |turn| self.drain_run(turn))
+        self.and_give_back(&mut drain_state, |drain_state| self.drain_run(drain_state))
     }
 }
 
@@ -115,15 +117,15 @@ mod tests {
         (0..4).for_each(|_| ring.put(Payload::new(SAME), false).expect("room"));
         let other = Appender::new(Arc::clone(&queue)).expect("an appender");
 
-        let mut turn = ring.try_turn().expect("nobody else");
-        assert!(ring.hold(&mut turn).expect("the lock"));
+        let mut drain_state = ring.try_drain_state().expect("nobody else");
+        assert!(ring.hold(&mut drain_state).expect("the lock"));
         // The first message of a file is appended alone.
-        assert_eq!(ring.try_step(&mut turn).expect("a step"), Some(1));
+        assert_eq!(ring.try_step(&mut drain_state).expect("a step"), Some(1));
         other.append(None, Payload::new(SAME)).expect("an index");
         let claim = other.claim(None, false).expect("the write lock");
-        assert_eq!(ring.try_step(&mut turn).expect("a step"), None);
+        assert_eq!(ring.try_step(&mut drain_state).expect("a step"), None);
         other.publish(claim, SAME).expect("an index");
-        drop(turn);
+        drop(drain_state);
         ring.try_drain().expect("drained");
 
         assert_eq!(queue.entry_count().expect("a count"), 6);

@@ -91,7 +91,7 @@ impl VanillaAppender {
     /// As [`Self::append`], unless that may wait: for another thread of this appender, for the files of
     /// another cycle, or for the medium.
     #[inline]
-    pub fn append_at_once(&self, now_ms: Option<i64>, record: Record<'_>) -> Result<Option<i64>> {
+    pub fn try_append(&self, now_ms: Option<i64>, record: Record<'_>) -> Result<Option<i64>> {
         if record.synchronous || self.queue.options().synchronous {
             return Ok(None);
         }
@@ -247,21 +247,21 @@ mod tests {
     use crate::vanilla::VanillaOptions;
 
     #[test]
-    fn an_append_at_once_waits_for_no_other_thread() {
+    fn a_tried_append_waits_for_no_other_thread() {
         let dir = tempfile::tempdir().unwrap();
         let queue = VanillaQueue::open(dir.path(), VanillaOptions::default()).unwrap();
         let appender = VanillaAppender::new(Arc::new(queue), None).unwrap();
         let record = Record { parts: [b"message", &[]], ..Record::default() };
         let (may_wait, now) = (Detached::here(), Some(1_700_000_000_000));
-        assert_eq!(appender.append_at_once(now, record).unwrap(), None, "no cycle is open");
+        assert_eq!(appender.try_append(now, record).unwrap(), None, "no cycle is open");
         let first = appender.append(may_wait, now, record).unwrap();
         let syncing = appender.state.lock(may_wait);
-        assert_eq!(appender.append_at_once(now, record).unwrap(), None, "another thread has it");
+        assert_eq!(appender.try_append(now, record).unwrap(), None, "another thread has it");
         assert!(!appender.is_closed());
         appender.check_fits(7).unwrap();
         drop(syncing);
-        assert_eq!(appender.append_at_once(now, record).unwrap(), Some(first + 1));
+        assert_eq!(appender.try_append(now, record).unwrap(), Some(first + 1));
         appender.close(may_wait);
-        assert!(matches!(appender.append_at_once(now, record), Err(Error::Closed { .. })));
+        assert!(matches!(appender.try_append(now, record), Err(Error::Closed { .. })));
     }
 }

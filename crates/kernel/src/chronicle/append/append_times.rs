@@ -1,7 +1,7 @@
 //! What an appender keeps of append times (`docs/rolling.md`): after each call, without the write lock.
 
-use crate::chronicle::format::times;
-use crate::chronicle::protocol::times::Points;
+use crate::chronicle::format::time_index;
+use crate::chronicle::protocol::time_index::Points;
 use crate::chronicle::queue::handle::Queue;
 use crate::{Error, Result, warnings};
 
@@ -32,7 +32,7 @@ impl AppendTimes {
         if let Some(points) = self.points.as_mut().filter(|points| points.cycle == cycle) {
             return points.add(now_ms, sequence + 1);
         }
-        let path = times::path_for(&queue.file_for_cycle(cycle)?);
+        let path = time_index::path_for(&queue.file_for_cycle(cycle)?);
         let mut points = Points::open(&path, cycle, queue.options().file_mode)?;
         if !queue.has_file(cycle) {
             // They would mislead searches in a roll file that Java, or a backup, puts there later.

@@ -19,15 +19,15 @@ use super::sync;
 use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::{LockOf, WriteGuard};
+use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 pub use crate::chronicle::protocol::lock::open_document::Claim;
-use crate::chronicle::protocol::lock::patience::{self, Patience};
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::commit::Durability;
-use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
+use crate::chronicle::queue::handle_state::HandleState;
 use crate::metrics::{Latency, Timer};
 use crate::os::{clock, process};
 use crate::{Error, Result};
@@ -101,7 +101,7 @@ impl Appender {
         self.closed.store(true, Ordering::Release);
         // In a forked child the lock may be that of a thread which is not there.
         if self.queue.check_generation().is_ok() {
-            self.let_go();
+            self.release_files();
         }
     }
 
@@ -119,11 +119,11 @@ impl Appender {
 
     /// The index of the last message, as far as that is known at once.
     #[must_use]
-    pub fn glance(&self) -> Glance {
+    pub fn handle_state(&self) -> HandleState {
         if self.queue.check_generation().is_err() {
-            return Glance::Forked;
+            return HandleState::Forked;
         }
-        self.state.try_lock().map_or(Glance::Busy, |state| Glance::At(state.last_index))
+        self.state.try_lock().map_or(HandleState::Busy, |state| HandleState::At(state.last_index))
     }
 
     #[inline]
@@ -202,26 +202,26 @@ impl Appender {
     fn take_lock<'a>(&self, table: &'a TableStore, metadata: bool) -> Result<WriteGuard<'a>> {
         self.check_open()?;
         gate::check(table.append_lock(), metadata)?;
-        let (patience, mode) = (patience::take(), self.queue.options().force_unlock);
-        let waited_ms = if let Patience::HasWaited(ms) = patience { ms } else { 0 };
+        let (lock_wait, mode) = (lock_wait::take(), self.queue.options().force_unlock);
+        let waited_ms = if let LockWait::HasWaited(ms) = lock_wait { ms } else { 0 };
         if table.document().is_own() {
             let (lock, holder, mode) = (LockOf::Queue.name(), process::pid(), mode.name());
-            return Err(match patience {
-                Patience::Waits => Error::DocumentOpen,
+            return Err(match lock_wait {
+                LockWait::Waits => Error::DocumentOpen,
                 // Another task of this thread may close it.
                 _ => Error::LockTimeout { lock, holder, waited_ms, mode },
             });
         }
-        let (mode, timeout) = match patience {
-            Patience::Waits => (mode, self.lock_timeout()),
-            Patience::Tries if mode == ForceUnlock::Always => (ForceUnlock::Dead, Duration::ZERO),
-            Patience::Tries | Patience::HasWaited(_) => (mode, Duration::ZERO),
+        let (mode, timeout) = match lock_wait {
+            LockWait::Waits => (mode, self.lock_timeout()),
+            LockWait::Tries if mode == ForceUnlock::Always => (ForceUnlock::Dead, Duration::ZERO),
+            LockWait::Tries | LockWait::HasWaited(_) => (mode, Duration::ZERO),
         };
         let timer = Timer::start(self.queue.metrics().filter(|_| self.is_locked()));
         let taken = recovery::wait(table, table.write_lock(), mode, timeout);
         timer.took(Latency::LockWait);
-        taken.map(WriteGuard::new).map_err(|error| match (error, patience) {
-            (Error::LockTimeout { lock, holder, mode, .. }, Patience::HasWaited(_)) => {
+        taken.map(WriteGuard::new).map_err(|error| match (error, lock_wait) {
+            (Error::LockTimeout { lock, holder, mode, .. }, LockWait::HasWaited(_)) => {
                 Error::LockTimeout { lock, holder, waited_ms, mode }
             }
             (error, _) => error,
@@ -445,7 +445,7 @@ impl Appender {
     #[cold]
     fn sync_up_to(&self, index: i64) -> Result<()> {
         let commit = self.queue.commit();
-        let _turn = commit.turn();
+        let _syncing = commit.lock_syncing();
         if commit.synced() >= index {
             return Ok(());
         }
@@ -496,7 +496,7 @@ impl Appender {
 }
 
 impl Handle for Appender {
-    fn let_go(&self) {
+    fn release_files(&self) {
         self.lock_state().tail = None;
         *self.lock_times() = AppendTimes::default();
     }

@@ -68,22 +68,22 @@ fn try_commit_new(queue: &Queue) -> Result<()> {
     if commit.check().is_err() || last <= commit.synced() {
         return Ok(());
     }
-    let _turn = commit.turn();
+    let _syncing = commit.lock_syncing();
     sync::sync(queue, queue.writable_table("a sync")?, None)?;
     commit.note(last);
     Ok(())
 }
 
 impl Handle for Committer {
-    fn let_go(&self) {
+    fn release_files(&self) {
         self.is_ended.store(true, Ordering::Release);
         if self.generation == process::generation() {
             threads::join(&self.thread);
         }
     }
 
-    fn let_go_of(&self, queue: &Queue) {
-        self.let_go();
+    fn release_files_of(&self, queue: &Queue) {
+        self.release_files();
         commit_new(queue); // what the thread did not
     }
 }

@@ -16,7 +16,7 @@ use super::sync;
 use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::index;
 use crate::chronicle::protocol::listing;
-use crate::chronicle::protocol::lock::patience::{self, Patience};
+use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::os::{process, threads};
@@ -53,12 +53,12 @@ pub struct Pretoucher {
 
 #[derive(Default)]
 struct State {
-    current: Option<Warm>,
+    current: Option<TouchedFile>,
     next: Option<Arc<RollFile>>,
 }
 
 /// The file that appends go to.
-struct Warm {
+struct TouchedFile {
     view: View,
     last_end: u64,
     released_to: u64,
@@ -132,9 +132,9 @@ impl Pretoucher {
         if file.is_none() && !self.choices.dont_write {
             let prepared = self.without_waiting(|appender| appender.prepare(Some(now)))?;
             file = prepared.map_or(Ok(None), |()| self.queue().file(cycle))?;
-            self.appender.let_go();
+            self.appender.release_files();
         }
-        state.current = file.map(Warm::new);
+        state.current = file.map(TouchedFile::new);
         Ok(())
     }
 
@@ -165,10 +165,10 @@ impl Pretoucher {
 
     /// Takes a step under the write lock; None if the lock is taken.
     fn without_waiting<T>(&self, step: impl FnOnce(&Appender) -> Result<T>) -> Result<Option<T>> {
-        patience::set(Patience::Tries);
+        lock_wait::set(LockWait::Tries);
         let done = step(&self.appender);
         // A step that was refused before it took the lock leaves nothing to this thread's appends.
-        let _ = patience::take();
+        let _ = lock_wait::take();
         match done {
             Ok(done) => Ok(Some(done)),
             Err(Error::LockTimeout { .. } | Error::AppendLocked(_)) => Ok(None),
@@ -213,7 +213,7 @@ impl Pretoucher {
 }
 
 impl Handle for Pretoucher {
-    fn let_go(&self) {
+    fn release_files(&self) {
         self.close();
     }
 }
@@ -237,7 +237,7 @@ fn run(pretoucher: &Weak<Pretoucher>, interval: Duration) {
     }
 }
 
-impl Warm {
+impl TouchedFile {
     fn new(file: Arc<RollFile>) -> Self {
         Self { view: View::new(file), last_end: 0, released_to: 0 }
     }

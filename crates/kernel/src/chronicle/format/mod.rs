@@ -7,4 +7,4 @@ pub mod index;
 pub mod roll_cycle;
 pub mod store;
 pub mod table;
-pub mod times;
+pub mod time_index;

@@ -49,8 +49,8 @@ pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<
         upper if upper <= greatest => IndexSlot { upper, lower: shape.lower_slot(newest) + 1 },
         _ => IndexSlot { upper: greatest, lower: count },
     };
-    let looks = Looks(view.file().window.file_len() / 4 + count);
-    let mut search = Search { view, upper, shape, looks, array: None };
+    let budget = StepBudget(view.file().window.file_len() / 4 + count);
+    let mut search = Search { view, upper, shape, budget, array: None };
     while let Some((found, entry)) = search.entry_before(slot)? {
         slot = found;
         if up_to.includes(entry)
@@ -82,9 +82,9 @@ enum Count {
 }
 
 /// How many slots and documents may still be looked at.
-struct Looks(u64);
+struct StepBudget(u64);
 
-impl Looks {
+impl StepBudget {
     fn take(&mut self) -> bool {
         self.0 = self.0.saturating_sub(1);
         self.0 > 0
@@ -95,7 +95,7 @@ struct Search<'v> {
     view: &'v mut View,
     upper: ArrayLayout,
     shape: Shape,
-    looks: Looks,
+    budget: StepBudget,
     /// The lower array looked at last.
     array: Option<(u64, Option<ArrayLayout>)>,
 }
@@ -107,7 +107,7 @@ impl Search<'_> {
         for upper in (0..=upper).rev() {
             if let Some(array) = self.array(upper)? {
                 for lower in (0..lower).rev() {
-                    if !self.looks.take() {
+                    if !self.budget.take() {
                         return Ok(None);
                     }
                     let slot = IndexSlot { upper, lower };
@@ -115,7 +115,7 @@ impl Search<'_> {
                         return Ok(Some((slot, entry)));
                     }
                 }
-            } else if !self.looks.take() {
+            } else if !self.budget.take() {
                 return Ok(None);
             }
             lower = u64::from(self.shape.index_count);
@@ -153,7 +153,7 @@ impl Search<'_> {
         let Some(array) = self.array(slot.upper)? else { return Ok(false) };
         for lower in 0..slot.lower {
             let first = IndexSlot { upper: slot.upper, lower };
-            if !self.looks.take() {
+            if !self.budget.take() {
                 return Ok(false);
             }
             if let Some(entry) = self.entry(array, first)? {
@@ -178,7 +178,7 @@ impl Search<'_> {
     fn entry_after(&mut self, slot: IndexSlot) -> Result<Option<Known>> {
         let Some(array) = self.array(slot.upper)? else { return Ok(None) };
         for lower in slot.lower + 1..u64::from(self.shape.index_count) {
-            if !self.looks.take() {
+            if !self.budget.take() {
                 return Ok(None);
             }
             if let Some(entry) = self.entry(array, IndexSlot { lower, ..slot })? {
@@ -216,7 +216,7 @@ impl Search<'_> {
     fn leads_to(&mut self, from: Known, to: Known) -> Result<Count> {
         let mut walk = Walk::from(self.view, Some(from));
         while walk.at.position < to.position && walk.at.sequence <= to.sequence {
-            if !self.looks.take() {
+            if !self.budget.take() {
                 break;
             }
             match walk.step() {

@@ -118,7 +118,7 @@ impl Listing {
             return Ok(Some(*ends));
         }
         if !matches!(fresh(seen.as_ref(), stamp), Some(Known::All(_)))
-            && let Some(ends) = table.and_then(|table| ends_at_once(names, table))
+            && let Some(ends) = table.and_then(|table| try_ends(names, table))
         {
             *seen = Some(Seen { known: Known::Ends(ends), stamp, at: Instant::now() });
             return Ok(Some(ends));
@@ -244,7 +244,7 @@ pub fn roll_file_names(dir: &Path) -> Result<Vec<String>> {
 
 /// First and last cycle as the words have them, if no file came or went since the last was made.
 #[must_use]
-pub fn ends_at_once(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> {
+pub fn try_ends(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> {
     let end = |position| i32::try_from(table.value(position, NO_HIGHEST)).ok();
     let (first, last) = (end(table.words().lowest)?, end(table.words().highest)?);
     let newest = names.dir.join(names.roll.file_name(last, names.epoch_ms).ok()?);
@@ -270,7 +270,7 @@ fn first_compressed(table: &TableStore) -> i32 {
 
 /// As [`refresh`], unless the table is known to have both ends.
 pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
-    if ends_at_once(names, table).is_none() {
+    if try_ends(names, table).is_none() {
         return refresh(names, table);
     }
     table.cells().add_acq_rel(table.words().mod_count, 1, step!("listing.mod-count.add"));

@@ -36,7 +36,7 @@ impl End {
 
 /// Where a sequence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Located {
     /// There is a message.
     Found(u64),
     /// It would be the next message, at this position.
@@ -119,16 +119,16 @@ fn count_to(view: &mut View, position: u64, checked: bool) -> Result<Option<u64>
 }
 
 /// Where the message numbered `sequence` is.
-pub fn place_of(view: &mut View, sequence: u64) -> Result<Place> {
+pub fn locate(view: &mut View, sequence: u64) -> Result<Located> {
     let base = last_entry(view, UpTo::Sequence(sequence), true)?;
     let mut walk = Walk::from(view, base);
     loop {
         match walk.next_message()? {
-            Met::Message(at) if at.sequence == sequence => return Ok(Place::Found(at.position)),
+            Met::Message(at) if at.sequence == sequence => return Ok(Located::Found(at.position)),
             Met::Message(_) => {}
-            Met::End(_) if walk.at.sequence != sequence => return Ok(Place::NotReached),
-            Met::End(Slot::EndOfData) => return Ok(Place::AfterEnd(walk.at.position)),
-            Met::End(_) => return Ok(Place::NotYet(walk.at.position)),
+            Met::End(_) if walk.at.sequence != sequence => return Ok(Located::NotReached),
+            Met::End(Slot::EndOfData) => return Ok(Located::AfterEnd(walk.at.position)),
+            Met::End(_) => return Ok(Located::NotYet(walk.at.position)),
         }
     }
 }

@@ -5,9 +5,10 @@
 //! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
 //! - [`roll_file`] is an open file, [`file_events`] says which are; [`create`] makes one, [`roll`]
 //!   ends it, [`compressed`] reads one that was compressed, [`unfinished`] says whether one was only
-//!   begun, [`head`] whether its first documents are damaged, [`listing`] which there are, and [`recorded`] which roll cycle they follow;
+//!   begun, [`head`] whether its first documents are damaged, [`listing`] which there are, and
+//!   [`stored_cycle`] which roll cycle they follow;
 //! - [`walk`] steps over documents, [`locate`] and [`index_search`] find messages;
-//! - [`times`] keeps append times in a side file;
+//! - [`time_index`] keeps append times in a side file;
 //! - [`repair`] mends what a power cut left.
 
 pub mod hints;
@@ -32,15 +33,15 @@ pub mod listing;
 #[cfg(not(loom))]
 pub mod locate;
 #[cfg(not(loom))]
-pub mod recorded;
-#[cfg(not(loom))]
 pub mod repair;
 #[cfg(not(loom))]
 pub mod roll;
 #[cfg(not(loom))]
 pub mod roll_file;
 #[cfg(not(loom))]
-pub mod times;
+pub mod stored_cycle;
+#[cfg(not(loom))]
+pub mod time_index;
 #[cfg(not(loom))]
 pub mod unfinished;
 #[cfg(not(loom))]

@@ -26,11 +26,11 @@ use std::time::SystemTime;
 use super::create;
 use super::head;
 use super::listing::{self, Names};
-use super::locate::{self, Place};
+use super::locate::{self, Located};
 use super::lock::guard::WriteGuard;
 use super::roll_file::{Known, Slot, View};
 use super::table::store::TableStore;
-use super::times;
+use super::time_index;
 use super::walk::{Met, Walk};
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::index::ArrayLayout;
@@ -151,7 +151,7 @@ fn repair_file(names: Names<'_>, guard: &WriteGuard<'_>, due: &Due) -> Result<()
         Ok(Some(file)) => Arc::new(file),
         Ok(None) => {
             guard.check_held()?;
-            times::retire_beyond(path, due.cycle, 0)?;
+            time_index::retire_beyond(path, due.cycle, 0)?;
             return create::put_aside_unfinished(path, guard).map(drop);
         }
         Err(Error::Corrupt { .. }) => return Ok(()),
@@ -165,7 +165,7 @@ fn repair_file(names: Names<'_>, guard: &WriteGuard<'_>, due: &Due) -> Result<()
         done(file.window.file(), path);
         return Ok(());
     };
-    times::retire_beyond(path, due.cycle, end.next_sequence())?;
+    time_index::retire_beyond(path, due.cycle, end.next_sequence())?;
     if end.last.is_none() && upper(&mut view, &end)?.is_none() {
         guard.check_held()?;
         return create::discard(path, guard);
@@ -205,8 +205,8 @@ fn done(file: &File, path: &Path) {
 
 /// Step 1; None where the file has its end marker, or holds what a power cut does not leave.
 fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
-    let from = match synced.map(|sequence| (sequence, locate::place_of(view, sequence))) {
-        Some((sequence, Ok(Place::Found(position)))) => Some(Known { position, sequence }),
+    let from = match synced.map(|sequence| (sequence, locate::locate(view, sequence))) {
+        Some((sequence, Ok(Located::Found(position)))) => Some(Known { position, sequence }),
         _ => None,
     };
     let mut walk = Walk::from(view, from);

@@ -51,7 +51,7 @@ pub struct Commit {
     is_slow: AtomicBool,
     /// A sync of this process covered messages up to this index.
     synced: AtomicI64,
-    turn: Mutex<()>,
+    syncing: Mutex<()>,
     failed: Mutex<Option<(PathBuf, i32)>>,
 }
 
@@ -64,7 +64,7 @@ impl Commit {
             collects_for,
             is_slow: AtomicBool::new(matches!(durability, Durability::Each) || keeps_times),
             synced: AtomicI64::new(i64::MIN),
-            turn: Mutex::new(()),
+            syncing: Mutex::new(()),
             failed: Mutex::new(None),
         }
     }
@@ -89,8 +89,8 @@ impl Commit {
     }
 
     /// The turn to sync: one caller syncs for all that wait for it.
-    pub fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn lock_syncing(&self) -> MutexGuard<'_, ()> {
+        self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last index that a sync of this process covered.

@@ -3,7 +3,7 @@
 
 use super::handle::Queue;
 use crate::chronicle::protocol::create;
-use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::roll;
 use crate::chronicle::protocol::roll_file::View;
@@ -27,7 +27,7 @@ impl Queue {
         let Some(mut view) = self.view(cycle)? else {
             return self.check_held_none(cycle).map(|()| false);
         };
-        Ok(matches!(locate::place_of(&mut view, 0)?, Place::Found(_)))
+        Ok(matches!(locate::locate(&mut view, 0)?, Located::Found(_)))
     }
 
     /// An error where a file's first header is not ready although it has messages, or had some.
@@ -71,8 +71,8 @@ impl Queue {
     pub fn check_end(&self, index: i64) -> Result<()> {
         let (cycle, sequence) = self.roll().split(index)?;
         let Some(mut view) = self.view(cycle)? else { return Ok(()) };
-        match locate::place_of(&mut view, sequence)? {
-            Place::NotYet(position) => locate::check_nothing_behind(&mut view, position),
+        match locate::locate(&mut view, sequence)? {
+            Located::NotYet(position) => locate::check_nothing_behind(&mut view, position),
             _ => Ok(()),
         }
     }

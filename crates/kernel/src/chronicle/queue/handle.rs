@@ -16,7 +16,7 @@ use crate::chronicle::format::table::{NO_HIGHEST, NO_INDEX};
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::file_events::FileEvents;
 use crate::chronicle::protocol::listing::{self, Listing, Names};
-use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
@@ -35,11 +35,11 @@ pub const LOOK_MS: i64 = 1000;
 /// What a queue closes when it is closed.
 pub trait Handle: Send + Sync {
     /// Unmaps and closes what the handle holds open.
-    fn let_go(&self);
+    fn release_files(&self);
 
     /// The same when `queue` closes, which may be when its last owner is gone.
-    fn let_go_of(&self, _queue: &Queue) {
-        self.let_go();
+    fn release_files_of(&self, _queue: &Queue) {
+        self.release_files();
     }
 }
 
@@ -130,7 +130,7 @@ impl Queue {
         }
         self.pretoucher.end();
         let handles = std::mem::take(&mut *self.lock_handles());
-        handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.let_go_of(self));
+        handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.release_files_of(self));
         self.lock_files().clear();
         if let Some(table) = &self.opened.table {
             table.close();
@@ -239,7 +239,7 @@ impl Queue {
 
     /// Keeps what syncs in the background as long as the queue.
     pub fn keep_committer(&self, start: impl FnOnce() -> Result<Arc<dyn Handle>>) -> Result<()> {
-        let _turn = self.commit.turn();
+        let _syncing = self.commit.lock_syncing();
         if self.committer.get().is_none() {
             let _ = self.committer.set(start()?);
         }
@@ -553,8 +553,8 @@ impl Queue {
     pub fn position_of(&self, index: i64) -> Result<Option<u64>> {
         let (cycle, sequence) = self.roll().split(index)?;
         let Some(mut view) = self.view(cycle)? else { return Ok(None) };
-        Ok(match locate::place_of(&mut view, sequence)? {
-            Place::Found(position) => Some(position),
+        Ok(match locate::locate(&mut view, sequence)? {
+            Located::Found(position) => Some(position),
             _ => None,
         })
     }

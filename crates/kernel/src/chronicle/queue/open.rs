@@ -17,8 +17,8 @@ use crate::chronicle::format::table::{self, Metadata};
 use crate::chronicle::protocol::listing::{self, Names};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
-use crate::chronicle::protocol::recorded::{self, roll_cycle_of_files};
 use crate::chronicle::protocol::repair;
+use crate::chronicle::protocol::stored_cycle::{self, roll_cycle_of_files};
 use crate::chronicle::protocol::table::registry;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::protocol::{compressed, create};
@@ -152,7 +152,7 @@ fn open_for_writing(
     let lost = || Error::TableLost { what: "removed", path: path.join(table::FILE_NAME) };
     let table = table.ok_or_else(lost)?;
     if table.metadata().roll.format == roll.pattern {
-        recorded::record(&table, &roll)?;
+        stored_cycle::record(&table, &roll)?;
     }
     let opened = opened(path, options, Some(table), Some(roll))?;
     let found = opened.schedule.roll();
@@ -233,7 +233,7 @@ fn open_single(path: &Path, options: &Options) -> Result<Opened> {
         )));
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let roll = recorded::roll_cycle_of_file(&name, options.roll_cycle.as_ref());
+    let roll = stored_cycle::roll_cycle_of_file(&name, options.roll_cycle.as_ref());
     let table = TableStore::open_read_only(dir).ok().flatten();
     if roll.is_none() && table.is_none() {
         return Err(not_one("the file name follows no roll cycle's pattern"));
@@ -261,7 +261,7 @@ fn opened(
 ) -> Result<Opened> {
     let asked = options.roll_cycle.as_ref();
     let roll = match &table {
-        Some(table) => recorded::roll_cycle(dir, table, asked)?,
+        Some(table) => stored_cycle::roll_cycle(dir, table, asked)?,
         None => roll.or_else(|| asked.cloned()).map_or_else(default_roll_cycle, Ok)?,
     };
     let stored = table.as_deref().map(TableStore::metadata);
@@ -482,8 +482,8 @@ fn recover_lock(table: &TableStore, options: &Options) {
     let found = lock.word.read();
     if found != table::UNLOCKED
         && options.force_unlock != ForceUnlock::Never
-        && let Some(turn) = lock.try_turn()
+        && let Some(in_process) = lock.try_in_process()
     {
-        recovery::force_if_dead(table, &turn, lock.word, found);
+        recovery::force_if_dead(table, &in_process, lock.word, found);
     }
 }

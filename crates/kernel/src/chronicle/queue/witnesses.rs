@@ -5,9 +5,9 @@
 //! have been begun and never finished, unless one of these speaks of its messages.
 
 use super::handle::Queue;
-use crate::chronicle::format::{table, times};
+use crate::chronicle::format::{table, time_index};
 use crate::chronicle::protocol::roll_file;
-use crate::chronicle::protocol::times::Stored;
+use crate::chronicle::protocol::time_index::Stored;
 use crate::{Error, Result};
 
 /// Words of the table that hold the index of a message.
@@ -47,7 +47,7 @@ impl Queue {
         if let Some((name, next)) = tailer {
             return Ok(Some(format!("index={next:#x} of the tailer {name}")));
         }
-        let path = times::path_for(&self.file_for_cycle(cycle)?);
+        let path = time_index::path_for(&self.file_for_cycle(cycle)?);
         let stored = Stored::open(&path, cycle);
         let messages = stored.and_then(|stored| stored.map_or(Ok(0), |it| it.messages()));
         Ok(match messages {

@@ -30,14 +30,14 @@ impl OnMissing {
 
 /// Who is notified of deleted messages, and how.
 #[derive(Default)]
-pub struct Missing {
+pub struct MissingCycles {
     /// What to do.
     pub on: OnMissing,
     /// The tailer's name; empty where it has none.
     pub tailer: String,
 }
 
-impl Missing {
+impl MissingCycles {
     /// Messages from `expected` on are gone; `first` is the first index that is left.
     #[cold]
     pub fn report(&self, queue: &Queue, expected: i64, first: Option<i64>) -> Result<()> {

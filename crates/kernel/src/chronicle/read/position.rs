@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::missing::Missing;
+use super::missing::MissingCycles;
 use super::scan::Scan;
 use super::stall::Hold;
 use crate::Result;
-use crate::chronicle::protocol::locate::{self, Place, Run};
+use crate::chronicle::protocol::locate::{self, Located, Run};
 use crate::chronicle::protocol::roll_file::{Document, Slot, View};
 use crate::chronicle::queue::handle::Queue;
 use crate::memory::window::Region;
@@ -42,7 +42,7 @@ pub struct Cursor {
     /// Since when nothing changed at a place that holds the cursor up.
     hold: Hold,
     /// How messages that were deleted unread are reported.
-    missing: Missing,
+    missing: MissingCycles,
     /// The file of the stored position is gone: reading goes on with the next one there is.
     is_resumed: bool,
     /// A later cycle that had a file when this one was entered, or -1.
@@ -91,12 +91,12 @@ impl Cursor {
     }
 
     /// Says what becomes of messages that were deleted unread.
-    pub fn set_missing(&mut self, missing: Missing) {
+    pub fn set_missing(&mut self, missing: MissingCycles) {
         self.missing = missing;
     }
 
     /// Forgets the open file; [`Cursor::find`] opens it again.
-    pub fn let_go(&mut self) {
+    pub fn release_files(&mut self) {
         self.view = None;
     }
 
@@ -308,10 +308,10 @@ impl Cursor {
             self.state = State::CycleNotFound;
             return Ok(false);
         };
-        let (position, state) = match locate::place_of(&mut view, sequence)? {
-            Place::Found(position) | Place::NotYet(position) => (position, State::FoundInCycle),
-            Place::AfterEnd(position) => (position, State::EndOfCycle),
-            Place::NotReached => (0, State::NotReachedInCycle),
+        let (position, state) = match locate::locate(&mut view, sequence)? {
+            Located::Found(position) | Located::NotYet(position) => (position, State::FoundInCycle),
+            Located::AfterEnd(position) => (position, State::EndOfCycle),
+            Located::NotReached => (0, State::NotReachedInCycle),
         };
         self.place(view, sequence, position, state);
         Ok(matches!(state, State::FoundInCycle | State::EndOfCycle))

@@ -30,7 +30,7 @@ struct Replicated {
     /// Positions of the version and of the lock.
     version: u64,
     lock: u64,
-    turn: Arc<AtomicBool>,
+    in_process: Arc<AtomicBool>,
 }
 
 impl Name {
@@ -154,7 +154,7 @@ impl Name {
             cells.store_release(self.value, index.cast_unsigned(), step!("tailer.index.store"));
             return self.look_at_table(table);
         };
-        let lock = table.tailer_lock(replicated.lock, &replicated.turn);
+        let lock = table.tailer_lock(replicated.lock, &replicated.in_process);
         let options = queue.options();
         let _guard = recovery::wait(table, lock, options.force_unlock, options.timeout)?;
         cells.store_release(self.value, index.cast_unsigned(), step!("tailer.replicated.store"));
@@ -269,6 +269,6 @@ impl Replicated {
         table.announce()?;
         let version = queue.table_key(&format!("index.{name}.version"), -1)?;
         let lock = queue.table_key(&format!("index.{name}.lock"), UNLOCKED.cast_signed())?;
-        Ok(Self { version, lock, turn: table.tailer_turn(lock) })
+        Ok(Self { version, lock, in_process: table.tailer_in_process_lock(lock) })
     }
 }

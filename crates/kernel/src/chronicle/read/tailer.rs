@@ -8,15 +8,15 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 use quire_wire::topic::{Topics, Wanted};
 
 use super::buffer::{Drained, ReadBuffer};
-use super::missing::{Missing, OnMissing};
+use super::missing::{MissingCycles, OnMissing};
 use super::position::Cursor;
 pub use super::position::{Direction, State};
 pub use super::scan::{Ask, How, Scan, Take, What};
 pub use super::stall::wait_toward;
 use super::stored_position::Name;
 use crate::chronicle::format::table::NO_INDEX;
-use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, Queue};
+use crate::chronicle::queue::handle_state::HandleState;
 use crate::{Error, Result};
 
 mod batch;
@@ -139,7 +139,7 @@ impl Tailer {
         let mut inner = self.lock();
         let stored = if finished { self.finish_for_good(&mut inner, false) } else { Ok(()) };
         self.set_closed();
-        inner.let_go();
+        inner.release_files();
         self.release_name();
         stored
     }
@@ -158,7 +158,7 @@ impl Tailer {
     /// Closes the files and lets go of the memory that the tailer holds. It stays where it is, and
     /// opens them again when it is read on.
     pub fn release_resources(&self) -> Result<()> {
-        self.enter()?.let_go();
+        self.enter()?.release_files();
         Ok(())
     }
 
@@ -204,16 +204,16 @@ impl Tailer {
 
     /// The index that the next read begins at, and the direction, as far as that is known at once.
     #[must_use]
-    pub fn glance(&self) -> (Glance, Option<Direction>) {
+    pub fn handle_state(&self) -> (HandleState, Option<Direction>) {
         if self.queue.check_generation().is_err() {
-            return (Glance::Forked, None);
+            return (HandleState::Forked, None);
         }
-        let Some(inner) = self.inner.try_lock() else { return (Glance::Busy, None) };
+        let Some(inner) = self.inner.try_lock() else { return (HandleState::Busy, None) };
         let index = match inner.cursor.state() {
             State::Uninitialised => None,
             _ => inner.cursor.index(&self.queue).ok(),
         };
-        (Glance::At(index), Some(inner.cursor.direction()))
+        (HandleState::At(index), Some(inner.cursor.direction()))
     }
 
     /// Delivers only messages of these topics, without the key before them; None: every
@@ -270,8 +270,8 @@ impl Tailer {
 }
 
 impl Handle for Tailer {
-    fn let_go(&self) {
-        self.lock().let_go();
+    fn release_files(&self) {
+        self.lock().release_files();
         self.release_name();
     }
 }
@@ -288,7 +288,7 @@ impl Drop for Tailer {
 fn resumed(queue: &Queue, name: Option<&Name>, on_missing: OnMissing) -> Result<Cursor> {
     let mut cursor = Cursor::default();
     let tailer = name.map(|name| name.text.clone()).unwrap_or_default();
-    cursor.set_missing(Missing { on: on_missing, tailer });
+    cursor.set_missing(MissingCycles { on: on_missing, tailer });
     let Some(name) = name else { return Ok(cursor) };
     queue.refresh_if_needed()?;
     let stored = name.stored(queue)?;
@@ -299,9 +299,9 @@ fn resumed(queue: &Queue, name: Option<&Name>, on_missing: OnMissing) -> Result<
 }
 
 impl Inner {
-    fn let_go(&mut self) {
+    fn release_files(&mut self) {
         self.prepared = None;
-        self.cursor.let_go();
+        self.cursor.release_files();
     }
 
     /// Notes that the tailer went elsewhere: the stored position lags.

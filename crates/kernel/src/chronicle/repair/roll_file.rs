@@ -16,7 +16,7 @@ use crate::chronicle::protocol::head;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::publish;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
-use crate::chronicle::protocol::times;
+use crate::chronicle::protocol::time_index;
 use crate::chronicle::protocol::unfinished;
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::verify::roll_file::{is_early, lost_end};
@@ -138,7 +138,7 @@ fn repair_documents(
     guard.check_held()?;
     if lost_end(view, &walked)?.is_some() || matches!(walked.ending, Ending::Waiting(1..)) {
         cut_off(view, &mut walked, guard, actions)?;
-        times::retire_beyond(&view.path(), view.file().cycle, walked.next_sequence)?;
+        time_index::retire_beyond(&view.path(), view.file().cycle, walked.next_sequence)?;
     }
     guard.check_held()?;
     view.make_words_writable()?;

@@ -17,7 +17,7 @@ use crate::chronicle::format::table::FILE_NAME;
 use crate::chronicle::protocol::compressed;
 use crate::chronicle::protocol::listing::{self, Names};
 use crate::chronicle::protocol::lock::recovery;
-use crate::chronicle::protocol::recorded;
+use crate::chronicle::protocol::stored_cycle;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::finding::{Finding, Kind, Report};
 use crate::probe::fault;
@@ -77,7 +77,8 @@ impl Directory {
             None => files_of(dir)?.iter().find_map(|name| RollCycle::by_file_name(name)).cloned(),
         };
         let stored = table.as_deref().map(TableStore::metadata);
-        let known = table.as_deref().and_then(|table| recorded::roll_cycle(dir, table, None).ok());
+        let known =
+            table.as_deref().and_then(|table| stored_cycle::roll_cycle(dir, table, None).ok());
         let Some(roll) = known.or(by_names) else { return Err(not_a_queue(dir, file)) };
         let epoch_ms = stored.map_or(roll.default_epoch_ms, |stored| stored.roll.epoch_ms);
         if table.is_none() && findings.is_empty() && file.is_none() {

@@ -5,7 +5,7 @@ use super::scan;
 use crate::chronicle::format::document::{self, Header, NOT_COMPLETE};
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::protocol::hints::{self, Pair};
-use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::roll_file::{Document, Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
 use crate::os::interrupt;
@@ -193,8 +193,8 @@ impl Walked {
             if tries > MOST_TRIES {
                 return Ok(gap(None));
             }
-            match locate::place_of(view, entry.sequence) {
-                Ok(Place::Found(position)) if position == entry.position => {
+            match locate::locate(view, entry.sequence) {
+                Ok(Located::Found(position)) if position == entry.position => {
                     return Ok(gap(Some(entry)));
                 }
                 Ok(_) | Err(Error::Corrupt { .. }) => {}
@@ -286,8 +286,8 @@ impl Walked {
         let entries = Self::entries(view, 0, |position| position < self.position)?;
         let wrong = entries.into_iter().filter(|entry| due(entry) != Some(entry.position));
         for (tries, entry) in wrong.enumerate() {
-            let is_found = match locate::place_of(view, entry.sequence) {
-                Ok(Place::Found(position)) => position == entry.position,
+            let is_found = match locate::locate(view, entry.sequence) {
+                Ok(Located::Found(position)) => position == entry.position,
                 Ok(_) | Err(Error::Corrupt { .. }) => false,
                 Err(error) => return Err(error),
             };

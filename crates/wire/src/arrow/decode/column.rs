@@ -70,8 +70,8 @@ impl Column {
     #[inline]
     pub fn read(&mut self, cursor: &mut Reader<'_>) -> Result<()> {
         let taken = match &mut self.data {
-            Data::Fixed(values) => scalars::put_at_once(values, &self.kind, cursor.rest()),
-            Data::Text(strings) => scalars::text_at_once(cursor.rest())
+            Data::Fixed(values) => scalars::try_put(values, &self.kind, cursor.rest()),
+            Data::Text(strings) => scalars::try_text(cursor.rest())
                 .and_then(|text| strings.push(text).map(|()| 1 + text.len())),
             _ => None,
         };

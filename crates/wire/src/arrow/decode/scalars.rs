@@ -16,7 +16,7 @@ const SECONDS_OF_DAY: i64 = 86_400;
 /// Fast path for the common encodings of a number: appends it and returns its encoded length.
 /// Otherwise appends nothing, and [`put`] handles the value.
 #[inline]
-pub fn put_at_once(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize> {
+pub fn try_put(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize> {
     match kind {
         Kind::Int { bytes: width, signed: true } => {
             let (value, length) = whole(bytes)?;
@@ -39,7 +39,7 @@ pub fn put_at_once(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize
 
 /// The short ASCII string at the start of `bytes`.
 #[inline]
-pub fn text_at_once(bytes: &[u8]) -> Option<&[u8]> {
+pub fn try_text(bytes: &[u8]) -> Option<&[u8]> {
     let (code, rest) = bytes.split_first()?;
     let length = code.checked_sub(STRING_0)?;
     rest.get(..usize::from(length)).filter(|text| text.is_ascii())
@@ -47,7 +47,7 @@ pub fn text_at_once(bytes: &[u8]) -> Option<&[u8]> {
 
 /// The length of the value at the start of `bytes`, if its code or the next bytes give it.
 #[inline]
-pub fn length_at_once(bytes: &[u8]) -> Option<usize> {
+pub fn try_length(bytes: &[u8]) -> Option<usize> {
     let (code, rest) = bytes.split_first()?;
     Some(match *code {
         0..=0x7F | FALSE | TRUE | NULL => 1,

@@ -7,18 +7,18 @@ use super::word::LockWord;
 use crate::os::process;
 use crate::{Error, warnings};
 
-/// A lock word, and the turn that the threads of this process take at it.
+/// A lock word, and the in-process lock that its threads take first.
 ///
 /// The word alone cannot distinguish a thread of this process from a dead process with the same
-/// pid, as there may be one in another container. A thread takes the turn first and gives it back last, so who has
-/// it and finds the own pid in the word found that of a dead process.
+/// pid, as there may be one in another container. A thread takes the in-process lock first and
+/// releases it last: if its owner finds the own pid in the word, it is that of a dead process.
 #[derive(Clone, Copy)]
 pub struct ProcessLock<'a> {
     /// The word.
     pub word: LockWord<'a>,
     /// What it keeps others from.
     pub of: LockOf,
-    turn: &'a AtomicBool,
+    in_process: &'a AtomicBool,
 }
 
 /// What a lock keeps others from.
@@ -42,49 +42,50 @@ impl LockOf {
 }
 
 impl<'a> ProcessLock<'a> {
-    /// A lock word and its turn.
+    /// A lock word and its in-process lock.
     #[must_use]
-    pub const fn new(word: LockWord<'a>, of: LockOf, turn: &'a AtomicBool) -> Self {
-        Self { word, of, turn }
+    pub const fn new(word: LockWord<'a>, of: LockOf, in_process: &'a AtomicBool) -> Self {
+        Self { word, of, in_process }
     }
 
-    /// Takes this process's turn, unless another thread has it.
+    /// Takes this process's in-process lock, unless another thread has it.
     #[inline]
     #[must_use]
-    pub fn try_turn(self) -> Option<Turn<'a>> {
-        let taken = self.turn.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then(|| Turn(self.turn))
+    pub fn try_in_process(self) -> Option<InProcessGuard<'a>> {
+        let taken =
+            self.in_process.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| InProcessGuard(self.in_process))
     }
 
     /// The in-process lock of an owner that lost the write lock by force.
     #[must_use]
-    pub const fn turn_taken_over(self) -> Turn<'a> {
-        Turn(self.turn)
+    pub const fn in_process_taken_over(self) -> InProcessGuard<'a> {
+        InProcessGuard(self.in_process)
     }
 
-    /// Takes turn and lock, if both are free.
+    /// Takes the in-process lock and the lock word, if both are free.
     #[inline]
     #[must_use]
     pub fn try_take(self) -> Option<LockGuard<'a>> {
-        let turn = self.try_turn()?;
+        let in_process = self.try_in_process()?;
         let pid = process::pid();
         self.word.try_take(pid).ok()?;
-        turn.keep();
+        in_process.keep();
         Some(LockGuard::resume(self, pid))
     }
 }
 
-/// The turn at a lock, given back when dropped.
-pub struct Turn<'a>(&'a AtomicBool);
+/// The in-process half of a lock, released when dropped.
+pub struct InProcessGuard<'a>(&'a AtomicBool);
 
-impl Turn<'_> {
+impl InProcessGuard<'_> {
     /// Stays taken: the lock is held.
     pub const fn keep(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for InProcessGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
@@ -99,7 +100,7 @@ pub struct LockGuard<'a> {
 }
 
 impl<'a> LockGuard<'a> {
-    /// The guard of a lock that `pid` has taken, with its turn.
+    /// The guard of a lock that `pid` has taken, with its in-process lock.
     #[inline]
     #[must_use]
     pub const fn resume(lock: ProcessLock<'a>, pid: u32) -> Self {
@@ -110,7 +111,7 @@ impl<'a> LockGuard<'a> {
 impl Drop for LockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        let _turn = Turn(self.lock.turn);
+        let _in_process = InProcessGuard(self.lock.in_process);
         // A tailer's index is stored either way; a writer may have been in the middle of something.
         if let Err(found) = self.lock.word.release(self.pid)
             && self.lock.of == LockOf::Queue

@@ -1,14 +1,15 @@
 //! The write lock: [`gate`] is the append lock, which comes first, [`word`] the word in the table
-//! store, [`guard`] the lock while it is held, [`recovery`] waits for it and takes it over from a dead holder; [`patience`]
-//! says how long a wait lasts, [`open_document`] which document of this process holds it.
+//! store, [`guard`] the lock while it is held, [`recovery`] waits for it and takes it over from a dead
+//! holder; [`lock_wait`] says how long a wait lasts, [`open_document`] which document of this process
+//! holds it.
 
 pub mod gate;
 pub mod guard;
 pub mod word;
 
 #[cfg(not(loom))]
-pub mod open_document;
+pub mod lock_wait;
 #[cfg(not(loom))]
-pub mod patience;
+pub mod open_document;
 #[cfg(not(loom))]
 pub mod recovery;

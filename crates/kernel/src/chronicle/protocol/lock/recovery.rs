@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::guard::{LockGuard, LockOf, ProcessLock, Turn};
+use super::guard::{InProcessGuard, LockGuard, LockOf, ProcessLock};
 use super::word::LockWord;
 use crate::chronicle::format::table::{self, UNLOCKED};
 use crate::chronicle::protocol::table::store::TableStore;
@@ -63,9 +63,9 @@ pub fn wait<'a>(
         std::hint::spin_loop();
     }
     let mut wait = Wait { lock, mode, timeout, start: Instant::now(), next_look: FIRST_LOOK };
-    let turn = wait.for_turn(table)?;
-    let turn = wait.for_word(table, turn)?;
-    turn.keep();
+    let in_process = wait.for_in_process(table)?;
+    let in_process = wait.for_word(table, in_process)?;
+    in_process.keep();
     Ok(LockGuard::resume(lock, process::pid()))
 }
 
@@ -81,12 +81,12 @@ struct Wait<'a> {
 impl<'a> Wait<'a> {
     /// Waits for the other threads of this process. They live, so the lock is not taken from them
     /// while they write; from a document that one of them keeps open it is, in mode `Always`.
-    fn for_turn(&mut self, table: &TableStore) -> Result<Turn<'a>> {
+    fn for_in_process(&mut self, table: &TableStore) -> Result<InProcessGuard<'a>> {
         // The document last seen, and since when: each one gets the whole timeout.
         let (mut seen, mut since) = (0, Instant::now());
         loop {
-            if let Some(turn) = self.lock.try_turn() {
-                return Ok(turn);
+            if let Some(in_process) = self.lock.try_in_process() {
+                return Ok(in_process);
             }
             let waited = self.start.elapsed();
             if self.is_time_to_look(waited) {
@@ -101,7 +101,7 @@ impl<'a> Wait<'a> {
                 return Err(self.timed_out(process::pid(), waited));
             }
             if is_over && table.document().take(seen) {
-                return Ok(self.turn_of_document(since.elapsed()));
+                return Ok(self.in_process_of_document(since.elapsed()));
             }
             pause(waited);
         }
@@ -112,9 +112,9 @@ impl<'a> Wait<'a> {
         self.mode == ForceUnlock::Always && self.lock.of == LockOf::Queue
     }
 
-    /// The turn of an open document, whose hold on the lock was taken from it.
-    fn turn_of_document(&self, waited: Duration) -> Turn<'a> {
-        let turn = self.lock.turn_taken_over();
+    /// The in-process lock of an open document, whose hold on the lock was taken from it.
+    fn in_process_of_document(&self, waited: Duration) -> InProcessGuard<'a> {
+        let in_process = self.lock.in_process_taken_over();
         // Another process may have been first.
         let _ = self.lock.word.release(process::pid());
         warnings::leave(format!(
@@ -122,15 +122,19 @@ impl<'a> Wait<'a> {
             self.lock.of.name(),
             millis(waited)
         ));
-        turn
+        in_process
     }
 
     /// Waits for other processes.
-    fn for_word(&mut self, table: &TableStore, mut turn: Turn<'a>) -> Result<Turn<'a>> {
+    fn for_word(
+        &mut self,
+        table: &TableStore,
+        mut in_process: InProcessGuard<'a>,
+    ) -> Result<InProcessGuard<'a>> {
         // The holder last seen, and since when: each one gets the whole timeout.
         let (mut seen, mut since) = (UNLOCKED, Instant::now());
         loop {
-            let Err(found) = self.lock.word.try_take(process::pid()) else { return Ok(turn) };
+            let Err(found) = self.lock.word.try_take(process::pid()) else { return Ok(in_process) };
             let waited = self.start.elapsed();
             if found != seen {
                 (seen, since) = (found, Instant::now());
@@ -140,7 +144,7 @@ impl<'a> Wait<'a> {
             let is_over = if waits_for_each { since.elapsed() } else { waited } >= self.timeout;
             // A timeout below the first look has one look, too.
             let looks = self.is_time_to_look(waited) || is_over;
-            if looks && may_force && force_if_dead(table, &turn, self.lock.word, found) {
+            if looks && may_force && force_if_dead(table, &in_process, self.lock.word, found) {
                 continue;
             }
             if is_over && !waits_for_each {
@@ -152,10 +156,11 @@ impl<'a> Wait<'a> {
                 continue;
             }
             if looks && self.is_interruptible() {
-                // A handler may append: it must not find the turn taken by the thread it interrupts.
-                drop(turn);
+                // A handler may append: it must not find the in-process lock taken by the thread it
+                // interrupts.
+                drop(in_process);
                 self.let_handlers_run()?;
-                turn = self.for_turn(table)?;
+                in_process = self.for_in_process(table)?;
             }
             pause(waited);
         }
@@ -206,10 +211,15 @@ fn pause(waited: Duration) {
     }
 }
 
-/// Forces the lock if the holder that `found` names is dead, and returns whether it did. Its turn
-/// makes threads of one process do so one at a time: the second one must not take for dead what the
-/// first one freed and a third one took.
-pub fn force_if_dead(table: &TableStore, _turn: &Turn<'_>, word: LockWord<'_>, found: u64) -> bool {
+/// Forces the lock if the holder that `found` names is dead, and returns whether it did. Its
+/// in-process lock makes threads of one process do so one at a time: the second one must not take for
+/// dead what the first one freed and a third one took.
+pub fn force_if_dead(
+    table: &TableStore,
+    _in_process: &InProcessGuard<'_>,
+    word: LockWord<'_>,
+    found: u64,
+) -> bool {
     let holder = table::holder(found);
     let forced = is_dead(table, holder) && word.read() == found && word.force(found);
     if forced {

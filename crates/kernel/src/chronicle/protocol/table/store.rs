@@ -39,7 +39,7 @@ pub struct TableStore {
     /// Whether a thread of this process holds the write lock or tries to.
     write_turn: AtomicBool,
     /// The same for the locks of `replicated:` tailers, by their positions.
-    tailer_turns: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    tailer_in_process: Mutex<HashMap<u64, Arc<AtomicBool>>>,
     /// The named tailers that this process reads with.
     pub tailers_in_use: TailersInUse,
     /// What a thread of this process has open.
@@ -127,7 +127,7 @@ impl TableStore {
             metadata,
             words: Words::default(),
             write_turn: AtomicBool::new(false),
-            tailer_turns: Mutex::default(),
+            tailer_in_process: Mutex::default(),
             tailers_in_use: TailersInUse::default(),
             document: OpenDocument::default(),
             timeout: Duration::ZERO,
@@ -242,15 +242,20 @@ impl TableStore {
 
     /// The lock of a `replicated:` tailer, whose word lies at `position`.
     #[must_use]
-    pub const fn tailer_lock<'a>(&'a self, position: u64, turn: &'a AtomicBool) -> ProcessLock<'a> {
-        ProcessLock::new(LockWord::new(&self.cells, position), LockOf::Tailer, turn)
+    pub const fn tailer_lock<'a>(
+        &'a self,
+        position: u64,
+        in_process: &'a AtomicBool,
+    ) -> ProcessLock<'a> {
+        ProcessLock::new(LockWord::new(&self.cells, position), LockOf::Tailer, in_process)
     }
 
-    /// The turn that all tailers of this process take at the lock whose word lies at `position`.
+    /// The in-process lock that all tailers of this process take at the lock whose word lies at
+    /// `position`.
     #[must_use]
-    pub fn tailer_turn(&self, position: u64) -> Arc<AtomicBool> {
-        let mut turns = self.tailer_turns.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(turns.entry(position).or_default())
+    pub fn tailer_in_process_lock(&self, position: u64) -> Arc<AtomicBool> {
+        let mut locks = self.tailer_in_process.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(position).or_default())
     }
 
     /// Has the next sync cover the table.
@@ -356,8 +361,8 @@ impl TableStore {
         self.patiently(|step| file::key_lock(file, self.path(), step))
     }
 
-    /// As [`locked_file::patiently`]; while a thread has the turn at the write lock, which may be this one,
-    /// no handler of a signal runs, as it could wait for that.
+    /// As [`locked_file::patiently`]; while a thread holds the in-process half of the write lock,
+    /// which may be this one, no handler of a signal runs, as it could wait for that.
     fn patiently<T>(&self, attempt: impl FnMut(Duration) -> Result<T>) -> Result<T> {
         let has_turn = || self.write_turn.load(Ordering::Acquire);
         locked_file::patiently(self.timeout, || !has_turn(), attempt)

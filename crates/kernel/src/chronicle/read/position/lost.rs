@@ -1,7 +1,7 @@
 //! Where a cursor goes on after what was lost or deleted.
 
 use super::{Cursor, State};
-use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::roll_file::{Slot, View};
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::os::{clock, files};
@@ -150,7 +150,7 @@ fn first_difference(old: &mut View, new: &mut View, end: u64) -> Result<u64> {
 }
 
 fn payload_of(view: &mut View, sequence: u64) -> Result<Option<&[u8]>> {
-    let Place::Found(position) = locate::place_of(view, sequence)? else { return Ok(None) };
+    let Located::Found(position) = locate::locate(view, sequence)? else { return Ok(None) };
     match view.slot(position)? {
         Slot::Document(document) => Ok(Some(view.payload(&document))),
         _ => Ok(None),

@@ -184,7 +184,7 @@ pub fn shown(name: &[u8]) -> Cow<'_, str> {
 
 #[inline]
 pub fn skip(cursor: &mut Reader<'_>) -> Result<()> {
-    match scalars::length_at_once(cursor.rest()) {
+    match scalars::try_length(cursor.rest()) {
         Some(length) if cursor.take(length).is_some() => Ok(()),
         _ => cursor.skip(),
     }

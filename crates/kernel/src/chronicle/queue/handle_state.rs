@@ -2,7 +2,7 @@
 
 /// A look at a handle that another thread may be using.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Glance {
+pub enum HandleState {
     /// It belongs to the parent process, whose threads may have been in the middle of something.
     Forked,
     /// Another thread is using it.

@@ -1,8 +1,8 @@
 //! Finding a time by the append times that writers keep.
 
 use super::handle::Queue;
-use crate::chronicle::format::times;
-use crate::chronicle::protocol::times::{Stored, damaged};
+use crate::chronicle::format::time_index;
+use crate::chronicle::protocol::time_index::{Stored, damaged};
 use crate::{Error, Result, warnings};
 
 impl Queue {
@@ -34,7 +34,7 @@ impl Queue {
     }
 
     fn stored_times(&self, cycle: i32) -> Result<Option<Stored>> {
-        Stored::open(&times::path_for(&self.file_for_cycle(cycle)?), cycle)
+        Stored::open(&time_index::path_for(&self.file_for_cycle(cycle)?), cycle)
     }
 
     /// Counted after what is checked was read: there may be more every moment.
@@ -46,7 +46,7 @@ impl Queue {
         if claimed <= messages {
             return Ok(());
         }
-        let path = times::path_for(&self.file_for_cycle(cycle)?);
-        Err(damaged(&path, times::HEADER_LEN, claimed, "at most the messages of the cycle"))
+        let path = time_index::path_for(&self.file_for_cycle(cycle)?);
+        Err(damaged(&path, time_index::HEADER_LEN, claimed, "at most the messages of the cycle"))
     }
 }

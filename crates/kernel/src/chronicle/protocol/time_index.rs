@@ -11,7 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
-use crate::chronicle::format::times::{self, CYCLE_AT, MAGIC, MAGIC_AT, MESSAGES_AT, POINT_LEN};
+use crate::chronicle::format::time_index::{
+    self, CYCLE_AT, MAGIC, MAGIC_AT, MESSAGES_AT, POINT_LEN,
+};
 use crate::memory::counters::Counters;
 use crate::os::files::{self, Access};
 use crate::probe::fault;
@@ -36,10 +38,10 @@ impl Stored {
             return Ok(None);
         };
         let len = length_of(&file, path)?;
-        let stored = Self { path: path.to_path_buf(), file, room: times::room(len) };
+        let stored = Self { path: path.to_path_buf(), file, room: time_index::room(len) };
         match (stored.word(MAGIC_AT)?, stored.word(CYCLE_AT)?) {
             (0, _) | (MAGIC, 0) => Ok(None),
-            (MAGIC, word) if times::number(word, CYCLE_AT) == u64::try_from(cycle).ok() => {
+            (MAGIC, word) if time_index::number(word, CYCLE_AT) == u64::try_from(cycle).ok() => {
                 Ok(Some(stored))
             }
             (found, _) => Err(stored.damaged(MAGIC_AT, found, "points of this cycle")),
@@ -68,13 +70,13 @@ impl Stored {
         let (mut earlier, mut later) = (None, None);
         while low < high {
             let middle = low.midpoint(high);
-            let time = self.number(times::position(middle))?;
+            let time = self.number(time_index::position(middle))?;
             let Some(time) = time else {
                 high = middle;
                 continue;
             };
             if earlier.is_some_and(|it| time <= it) || later.is_some_and(|it| time >= it) {
-                return Err(self.damaged(times::position(middle), time, "times in order"));
+                return Err(self.damaged(time_index::position(middle), time, "times in order"));
             }
             if holds(time) {
                 (low, earlier) = (middle + 1, Some(time));
@@ -88,7 +90,7 @@ impl Stored {
     /// What the last of the first `points` says.
     fn messages_at(&self, points: u64) -> Result<u64> {
         for number in (points.saturating_sub(MOST_WITHOUT_COUNT)..points).rev() {
-            if let Some(messages) = self.number(times::position(number) + MESSAGES_AT)? {
+            if let Some(messages) = self.number(time_index::position(number) + MESSAGES_AT)? {
                 return Ok(messages);
             }
         }
@@ -98,7 +100,7 @@ impl Stored {
     fn number(&self, position: u64) -> Result<Option<u64>> {
         match self.word(position)? {
             0 => Ok(None),
-            word => match times::number(word, position) {
+            word => match time_index::number(word, position) {
                 None => Err(self.damaged(position, word, "a number and its check")),
                 found => Ok(found),
             },
@@ -135,7 +137,7 @@ impl Points {
         let access = Access { write: true, create_mode: Some(mode) };
         let file = files::open(path, access)?.ok_or_else(|| Error::gone("removed", path))?;
         let words = map(&file, path, 0)?;
-        let number = u64::try_from(cycle).ok().and_then(|cycle| times::word(cycle, CYCLE_AT));
+        let number = u64::try_from(cycle).ok().and_then(|cycle| time_index::word(cycle, CYCLE_AT));
         words.set_once(CYCLE_AT, number.unwrap_or(MAGIC)); // others may be at it too: the same
         words.set_once(MAGIC_AT, MAGIC);
         let mut points = Self { cycle, path: path.to_path_buf(), file, last: 0, words, chunk: 0 };
@@ -148,11 +150,11 @@ impl Points {
     pub fn add(&mut self, time_ms: i64, messages: u64) -> Result<()> {
         let time = u64::try_from(time_ms).unwrap_or(0);
         // Others may take points meanwhile, each for a later time than the one before.
-        for _ in 0..times::MOST_POINTS {
-            let position = times::position(self.last);
+        for _ in 0..time_index::MOST_POINTS {
+            let position = time_index::position(self.last);
             let found = match self.load(position) {
                 0 => None,
-                word => Some(times::number(word, position).ok_or_else(|| {
+                word => Some(time_index::number(word, position).ok_or_else(|| {
                     damaged(&self.path, position, word, "a number and its check")
                 })?),
             };
@@ -161,12 +163,12 @@ impl Points {
                 break;
             }
             let next = self.last + u64::from(found.is_some());
-            if next >= times::MOST_POINTS {
+            if next >= time_index::MOST_POINTS {
                 break;
             }
             self.go_to(next)?;
-            let position = times::position(next);
-            let Some(word) = times::word(time, position) else { break };
+            let position = time_index::position(next);
+            let Some(word) = time_index::word(time, position) else { break };
             self.words.set_once(position - self.chunk, word);
         }
         Ok(())
@@ -183,7 +185,7 @@ impl Points {
     }
 
     fn raise(&self, position: u64, messages: u64) {
-        if let Some(word) = times::word(messages, position) {
+        if let Some(word) = time_index::word(messages, position) {
             fence(Ordering::Release); // after the messages
             self.words.raise(position - self.chunk, word);
         }
@@ -191,7 +193,7 @@ impl Points {
 
     /// Goes to a point that is there, or the one after the last.
     fn go_to(&mut self, number: u64) -> Result<()> {
-        let chunk = times::position(number) / CHUNK * CHUNK;
+        let chunk = time_index::position(number) / CHUNK * CHUNK;
         if chunk != self.chunk {
             (self.words, self.chunk) = (map(&self.file, &self.path, chunk)?, chunk);
         }
@@ -201,7 +203,7 @@ impl Points {
 }
 
 const _: () =
-    assert!(CHUNK.is_multiple_of(POINT_LEN) && times::HEADER_LEN.is_multiple_of(POINT_LEN));
+    assert!(CHUNK.is_multiple_of(POINT_LEN) && time_index::HEADER_LEN.is_multiple_of(POINT_LEN));
 
 /// Maps a chunk, whose blocks are reserved before: a full disk is an error here rather than a signal
 /// at the first store.
@@ -223,7 +225,7 @@ fn write_last(file: &File, len: u64) -> std::io::Result<()> {
 /// Invalidates a time index that covers more messages than the cycle holds: the difference was lost,
 /// and later messages with their indexes have other times.
 pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
-    let path = times::path_for(roll_file);
+    let path = time_index::path_for(roll_file);
     let is_beyond = match Stored::open(&path, cycle) {
         Ok(None) | Err(Error::NotAQueue { .. } | Error::Corrupt { .. }) => false,
         Ok(Some(stored)) => stored.messages().map_or(true, |found| found > messages),
@@ -231,7 +233,7 @@ pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> 
     };
     let access = Access { write: true, create_mode: None };
     let (true, Some(file)) = (is_beyond, files::open(&path, access)?) else { return Ok(()) };
-    let word = times::RETIRED.to_le_bytes();
+    let word = time_index::RETIRED.to_le_bytes();
     fault::call!("restart.zeros.write", file.write_all_at(&word, MAGIC_AT))
         .map_err(|e| Error::io("cannot write", &path, e))
 }
@@ -239,7 +241,7 @@ pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> 
 /// Removes the points of a cycle whose roll file was deleted, as by hand, and is about to be made
 /// again: they speak of other messages. A failure is no reason to refuse an append.
 pub fn remove_stale(roll_file: &Path, cycle: i32) {
-    let path = times::path_for(roll_file);
+    let path = time_index::path_for(roll_file);
     let messages = match Stored::open(&path, cycle) {
         Ok(Some(stored)) => stored.messages().unwrap_or(0),
         _ => 0,

@@ -4,12 +4,12 @@
 use std::cell::Cell;
 
 thread_local! {
-    static NEXT: Cell<Patience> = const { Cell::new(Patience::Waits) };
+    static NEXT: Cell<LockWait> = const { Cell::new(LockWait::Waits) };
 }
 
 /// What an append does while somebody else holds the write lock, or the ring is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Patience {
+pub enum LockWait {
     /// It waits as long as the queue's options say.
     #[default]
     Waits,
@@ -20,12 +20,12 @@ pub enum Patience {
 }
 
 /// Says what the next append of this thread does.
-pub fn set(patience: Patience) {
-    NEXT.set(patience);
+pub fn set(lock_wait: LockWait) {
+    NEXT.set(lock_wait);
 }
 
 /// What this append does; the next one waits again.
 #[must_use]
-pub fn take() -> Patience {
+pub fn take() -> LockWait {
     NEXT.take()
 }
