@@ -56,8 +56,8 @@ RECURSIVE = (
     "quire_binding::quick_queue::",
     "quire_kernel::quick_queue::",
 )
-HANDLES = {f"quire.formats.journal.{name}" for name in ("queue", "appender", "tailer", "subtopics")}
-ALIKE = ("quire.cli.verbs.", "quire.formats.", "quire.vanilla.")
+HANDLES = {f"quire.handles.journal.{name}" for name in ("queue", "appender", "tailer", "subtopics")}
+ALIKE = ("quire.cli.verbs.", "quire.formats.", "quire.handles.", "quire.vanilla.")
 MARKDOWN_WIDTH = 120
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 MIN_WORDS = 40  # characters of a package's docstring

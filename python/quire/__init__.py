@@ -36,10 +36,10 @@ from quire._native import (
 from quire.arrow.schema import Schema
 from quire.calls.messages import Typed, TypeLiteral, message
 from quire.errors import QuireError
-from quire.formats.base import Appender, Queue, Tailer
-from quire.formats.journal.appender import JournalAppender
-from quire.formats.journal.queue import JournalQueue
-from quire.formats.journal.tailer import JournalTailer
+from quire.handles.base import Appender, Queue, Tailer
+from quire.handles.journal.appender import JournalAppender
+from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.tailer import JournalTailer
 from quire.merging import merge as merge
 from quire.merging import read_merged
 from quire.opening.opener import open  # noqa: A004 - `quire.open` reads as what it does

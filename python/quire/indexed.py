@@ -4,6 +4,6 @@ Indexed Chronicles: the files ``NAME.index`` and ``NAME.data`` of Java Chronicle
 They are read, also while Java writes. Their one writer knows no lock, so Quire does not append.
 """
 
-from quire.formats.indexed_handles import IndexedQueue, IndexedTailer
+from quire.handles.indexed import IndexedQueue, IndexedTailer
 
 __all__ = ["IndexedQueue", "IndexedTailer"]

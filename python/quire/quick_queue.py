@@ -6,6 +6,6 @@ place in the index: a multiple of 16 that only grows.
 """
 
 from quire._native import QuickExcerpt
-from quire.formats.quick_handles import QuickAppender, QuickQueue, QuickTailer, open  # noqa: A004
+from quire.handles.quick_queue import QuickAppender, QuickQueue, QuickTailer, open  # noqa: A004
 
 __all__ = ["QuickAppender", "QuickExcerpt", "QuickQueue", "QuickTailer", "open"]

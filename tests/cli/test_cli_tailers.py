@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from cli_runs import Cli, run
 from queues import DAY_MS, START_MS, snapshot
 
@@ -149,7 +150,7 @@ def test_a_quick_queue_has_none(cli: Cli, path: Path) -> None:
 def days(path: Path, clock: quire.ManualClock) -> list[int]:
     """A Vanilla Chronicle, two days of three messages; the tailer `risk` has read two of them."""
     with (
-        quire.vanilla.open(path, clock=clock, data_block_bytes=4096) as queue,
+        open_vanilla(path, clock=clock, data_block_bytes=4096) as queue,
         queue.appender() as appender,
         queue.tailer("risk") as risk,
     ):

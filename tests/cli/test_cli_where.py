@@ -166,6 +166,12 @@ def test_a_named_schema_gives_types(cli: Cli, path: Path, appender: quire.Journa
         ("nothing = 3", "no such field: field=nothing known=symbol, price, size, live, trade"),
         ("trade.nothing = 3", "no such field: field=trade.nothing"),
         ("symbol = 3", "cannot be compared: field=symbol"),
+        (
+            "size in (5, 1.5)",
+            "cannot be compared: field=size type=int64 with=5, 1.5 expected: an integer",
+        ),
+        ("symbol in (3)", "field=symbol type=string with=3 expected: a text in quotes"),
+        ("size = symbol", "field=size type=int64 with=symbol type=string expected: a field"),
         ("size = 'x'", "cannot be compared: field=size"),
         ("size = 99999999999999999999", "cannot be compared: field=size"),
         ("size", "not a condition: field=size"),

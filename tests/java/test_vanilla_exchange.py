@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from java_peer import WEEKLY_VERSION, JavaPeer, Option
 from vanilla_java import JAVA_BLOCKS, QUIRE_BLOCKS, java_messages, vanilla_java, vanilla_queue
 
@@ -249,7 +250,7 @@ def test_java_reads_on_after_an_index_was_rebuilt(java: JavaPeer, tmp_path: Path
 
 
 def test_files_of_the_default_sizes(java: JavaPeer, tmp_path: Path) -> None:
-    with quire.vanilla.open(tmp_path, tid_bits=22) as queue:
+    with open_vanilla(tmp_path, tid_bits=22) as queue:
         queue.appender().write_many([b"", b"quire"])
     java.run("write", dir=tmp_path, count=2)
     with quire.open(tmp_path, format="vanilla") as queue:

@@ -23,11 +23,9 @@ pytestmark = pytest.mark.java
 # Java reads no cycle of the future.
 START_CYCLE = time.time_ns() // 1_000_000 // DAY_MS - 1
 START_MS = START_CYCLE * DAY_MS
-QUIRE_BLOCKS: dict[str, Any] = {
-    "tid_bits": 22,
-    "index_block_bytes": INDEX_BLOCK,
-    "data_block_bytes": DATA_BLOCK,
-}
+FILES = quire.vanilla.FileOptions(
+    tid_bits=22, index_block_bytes=INDEX_BLOCK, data_block_bytes=DATA_BLOCK
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +55,7 @@ class JavaSource:
 @asynccontextmanager
 async def sink_of(path: Path, port: int, **options: Any) -> AsyncGenerator[Sink]:  # noqa: ANN401
     async with Sink(
-        path, port=port, reconnect_s=0.01, silence_s=WAIT_S, **(QUIRE_BLOCKS | options)
+        path, port=port, reconnect_s=0.01, silence_s=WAIT_S, files=FILES, **options
     ) as sink:
         yield sink
 

@@ -16,7 +16,7 @@ import pytest
 
 import quick_golden
 import quire
-from any_format import open_as
+from any_format import open_as, open_vanilla
 from cli_runs import Cli
 from damages import patch
 from older_queues import FORMATS, fill, found, free_entries, leave_unfinished
@@ -356,7 +356,7 @@ def test_links_are_not_followed(path: Path, tmp_path: Path, format_name: str, na
 
 
 def test_cycles_of_unknown_names_are_refused(path: Path, tmp_path: Path) -> None:
-    with quire.vanilla.open(path, cycle_format="dd-MM-yyyy") as queue:
+    with open_vanilla(path, cycle_format="dd-MM-yyyy") as queue:
         queue.appender().write_bytes(b"x")
     with pytest.raises(quire.errors.UnsupportedError, match="no known pattern"):
         quire.copy_queue(path, tmp_path / "copy")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from any_format import open_vanilla
 from damages import patch
 
 MESSAGES = 20
@@ -17,9 +18,7 @@ MESSAGES = 20
 def vanilla(path: Path) -> Path:
     clock = quire.ManualClock(1_705_314_600_000)
     with (
-        quire.vanilla.open(
-            path, clock=clock, index_block_bytes=4096, data_block_bytes=4096
-        ) as queue,
+        open_vanilla(path, clock=clock, index_block_bytes=4096, data_block_bytes=4096) as queue,
         queue.appender() as appender,
     ):
         for number in range(MESSAGES):

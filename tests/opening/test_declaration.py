@@ -19,6 +19,7 @@ from quire.opening.options import (
     OF_CLASS,
     OPTIONS,
     PARTS,
+    VANILLA_PARTS,
     OpenOptions,
     QuickQueueOptions,
     VanillaOptions,
@@ -29,6 +30,11 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "quire.open": (quire.open, {**OF_CLASS[OpenOptions]}),
     "quire.vanilla.open": (quire.vanilla.open, keywords("vanilla", VanillaOptions)),
     "quire.quick_queue.open": (quire.quick_queue.open, keywords("quick-queue", QuickQueueOptions)),
+}
+WHOLE: dict[str, tuple[str, ...]] = {
+    "quire.open": ("format", *PARTS),
+    "quire.vanilla.open": (*VANILLA_PARTS,),
+    "quire.quick_queue.open": (),
 }
 NATIVE = {
     "chronicle": _native.Queue,
@@ -42,8 +48,7 @@ def test_a_signature_has_the_declared_keywords_and_defaults(call: str) -> None:
     opening, declared = CALLS[call]
     parameters = {**inspect.signature(opening).parameters}
     del parameters["path"]
-    if call == "quire.open":
-        assert [parameters.pop(it).default for it in ("format", *PARTS)] == [None] * 5
+    assert all(parameters.pop(it).default is None for it in WHOLE[call])
     assert {it.name: it.default for it in parameters.values()} == {
         name: it.default for name, it in declared.items()
     }
@@ -93,7 +98,8 @@ def test_settings_have_names_of_their_own() -> None:
         ("index_count", r"quire.open\(layout=quire.LayoutOptions\(index_count=...\)\)"),
         ("eof_grace_s", r"quire.open\(wait=quire.WaitOptions\(eof_grace_s=...\)\)"),
         ("buffer_capacity_bytes", r"quire.open\(ring=quire.RingOptions\(capacity_bytes=...\)\)"),
-        ("tid_bits", r"quire.vanilla.open\(tid_bits=...\)"),
+        ("tid_bits", r"quire.vanilla.open\(files=quire.vanilla.FileOptions\(tid_bits=...\)\)"),
+        ("linger_s", r"quire.vanilla.open\(linger_s=...\)"),
         ("page_bytes", r"quire.quick_queue.open\(page_bytes=...\)"),
         ("roll_time_zone", r"quire.open\(time_zone=...\)"),
     ],

@@ -14,6 +14,7 @@ from typing import Literal
 import pytest
 
 import quire
+from any_format import open_vanilla
 from event_loops import until
 from queues import payloads
 from quire.errors import ClosedError, MalformedInputError
@@ -209,7 +210,7 @@ def test_a_message_that_the_queue_cannot_hold_is_refused(
                 await until(lambda: recorder.counts.written == 3)
             assert recorder.counts == Counts(received=5, written=3, refused=2)
 
-    with quire.vanilla.open(path, data_block_bytes=2**16) as queue:
+    with open_vanilla(path, data_block_bytes=2**16) as queue:
         asyncio.run(scenario(queue.appender()))
         with queue.tailer() as tailer:
             assert [it.data for it in tailer] == [b"x" * 100, b"x" * 5, b"fine"]

@@ -6,19 +6,16 @@ Queues of a format that a test chooses, with all the options of that format.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import quire
+from quire.opening.opener import open_as
+from quire.vanilla import VanillaQueue
 
-OPENERS: dict[str, Callable[..., Any]] = {
-    "chronicle": quire.open,
-    "vanilla": quire.vanilla.open,
-    "quick-queue": quire.quick_queue.open,
-}
+__all__ = ["open_as", "open_vanilla"]
 
 
-def open_as(kind: str, path: Path, **options: Any) -> Any:  # noqa: ANN401
-    """Open a queue, or create it."""
-    return OPENERS[kind](path, **options)
+def open_vanilla(path: Path | str, **options: Any) -> VanillaQueue:  # noqa: ANN401
+    """Open a Vanilla Chronicle, or create it, with options by their names in settings."""
+    queue: VanillaQueue = open_as("vanilla", path, **options)
+    return queue

@@ -39,6 +39,7 @@ ROOMS: Final = (
     "quire.types",
     "quire.vanilla",
 )
+_DRAWN: Final = 40  # columns of the map in the design that hold names
 LATE: Final = "quire"  # what stands above the rest asks the package at its top for its names
 PROFILED: Final = """
 import json, sys
@@ -84,13 +85,38 @@ def entered(*options: str) -> list[str]:
     return found
 
 
-def upward() -> list[Import]:
-    """Return the imports, for annotations or inside functions, of what imports the importer."""
+def rooms() -> dict[str, int]:
+    """Return the rooms of the package, and in which line of the map in the design each stands."""
+    design = (ROOT / "docs/design.md").read_text("utf-8").partition("## 7. Structure")[2]
+    drawn = design.split("```")[1].splitlines()[1:]
+    lines = [line[:_DRAWN].split() for line in drawn]
+    return {name: number for number, names in enumerate(lines) for name in names}
+
+
+def upward() -> set[tuple[str, str]]:
+    """
+    Return the imports of what stands above the importer, as pairs of modules.
+
+    Those inside functions and for annotations count as all others do. Between two rooms the map
+    decides; within one, an import is upward if what it imports imports the importer.
+    """
+    heights = rooms()
     below: dict[str, set[str]] = {}
     for it in imports():
         if not it.for_annotations and it.importer != LATE:
             below.setdefault(it.importer, set()).add(it.imported)
-    return [it for it in imports() if it.for_annotations and it.importer in _reached(it, below)]
+    found = set[tuple[str, str]]()
+    for it in imports():
+        if LATE in {it.importer, it.imported}:
+            continue
+        importer, imported = (name.split(".")[1] for name in it[:2])
+        if importer == imported:
+            is_upward = it.for_annotations and it.importer in _reached(it, below)
+        else:
+            is_upward = heights[imported] >= heights[importer]
+        if is_upward:
+            found.add((it.importer, it.imported))
+    return found
 
 
 def circles_of_imports() -> list[list[str]]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import quire
+from any_format import open_vanilla
 from queues import START_MS
 from quire.errors import LockHeldError
 from reference import Store
@@ -170,7 +171,7 @@ def make_compressed(path: Path) -> None:
 
 
 def make_vanilla(path: Path) -> None:
-    with quire.vanilla.open(path, clock=quire.ManualClock(VANILLA_MS), **VANILLA) as queue:
+    with open_vanilla(path, clock=quire.ManualClock(VANILLA_MS), **VANILLA) as queue:
         for number in range(EACH):
             queue.appender().write_bytes(f"old {number} ".encode())
 
@@ -407,7 +408,7 @@ def vanilla_append(it: Meeting) -> None:
     tid = {"first": 1, "other": 2}[it.name]
     clock = quire.ManualClock(VANILLA_MS)
     with (
-        quire.vanilla.open(it.path, clock=clock, **VANILLA) as queue,
+        open_vanilla(it.path, clock=clock, **VANILLA) as queue,
         queue.appender(thread_id=tid) as appender,
     ):
         for _ in range(8):
@@ -415,13 +416,13 @@ def vanilla_append(it: Meeting) -> None:
 
 
 def vanilla_read(it: Meeting) -> None:
-    with quire.vanilla.open(it.path, read_only=True, **VANILLA) as queue:
+    with open_vanilla(it.path, read_only=True, **VANILLA) as queue:
         it.say("saw", [excerpt.index for excerpt in queue.tailer()], None)
 
 
 def vanilla_named(it: Meeting) -> None:
     with (
-        quire.vanilla.open(it.path, **VANILLA) as queue,
+        open_vanilla(it.path, **VANILLA) as queue,
         it.patiently(lambda: queue.tailer(TAILER)) as tailer,
     ):
         for _ in range(3):

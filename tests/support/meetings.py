@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import quire
+from any_format import open_vanilla
 from meeting_parties import (
     CYCLES,
     EACH,
@@ -357,11 +358,11 @@ def check_next_append(path: Path, found: list[tuple[int, str]]) -> None:
 
 
 def check_vanilla(path: Path, met: Met) -> None:
-    with quire.vanilla.open(path, read_only=True, **VANILLA) as queue:
+    with open_vanilla(path, read_only=True, **VANILLA) as queue:
         found = [(it.index, text_of(it.data)) for it in queue.tailer()]
     check_messages(found, met, EACH, set())
     clock = quire.ManualClock(VANILLA_MS)
-    with quire.vanilla.open(path, clock=clock, **VANILLA) as queue:
+    with open_vanilla(path, clock=clock, **VANILLA) as queue:
         queue.appender().write_bytes(b"first 999 ")
         assert len([*queue.tailer()]) == len(found) + 1
 

@@ -7,7 +7,7 @@ import sys
 
 import quire
 from quire.vanilla.replication import Sink, Source
-from replication_wire import SMALL
+from replication_wire import FILES
 
 
 async def serve(path: str, port: int) -> None:
@@ -19,7 +19,7 @@ async def serve(path: str, port: int) -> None:
 
 
 async def keep(path: str, port: int) -> None:
-    async with Sink(path, port=port, reconnect_s=0.01, acknowledge=True, **SMALL) as sink:
+    async with Sink(path, port=port, reconnect_s=0.01, acknowledge=True, files=FILES) as sink:
         sys.stdout.write(f"{port}\n")
         sys.stdout.flush()
         await sink.run_forever()

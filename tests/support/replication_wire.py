@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 import quire
 from paths import GOLDEN
+from quire.vanilla import FileOptions
 
 SMALL: dict[str, Any] = {"index_block_bytes": 4096, "data_block_bytes": 8192}
+FILES = FileOptions(**SMALL)
 HEARTBEAT = struct.pack("<iq", -128, 0)
 DAY_MS = 86_400_000
 CAPTURED_CYCLE = 0x512A

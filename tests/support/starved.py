@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import quire
+from any_format import open_vanilla
 
 pa = import_module("pyarrow")
 
@@ -156,7 +157,7 @@ def quick_reads(path: Path) -> Calls:
 
 
 def vanilla_reads(path: Path) -> Calls:
-    yield from raw_reads(quire.vanilla.open(path, data_block_bytes=1 << 27))
+    yield from raw_reads(open_vanilla(path, data_block_bytes=1 << 27))
 
 
 def quick_writes(path: Path) -> Calls:
@@ -170,7 +171,7 @@ def quick_writes(path: Path) -> Calls:
 
 
 def vanilla_writes(path: Path) -> Calls:
-    queue = quire.vanilla.open(path, data_block_bytes=1 << 28)
+    queue = open_vanilla(path, data_block_bytes=1 << 28)
     appender = queue.appender()
     wide, text, data = "\N{GRINNING FACE}" * (BYTES // 4), "x" * BYTES, bytes(BYTES)
     appender.write_bytes(data)  # maps what the rest goes to

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import quire
+from any_format import open_vanilla
 from life_server import say, serve
 
 CYCLES = 2
@@ -37,11 +38,11 @@ def live(path: Path, form: str, name: str) -> None:
     for day in range(first, first + CYCLES):
         # So early in the day that the cycle before may still get messages.
         clock = quire.ManualClock(START_MS + day * DAY_MS + SECOND_MS)
-        with quire.vanilla.open(path, clock=clock, **options) as queue:
+        with open_vanilla(path, clock=clock, **options) as queue:
             append(queue, f"{name} {day}")
         lose(Path(queue.directory_for_cycle(queue.current_cycle)), f"{name} {day} 99 ")
         quire.vanilla.rebuild_index(path, **SMALL)
-        with quire.vanilla.open(path, clock=clock, **options) as queue:
+        with open_vanilla(path, clock=clock, **options) as queue:
             deliver(queue, f"{name} {day} 99 ")
 
 
@@ -54,7 +55,7 @@ def open_aged(path: Path) -> None:
     is_left = False
     while not is_left:
         is_left = hint.exists() and hint.stat().st_size > 0
-        with quire.vanilla.open(path, **SMALL) as queue:
+        with open_vanilla(path, **SMALL) as queue:
             assert queue.last_index is None
 
 

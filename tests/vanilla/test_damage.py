@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from vanilla_golden import built, listing
 from vanilla_reference import Geometry, messages
 
@@ -108,7 +109,7 @@ def with_first_entries_lost(path: Path, lost: int, count: int = 12) -> tuple[int
     """The index of the first message, and those of the others; eight to an index file."""
     layout: Any = {"tid_bits": 16, "index_block_bytes": 64, "data_block_bytes": 1024}
     clock = quire.ManualClock(START_MS)
-    with quire.vanilla.open(path, clock=clock, **layout) as queue:
+    with open_vanilla(path, clock=clock, **layout) as queue:
         appender = queue.appender()
         indexes = [appender.write_bytes(b"%d" % number) for number in range(count)]
     [index] = path.glob("*/index-0")
@@ -171,17 +172,17 @@ def test_short_files_are_read_as_far_as_they_go(queue_path: Path) -> None:
 
 
 def test_wrong_block_sizes_are_refused(queue_path: Path) -> None:
-    with quire.vanilla.open(queue_path, data_block_bytes=512) as queue:
+    with open_vanilla(queue_path, data_block_bytes=512) as queue:
         with pytest.raises(quire.errors.CorruptError):
             _ = [*queue.tailer()]
         clock = quire.ManualClock(17_000 * 86_400_000)
     options: dict[str, Any] = {"clock": clock, "data_block_bytes": 512, "tid_bits": 16}
-    queue = quire.vanilla.open(queue_path, **options)
+    queue = open_vanilla(queue_path, **options)
     with queue, pytest.raises(ValueError, match="another layout"):
         queue.appender().write_bytes(b"")
     for name in ("data_block_bytes", "index_block_bytes"):
         with pytest.raises(ValueError, match="a power of two"):
-            quire.vanilla.open(queue_path, **{name: 1000})  # type: ignore[arg-type]
+            open_vanilla(queue_path, **{name: 1000})
 
 
 def test_foreign_files_and_directories_are_passed_over(queue_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_no_bytes_make_a_reader_crash_or_loop(seed: int, queue_path: Path) -> No
 
 def test_a_cycle_whose_index_is_gone_says_so(tmp_path: Path) -> None:
     clock = quire.ManualClock(START_MS)
-    with quire.vanilla.open(tmp_path, clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path, clock=clock, **SMALL) as queue:
         with queue.appender() as appender:
             written = appender.write_bytes(b"1")
             appender.write_many([b"2", b"3"])
@@ -251,7 +252,7 @@ def test_a_cycle_whose_index_is_gone_says_so(tmp_path: Path) -> None:
 
 def test_a_record_whose_writer_died_before_the_index_was_made_stops_nobody(tmp_path: Path) -> None:
     clock = quire.ManualClock(START_MS)
-    with quire.vanilla.open(tmp_path, clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path, clock=clock, **SMALL) as queue:
         queue.appender().write_bytes(b"never seen")
         folder = Path(queue.directory_for_cycle(queue.current_cycle))
         (folder / "index-0").unlink()
@@ -267,7 +268,7 @@ STRAY = ["index-12", "index-9999", "index-10000", "index-18446744073709551615"]
 @pytest.mark.parametrize("name", STRAY)
 def test_a_stray_index_file_hides_nothing(name: str, content: bytes, tmp_path: Path) -> None:
     clock = quire.ManualClock(START_MS)
-    with quire.vanilla.open(tmp_path, clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path, clock=clock, **SMALL) as queue:
         first = queue.appender().write_bytes(b"0")
         folder = Path(queue.directory_for_cycle(queue.current_cycle))
         (folder / name).write_bytes(content)
@@ -292,7 +293,7 @@ def test_a_stray_index_file_hides_nothing(name: str, content: bytes, tmp_path: P
 
 
 def test_a_stray_data_file_stops_no_writer(tmp_path: Path) -> None:
-    with quire.vanilla.open(tmp_path, **SMALL) as queue:
+    with open_vanilla(tmp_path, **SMALL) as queue:
         folder = Path(queue.directory_for_cycle(queue.current_cycle))
         folder.mkdir()
         (folder / "data-65535-18446744073709551615").touch()

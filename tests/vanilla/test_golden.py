@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from vanilla_golden import NAMES, WEEKLY, built, files_of, listing, unpack
 
 TYPED = [name for name in NAMES if name != "queue_claimed"]
@@ -27,7 +28,7 @@ def options_of(listed: dict[str, Any]) -> dict[str, Any]:
 
 def opened(name: str, path: Path) -> quire.JournalQueue | quire.vanilla.VanillaQueue:
     if name in WEEKLY:
-        return quire.vanilla.open(path, read_only=True, **options_of(listing(name)))
+        return open_vanilla(path, read_only=True, **options_of(listing(name)))
     return quire.open(path, read_only=True)
 
 
@@ -55,12 +56,12 @@ def test_directories_with_week_numbers_are_read_once_they_are_renamed(tmp_path: 
     listed = listing("weeks_numbered")
     path = unpack("weeks_numbered", tmp_path)
     with pytest.raises(ValueError, match=r"week numbers.*roll_cycle='WEEKS'"):
-        quire.vanilla.open(path, read_only=True, **options_of(listed))
+        open_vanilla(path, read_only=True, **options_of(listed))
     for number, day in (("200902", "20090108"), ("200903", "20090115"), ("200905", "20090129")):
         (path / number).rename(path / day)
     options: dict[str, Any] = {"roll_cycle": "WEEKS", "tid_bits": 22}
     options |= {"data_block_bytes": 4096, "index_block_bytes": 1024}
-    with quire.vanilla.open(path, read_only=True, **options) as queue:
+    with open_vanilla(path, read_only=True, **options) as queue:
         assert [(it.index, it.data) for it in queue.tailer()] == expected(listed)
 
 
@@ -75,7 +76,7 @@ def test_the_same_inputs_and_clock_make_the_same_bytes(name: str, tmp_path: Path
     clock = quire.ManualClock()
     capacity = 128 if listed["geometry"]["data_block"] <= 1 << 20 else 1 << 17
     path = tmp_path / "written"
-    with quire.vanilla.open(path, clock=clock, **options_of(listed)) as queue:
+    with open_vanilla(path, clock=clock, **options_of(listed)) as queue:
         appenders: dict[tuple[int, int], quire.vanilla.VanillaAppender] = {}
         for excerpt in listed["excerpts"]:
             clock.now_ms = excerpt["cycle"] * listed["geometry"]["length"]

@@ -11,18 +11,21 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from pause_points import Party
+from quire.vanilla import FileOptions
 from quire.vanilla.replication import Sink, Source
 from replication_wire import contents, run
 
 DAY_MS = 86_400_000
 NOON_MS = 20_000 * DAY_MS + DAY_MS // 2
 SMALL: dict[str, Any] = {"tid_bits": 16, "index_block_bytes": 1024, "data_block_bytes": 4096}
+FILES = FileOptions(**SMALL)
 LEFT = ["a message", "an empty directory", "a data file", "nothing"]
 
 
 def opened(path: str | Path, **options: Any) -> quire.vanilla.VanillaQueue:  # noqa: ANN401 - any option
-    queue: quire.vanilla.VanillaQueue = quire.vanilla.open(path, **options)
+    queue: quire.vanilla.VanillaQueue = open_vanilla(path, **options)
     return queue
 
 
@@ -177,7 +180,7 @@ def test_a_copy_has_late_messages_and_the_source_knows(
     async def replicate() -> None:
         async with Source(writers.queue, heartbeat_s=0.05) as source:
             port = source.address[1]
-            async with Sink(tmp_path / "copy", port=port, acknowledge=True, **SMALL) as sink:
+            async with Sink(tmp_path / "copy", port=port, acknowledge=True, files=FILES) as sink:
                 await source.stored(first)
                 late = writers.slow.write_bytes(b"late")
                 await source.stored(late)
@@ -185,7 +188,7 @@ def test_a_copy_has_late_messages_and_the_source_knows(
             while source.sinks:  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0)
             later = writers.slow.write_bytes(b"later")  # while no sink is there
-            async with Sink(tmp_path / "copy", port=port, acknowledge=True, **SMALL) as sink:
+            async with Sink(tmp_path / "copy", port=port, acknowledge=True, files=FILES) as sink:
                 await sink.stored(later)
                 last = writers.slow.write_bytes(b"last")
                 await source.stored(last)
@@ -203,7 +206,7 @@ def test_a_copy_gets_a_cycle_that_began_between_two_of_its_own_while_it_was_away
     async def replicate(index: int) -> None:
         async with (
             Source(writers.queue, heartbeat_s=0.05) as source,
-            Sink(tmp_path / "copy", port=source.address[1], **SMALL) as sink,
+            Sink(tmp_path / "copy", port=source.address[1], files=FILES) as sink,
         ):
             await sink.stored(index)
 
@@ -226,7 +229,7 @@ logging.getLogger("quire").addHandler(Kept())
 path, count, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 clock = quire.ManualClock(int(sys.argv[4]))
 options = json.loads(sys.argv[5])
-with quire.vanilla.open(path, clock=clock, read_only=True, **options) as queue:
+with quire.vanilla.VanillaQueue(path, clock=clock, read_only=True, **options) as queue:
     tailer = queue.tailer()
     found = tailer.read_many(first)
     arm()

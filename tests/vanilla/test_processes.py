@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from paths import SUPPORT
 from quire.errors import LockHeldError, QuireError
 from quire.vanilla.replication.replica import Replica
@@ -28,7 +29,7 @@ def peer(*arguments: str | Path | int) -> subprocess.Popen[str]:
 
 
 def test_writers_of_several_processes_share_a_queue_without_a_lock(tmp_path: Path) -> None:
-    quire.vanilla.open(tmp_path / "queue", **SMALL).appender().write_bytes(bytes(8))
+    open_vanilla(tmp_path / "queue", **SMALL).appender().write_bytes(bytes(8))
     writers = [peer("write", tmp_path / "queue", writer, 3000) for writer in (1, 2, 3)]
     acknowledged = {int(line) for it in writers for line in it.communicate()[0].split()}
     assert all(it.returncode == 0 for it in writers)
@@ -43,7 +44,7 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_stops_nobody(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "queue"
-    with quire.vanilla.open(path, **SMALL) as queue, queue.appender() as appender:
+    with open_vanilla(path, **SMALL) as queue, queue.appender() as appender:
         appender.write_bytes(RECORD.pack(0, 0))
         acknowledged: list[int] = []
         for victim in range(1, 6):
@@ -66,7 +67,7 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_stops_nobody(
 
 def test_each_message_is_claimed_by_one_consumer(tmp_path: Path) -> None:
     path = tmp_path / "queue"
-    with quire.vanilla.open(path, consumption="queue", **SMALL) as queue:
+    with open_vanilla(path, consumption="queue", **SMALL) as queue:
         with queue.appender() as appender:
             for number in range(3000):
                 with appender.writing_excerpt() as excerpt:
@@ -99,7 +100,7 @@ def forked() -> Generator[None]:
 
 
 def test_locks_end_with_their_handles_though_a_child_lives(tmp_path: Path) -> None:
-    with quire.vanilla.open(tmp_path / "queue", **SMALL) as queue:
+    with open_vanilla(tmp_path / "queue", **SMALL) as queue:
         appender, tailer = queue.appender(), queue.tailer("risk")
         appender.write_bytes(b"one")
         sink = Replica(tmp_path / "copy", SMALL)

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import quire
+from any_format import open_vanilla
 from quire.vanilla.replication import RemoteAppender, Sink, Source
 from replication_wire import (
     CAPTURED_CYCLE,
     CAPTURED_MS,
     DAY_MS,
+    FILES,
     FIRST_CAPTURED,
     HEARTBEAT,
     SMALL,
@@ -38,7 +40,7 @@ def clock() -> quire.ManualClock:
 
 @pytest.fixture
 def queue(tmp_path: Path, clock: quire.ManualClock) -> Iterator[quire.vanilla.VanillaQueue]:
-    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path / "source", clock=clock, **SMALL) as queue:
         yield queue
 
 
@@ -85,7 +87,7 @@ def test_a_sink_sends_what_javas_sink_sent_and_keeps_what_it_got(tmp_path: Path)
 
         async with (
             listening(serve) as port,
-            Sink(path, port=port, reconnect_s=0, silence_s=WAIT_S, **SMALL) as sink,
+            Sink(path, port=port, reconnect_s=0, silence_s=WAIT_S, files=FILES) as sink,
         ):
             for exchange in exchanges:
                 assert await requests.get() == exchange.requests
@@ -153,7 +155,7 @@ def test_ten_sinks_at_once_while_messages_come(
                         await asyncio.sleep(0)
 
     async def kept(path: Path, port: int) -> None:
-        async with Sink(path, port=port, acknowledge=True, **SMALL) as sink:
+        async with Sink(path, port=port, acknowledge=True, files=FILES) as sink:
             await sink.stored(FIRST_CAPTURED + 1999)
 
     run(replicated())
@@ -178,7 +180,7 @@ def test_a_connection_cut_at_any_byte_leaves_no_gap_and_no_repeat(
         path, last = tmp_path / name, expected[-1][0]
         async with (
             listening(cutter.serve) as port,
-            Sink(path, port=port, reconnect_s=0, acknowledge=True, **SMALL) as sink,
+            Sink(path, port=port, reconnect_s=0, acknowledge=True, files=FILES) as sink,
         ):
             await sink.stored(last)
             await source.stored(last)
@@ -208,7 +210,7 @@ def test_every_connection_is_cut_and_the_copy_gets_there(
             cutter = Cutter(source.address[1], frames=cuts, requests=[])
             async with (
                 listening(cutter.serve) as port,
-                Sink(tmp_path / "copy", port=port, reconnect_s=0, **SMALL) as sink,
+                Sink(tmp_path / "copy", port=port, reconnect_s=0, files=FILES) as sink,
             ):
                 await sink.stored(FIRST_CAPTURED + 199)
             assert cutter.connections > 20
@@ -228,7 +230,10 @@ def test_a_new_cycle_is_an_event_and_not_a_frame(
             async with (
                 Source(queue) as source,
                 Sink(
-                    tmp_path / "copy", port=source.address[1], on_cycle=cycles.append, **SMALL
+                    tmp_path / "copy",
+                    port=source.address[1],
+                    on_cycle=cycles.append,
+                    files=FILES,
                 ) as sink,
             ):
                 appender.write_bytes(b"one")
@@ -249,7 +254,7 @@ def test_messages_of_a_slow_writer_are_not_missed_while_a_sink_is_away(
 ) -> None:
     async def keep_up(source: Source) -> None:
         async with Sink(
-            tmp_path / "copy", port=source.address[1], acknowledge=True, **SMALL
+            tmp_path / "copy", port=source.address[1], acknowledge=True, files=FILES
         ) as sink:
             await sink.in_sync()
             for index, _ in contents(queue):

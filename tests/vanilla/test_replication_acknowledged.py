@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from quire.vanilla.replication import Sink, Source
 from quire.vanilla.replication.replica import Replica
 from quire.vanilla.replication.wire_frames import Run
 from replication_wire import (
     CAPTURED_MS,
     DAY_MS,
+    FILES,
     FIRST_CAPTURED,
     SMALL,
     acknowledge,
@@ -36,7 +38,7 @@ def clock() -> quire.ManualClock:
 
 @pytest.fixture
 def queue(tmp_path: Path, clock: quire.ManualClock) -> Iterator[quire.vanilla.VanillaQueue]:
-    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path / "source", clock=clock, **SMALL) as queue:
         queue.appender().write_many([b"one", b"two", b"three"])
         yield queue
 
@@ -125,7 +127,7 @@ def test_a_sink_that_does_not_acknowledge_is_reported(
     async def read() -> None:
         async with (
             Source(queue) as source,
-            Sink(tmp_path / "copy", port=source.address[1], **SMALL) as sink,
+            Sink(tmp_path / "copy", port=source.address[1], files=FILES) as sink,
         ):
             await sink.stored(FIRST_CAPTURED + 2)
             with pytest.raises(quire.errors.UnsupportedError, match="a subscribed sink does not"):
@@ -143,7 +145,12 @@ def test_a_named_tailer_resumes_among_acknowledged_messages(
     async def read(count: int) -> list[bytes]:
         async with (
             Source(queue) as source,
-            Sink(tmp_path / "copy", port=source.address[1], acknowledge=True, **SMALL),
+            Sink(
+                tmp_path / "copy",
+                port=source.address[1],
+                acknowledge=True,
+                files=FILES,
+            ),
         ):
             with queue.tailer("risk") as tailer:
                 messages = source.acknowledged(tailer)
@@ -182,9 +189,13 @@ def test_acknowledgements_of_real_sinks(queue: quire.vanilla.VanillaQueue, tmp_p
     async def read() -> list[bytes]:
         async with (
             Source(queue) as source,
-            Sink(tmp_path / "1", port=source.address[1], acknowledge=True, **SMALL),
+            Sink(tmp_path / "1", port=source.address[1], acknowledge=True, files=FILES),
             Sink(
-                tmp_path / "2", port=source.address[1], acknowledge=True, synchronous=True, **SMALL
+                tmp_path / "2",
+                port=source.address[1],
+                acknowledge=True,
+                synchronous=True,
+                files=FILES,
             ),
         ):
             found = list[bytes]()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from any_format import open_vanilla
 from paths import SUPPORT
 from ports import free_port
 from replication_wire import CAPTURED_MS, SMALL, WAIT_S, contents
@@ -51,7 +52,7 @@ def last_index(path: Path) -> int:
 def test_a_killed_peer_resumes_without_gap_or_repeat(victim: str, tmp_path: Path) -> None:
     chance = random.Random(victim)  # noqa: S311
     clock, copy = quire.ManualClock(CAPTURED_MS), tmp_path / "copy"
-    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path / "source", clock=clock, **SMALL) as queue:
         last = queue.appender().write_bytes(b"first")
         source = Peer("source", tmp_path / "source", free_port())
         sink = Peer("sink", copy, source.port)

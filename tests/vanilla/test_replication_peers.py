@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 import quire
+from any_format import open_vanilla
 from quire.errors import LockHeldError
 from quire.vanilla.replication import RemoteAppender, Sink, Source
 from replication_wire import (
     CAPTURED_CYCLE,
     CAPTURED_MS,
+    FILES,
     FIRST_CAPTURED,
     HEARTBEAT,
     SMALL,
@@ -36,13 +38,13 @@ HOURS_CYCLE = 497_000  # 2026, in hours
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[quire.vanilla.VanillaQueue]:
     clock = quire.ManualClock(CAPTURED_MS)
-    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path / "source", clock=clock, **SMALL) as queue:
         queue.appender().write_many([b"one", b"two"])
         yield queue
 
 
 def sink_of(path: Path, port: int, **options: Any) -> Sink:  # noqa: ANN401 - any option
-    given: dict[str, Any] = SMALL | {"reconnect_s": 0, "silence_s": WAIT_S} | options
+    given: dict[str, Any] = {"files": FILES, "reconnect_s": 0, "silence_s": WAIT_S} | options
     return Sink(path, port=port, **given)
 
 
@@ -137,7 +139,7 @@ def test_a_copy_of_something_else_is_left_alone(
 ) -> None:
     clock = quire.ManualClock(CAPTURED_MS)
     for name, payloads in (("longer", [b"one", b"two", b"three"]), ("other", [b"one", b"twice"])):
-        with quire.vanilla.open(tmp_path / name, clock=clock, **SMALL) as copy:
+        with open_vanilla(tmp_path / name, clock=clock, **SMALL) as copy:
             copy.appender().write_many(payloads)
 
     async def fails(name: str, text: str) -> None:
@@ -214,7 +216,7 @@ def test_a_copy_with_other_cycles_is_refused(
 
 
 def test_cycle_settings_other_than_those_of_the_copy_are_refused(tmp_path: Path) -> None:
-    with quire.vanilla.open(tmp_path / "copy", roll_cycle="HOURS", **SMALL) as copy:
+    with open_vanilla(tmp_path / "copy", roll_cycle="HOURS", **SMALL) as copy:
         copy.appender().write_bytes(b"one")
     with pytest.raises(quire.errors.RollCycleMismatchError):
         sink_of(tmp_path / "copy", 1, roll_cycle="MINUTES")
@@ -299,7 +301,7 @@ def test_a_sink_that_takes_nothing_is_disconnected_and_others_are_not(
     def local_port(writer: asyncio.StreamWriter) -> str:
         return f":{writer.get_extra_info('sockname')[1]}"
 
-    with quire.vanilla.open(tmp_path / "source", clock=clock, **large) as queue:
+    with open_vanilla(tmp_path / "source", clock=clock, **large) as queue:
         run(disconnected(queue))
     assert "sent nothing, or took nothing" in caplog.text
     assert len(copied(tmp_path / "copy")) == count

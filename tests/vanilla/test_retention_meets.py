@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import quire
+from any_format import open_vanilla
 from containers import CONTAINER, need_namespaces
 from pause_points import Party
 from quire.errors import ReplicationError
 from quire.vanilla.replication import Sink, Source
-from replication_wire import CAPTURED_MS, DAY_MS, SMALL, run
+from replication_wire import CAPTURED_MS, DAY_MS, FILES, SMALL, run
 
 LOOKS_S = 1.0  # how often a writer looks for its cycle, at most
 
@@ -92,7 +93,7 @@ def test_a_sink_is_not_sent_what_follows_cycles_that_it_was_not_sent(
 ) -> None:
     """Retention takes the oldest cycles first, here before the source could send the second."""
     clock = quire.ManualClock(CAPTURED_MS)
-    with quire.vanilla.open(tmp_path / "source", clock=clock, **SMALL) as queue:
+    with open_vanilla(tmp_path / "source", clock=clock, **SMALL) as queue:
 
         def write_and_remove(appender: quire.vanilla.VanillaAppender) -> int:
             index = 0
@@ -106,7 +107,12 @@ def test_a_sink_is_not_sent_what_follows_cycles_that_it_was_not_sent(
         async def replicated() -> None:
             async with (
                 Source(queue) as source,
-                Sink(tmp_path / "copy", port=source.address[1], reconnect_s=0, **SMALL) as sink,
+                Sink(
+                    tmp_path / "copy",
+                    port=source.address[1],
+                    reconnect_s=0,
+                    files=FILES,
+                ) as sink,
             ):
                 with queue.appender() as appender:
                     await sink.stored(appender.write_bytes(b"day 0"))

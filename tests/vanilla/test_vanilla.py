@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import quire
+from any_format import open_vanilla
 from vanilla_golden import files_of
 from vanilla_reference import Geometry, messages
 
@@ -25,7 +26,7 @@ GEOMETRY = Geometry(tid_bits=16, index_block=1024, data_block=4096)
 
 
 def opened(path: Path, **options: Any) -> quire.vanilla.VanillaQueue:  # noqa: ANN401 - any option
-    queue: quire.vanilla.VanillaQueue = quire.vanilla.open(path / "queue", **(SMALL | options))
+    queue: quire.vanilla.VanillaQueue = open_vanilla(path / "queue", **(SMALL | options))
     return queue
 
 

@@ -131,7 +131,7 @@ class Following(Generic[_E_co]):
         return poll_async(self._prepare, self.read, pauser_of(pauser))
 
     def _repr_html_(self) -> str:
-        from quire.dataframes.html import of_facts
+        from quire._common.notebook_table import of_facts
 
         return of_facts(repr(self))
 

@@ -35,9 +35,9 @@ from quire.arrow.schema import Schema
 from quire.arrow.timed_columns import event_times, timed
 from quire.errors import ArchiveError, CorruptError
 from quire.formats.adapters import numbering_of
-from quire.formats.base import Queue, Tailer
-from quire.formats.journal.subtopics import ROUTE
 from quire.formats.numbering import Numbering
+from quire.handles.base import Queue, Tailer
+from quire.handles.journal.subtopics import ROUTE
 from quire.ranges.cycles import CycleRange
 from quire.ranges.sparse import sparse_batches
 

@@ -25,7 +25,7 @@ from quire.archive.identity import check_identity
 from quire.archive.manifest import Archive, Topic, file_name
 from quire.arrow.schema import Schema
 from quire.errors import ArchiveError, NotAQueueError, QuireError
-from quire.formats.base import Queue
+from quire.handles.base import Queue
 from quire.maintenance.left_out import tell_pending
 from quire.opening.discovery import check_local, topics_of
 from quire.opening.opener import open as open_queue

@@ -17,7 +17,7 @@ from quire.archive.finished_cycles import Cycle, end_of, file_of
 from quire.archive.gaps import is_gone, record_deletion
 from quire.archive.manifest import Archive, Topic, read_entry
 from quire.errors import ArchiveError, QuireError
-from quire.formats.base import Queue
+from quire.handles.base import Queue
 from quire.opening.discovery import topics_of
 from quire.opening.opener import open as open_queue
 

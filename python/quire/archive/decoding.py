@@ -23,7 +23,7 @@ from quire.arrow.names import (
 )
 from quire.arrow.schema import Schema
 from quire.errors import ArchiveError
-from quire.formats.base import Queue
+from quire.handles.base import Queue
 from quire.ranges.event_time import TimeField
 
 INFER: Final = "infer"

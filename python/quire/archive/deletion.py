@@ -11,7 +11,7 @@ from quire.archive.finished_cycles import end_of
 from quire.archive.manifest import Topic
 from quire.errors import QuireError, UnsupportedError
 from quire.formats.adapters import adapter_at
-from quire.formats.journal.queue import JournalQueue
+from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.files import identity_of, open_reason
 from quire.maintenance.holders import SINK_WRITE, growth_of, holders_of, reader_in
 from quire.maintenance.removal import check_place, reason_moved, removal

@@ -8,7 +8,7 @@ from quire.archive.cycle_entry import Entry
 from quire.archive.finished_cycles import end_of
 from quire.archive.manifest import Topic
 from quire.errors import CorruptError
-from quire.formats.base import Queue
+from quire.handles.base import Queue
 from quire.ranges.cycles import cycles_of
 
 

@@ -9,7 +9,7 @@ from quire.archive.finished_cycles import damage_text, end_of
 from quire.archive.manifest import Topic
 from quire.errors import ArchiveError, CorruptError
 from quire.formats.adapters import adapter_of
-from quire.formats.base import Queue
+from quire.handles.base import Queue
 from quire.ranges.cycles import cycles_of
 
 

@@ -272,8 +272,8 @@ class Schema:
             )
 
         """
-        from quire._opening import opened
         from quire.arrow.infer import infer
+        from quire.opening.by_path import opened
 
         arguments.one_of("text", "raise")("conflicts", conflicts)
         arguments.whole(1, 2**63 - 1)("sample", sample)

@@ -26,12 +26,12 @@ from quire.converting.target import (
     step_of,
 )
 from quire.errors import ConvertError
-from quire.formats.base import Queue
 from quire.formats.columns import Columns
 from quire.formats.detection import FORMATS
+from quire.handles.base import Queue
 from quire.maintenance.left_out import tell_left_out
+from quire.opening.opener import opened_source
 from quire.ranges.damage import ON_DAMAGE, Lost
-from quire.ranges.range import opened
 
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being done, how many messages are done, and how many there are."""
@@ -125,7 +125,7 @@ def convert(  # noqa: PLR0913 - by keywords
     path = Path(arguments.path("dest", dest)).absolute()
     if into == PARQUET:
         need_arrow()
-    with opened(source) as queue:
+    with opened_source(source) as queue:
         _check_apart(Path(queue.path), path)
         tell_left_out(queue.path, "conversion")
         plan = Source(queue, skips=on_damage == "skip")

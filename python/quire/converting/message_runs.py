@@ -7,10 +7,10 @@ from typing import Final
 
 from quire.errors import ConvertError, CorruptError
 from quire.formats.adapters import adapter_of, numbering_of, periods_of
-from quire.formats.base import Queue
 from quire.formats.columns import Columns
-from quire.formats.journal.queue import JournalQueue
 from quire.formats.protocols import AnyTailer
+from quire.handles.base import Queue
+from quire.handles.journal.queue import JournalQueue
 from quire.ranges.damage import Lost, Skipper, check_end
 from quire.ranges.range import read_chunk
 from quire.ranges.seek import NO_INDEX

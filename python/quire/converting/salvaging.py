@@ -7,8 +7,8 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from quire.errors import UnsupportedError
-from quire.formats.journal.queue import JournalQueue
-from quire.ranges.range import opened
+from quire.handles.journal.queue import JournalQueue
+from quire.opening.opener import opened_source
 
 if TYPE_CHECKING:
     from quire.converting.conversion import Converted
@@ -51,7 +51,7 @@ def salvage(
     """
     from quire.converting.conversion import convert
 
-    with opened(damaged, "damaged") as queue:
+    with opened_source(damaged, "damaged") as queue:
         if not isinstance(queue, JournalQueue):
             raise UnsupportedError(
                 f"salvaging a queue of an older format: path={damaged} (quire repair rebuilds the"

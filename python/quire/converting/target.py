@@ -8,9 +8,9 @@ from quire._native import ManualClock, RollCycle
 from quire.converting.mapping import Settings
 from quire.converting.message_runs import Source
 from quire.formats.adapters import adapter_named
-from quire.formats.base import Queue
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyTailer
+from quire.handles.base import Queue
 from quire.opening.opener import open_as
 from quire.ranges.range import read_chunk
 

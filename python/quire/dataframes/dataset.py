@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow.dataset import Dataset, Scanner
 
-from quire.dataframes.html import of_table
+from quire._common.notebook_table import of_table
 from quire.dataframes.scan import Scan, part_of
 
 _READ_AHEAD: Final = 2  # batches

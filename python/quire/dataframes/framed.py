@@ -151,7 +151,7 @@ class DataFrameMethods:
         return capsule
 
     def _repr_html_(self) -> str:
-        from quire.dataframes.html import of_facts
+        from quire._common.notebook_table import of_facts
 
         facts: list[tuple[str, object]] = []
         try:

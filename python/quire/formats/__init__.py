@@ -1,8 +1,8 @@
 """
-The formats of queues: what they have in common, and what each of them does its own way.
+The formats of queues: what the package asks about them.
 
-``base`` has what queues, appenders and tailers of every format have; ``journal`` and the modules
-named after a format have the handles. What the package asks about a format, its ``adapter``
-answers: nothing else asks which format a queue has. ``adapters`` finds the one of an open queue,
-``detection`` determines the format of the files in a directory.
+An ``adapter`` answers, in the module named after its format: nothing else asks which format a queue
+has. ``adapters`` finds the one of an open queue, ``detection`` determines the format of the files
+in a directory, and ``columns`` are messages of any of them. The handles are in
+:mod:`quire.handles`.
 """

@@ -85,6 +85,7 @@ class Adapter(ABC, Generic[_Q]):
         is_folder: Whether a cycle is a directory.
         has_late_appends: Whether a slow writer may append to a cycle that was left.
         has_unfinished: Whether a living writer may have begun a message that readers wait for.
+        leaves_path_free: Whether its files lie beside their path, where another queue may be, too.
         has_snapshots: Whether an index says what a consistent copy holds: see :meth:`snapshot`.
         why_no_groups: Why consumers cannot share a queue of it; None if they can.
         step: The distance from one index of a new queue to the next.
@@ -104,6 +105,7 @@ class Adapter(ABC, Generic[_Q]):
     is_folder: ClassVar[bool] = False
     has_late_appends: ClassVar[bool] = False
     has_unfinished: ClassVar[bool] = False
+    leaves_path_free: ClassVar[bool] = False
     has_snapshots: ClassVar[bool] = False
     why_no_groups: ClassVar[str | None] = None
     step: ClassVar[int] = 1
@@ -216,7 +218,7 @@ class Adapter(ABC, Generic[_Q]):
 
     @abstractmethod
     def options_like(self, queue: _Q) -> dict[str, Any]:
-        """Return the options with which `quire.open` makes a queue like this one."""
+        """Return the settings with which a queue like this one is made, by their names."""
 
     @abstractmethod
     def identity(self, queue: _Q) -> dict[str, Any]:

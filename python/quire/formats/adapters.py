@@ -10,12 +10,12 @@ from quire._native import Queue, Tailer
 from quire.errors import UnsupportedError
 from quire.formats.adapter import Adapter
 from quire.formats.detection import format_of
-from quire.formats.indexed_adapter import INDEXED
-from quire.formats.journal_adapter import JOURNAL
+from quire.formats.indexed import INDEXED
+from quire.formats.journal import JOURNAL
 from quire.formats.numbering import Numbering, Periods
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.formats.quick_adapter import QUICK_QUEUE
-from quire.formats.vanilla_adapter import VANILLA
+from quire.formats.quick_queue import QUICK_QUEUE
+from quire.formats.vanilla import VANILLA
 
 ADAPTERS: Final[tuple[Adapter[Any], ...]] = (JOURNAL, VANILLA, QUICK_QUEUE, INDEXED)
 _BY_NAME: Final[dict[str, Adapter[Any]]] = {it.name: it for it in ADAPTERS}
@@ -33,6 +33,11 @@ def adapter_of(handle: object) -> Adapter[Any]:
     if found is None:
         raise TypeError(f"not a queue of quire.open: found={type(handle).__name__}")
     return found
+
+
+def adapter_for(queues: type) -> Adapter[Any]:
+    """Return the adapter of the format whose queues have this class."""
+    return next(it for it in ADAPTERS if issubclass(queues, it.handles[0]))
 
 
 def is_queue(given: object) -> TypeGuard[AnyQueue]:

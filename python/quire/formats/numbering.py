@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quire.errors import IndexOutOfRangeError
-from quire.opening.options import RollOptions
 
 if TYPE_CHECKING:
     from quire._native import Queue
@@ -70,13 +69,13 @@ class Periods(NamedTuple):
 
 
 def start_options(queue: Queue) -> dict[str, Any]:
-    """Return the options of a queue whose cycles start when those of another one do."""
+    """Return the settings of a queue whose cycles start when those of another one do."""
     if queue.roll_time_zone == "UTC":
         return {"epoch_ms": queue.epoch_ms}
     days, time_ms = divmod(queue.epoch_ms, _DAY_MS)
     time = datetime.fromtimestamp(time_ms / 1000, UTC).time()
     return {
         "epoch_ms": days * _DAY_MS,
-        "roll": RollOptions(roll_time=time.isoformat()),
+        "roll_time": time.isoformat(),
         "time_zone": queue.roll_time_zone,
     }

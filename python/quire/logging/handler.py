@@ -9,8 +9,8 @@ from typing import Any
 
 from quire._common import arguments
 from quire.errors import ForkedError, WireError
-from quire.formats.base import Queue
-from quire.formats.journal.queue import JournalQueue
+from quire.handles.base import Queue
+from quire.handles.journal.queue import JournalQueue
 from quire.logging.log_record import plain, record_of
 from quire.opening.opener import open as open_queue
 

@@ -24,8 +24,8 @@ from quire._common.durable import SafeFolder
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.formats.adapters import adapter_at, adapter_of
 from quire.formats.detection import is_compressed, times_file
-from quire.formats.journal.queue import JournalQueue
 from quire.groups import lowest_needed
+from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.copying_groups import put_groups
 from quire.maintenance.copying_snapshots import SnapshotCopy

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from quire._native import ring_intended
 from quire.errors import CorruptError, UnsupportedError
 from quire.formats.detection import is_compressed
-from quire.formats.journal.queue import JournalQueue
 from quire.groups import lowest_needed
+from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.pending import RING
 from quire.maintenance.sink_writes import unfinished_writes
 from quire.ranges.stored_positions import stored_position

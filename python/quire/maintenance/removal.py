@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 from quire._common.durable import SafeFolder
 from quire.errors import TableLostError
 from quire.formats.detection import COMPRESSED, is_compressed, times_file, uncompressed
-from quire.formats.journal.queue import JournalQueue
+from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
 from quire.opening.opener import open as open_queue
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from quire._common import arguments
 from quire.errors import UnsupportedError
 from quire.formats.adapters import adapter_at
-from quire.formats.journal_adapter import JOURNAL
+from quire.formats.journal import JOURNAL
 from quire.maintenance.findings import Action, RepairReport
 from quire.maintenance.verification import targets_of, verify
 

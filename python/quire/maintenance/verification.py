@@ -12,7 +12,7 @@ from quire.errors import CorruptError, NotAQueueError, UnsupportedError
 from quire.formats import detection
 from quire.formats.adapter import Verified
 from quire.formats.adapters import adapter_at
-from quire.formats.journal_adapter import JOURNAL
+from quire.formats.journal import JOURNAL
 from quire.maintenance.findings import Finding, VerifyReport
 from quire.maintenance.pending import ring_of, ring_pending
 from quire.opening.discovery import check_local

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
-from typing import Any, Literal, ParamSpec, Protocol, cast, overload
+from typing import Any, Final, Literal, ParamSpec, Protocol, TypeAlias, cast, overload
 
+from quire._common import arguments
 from quire._common.watching import Watcher
 from quire._native import RollCycle
-from quire.formats import detection
-from quire.formats.indexed_handles import IndexedQueue
-from quire.formats.journal.queue import JournalQueue
-from quire.formats.quick_handles import QuickQueue
-from quire.formats.quick_handles import open as open_quick_queue
-from quire.formats.vanilla_handles import VanillaQueue
-from quire.formats.vanilla_handles import open as open_vanilla
+from quire.formats.adapters import adapter_for
+from quire.handles.base import Queue
+from quire.handles.indexed import IndexedQueue
+from quire.handles.journal.queue import JournalQueue
+from quire.handles.quick_queue import QuickQueue
+from quire.handles.vanilla import VanillaQueue
 from quire.opening.options import (
     OF_CLASS,
+    OPTIONS,
+    PARTS,
     BufferMode,
     Clock,
     LayoutOptions,
@@ -26,9 +28,12 @@ from quire.opening.options import (
     RollOptions,
     WaitOptions,
 )
-from quire.opening.resolving import opening
+from quire.opening.resolving import Opener
 
 _P = ParamSpec("_P")
+
+QueueOrPath: TypeAlias = Queue | str | PathLike[str]
+"""A queue, or its directory."""
 
 
 class _ByFormat(Protocol[_P]):
@@ -71,14 +76,13 @@ class _ByFormat(Protocol[_P]):
     def __call__(self, *args: _P.args, **given: _P.kwargs) -> JournalQueue: ...
 
 
+_CLASSES: Final = (JournalQueue, VanillaQueue, QuickQueue, IndexedQueue)
+_HANDLES: Final[Mapping[str, type[Any]]] = {adapter_for(it).name: it for it in _CLASSES}
+_BY_SETTINGS: Final = Opener(_HANDLES, OPTIONS, {})
+
+
 def _by_format(declared: Callable[_P, JournalQueue]) -> _ByFormat[_P]:
-    handles = {
-        detection.CHRONICLE: JournalQueue,
-        detection.VANILLA: VanillaQueue,
-        detection.QUICK_QUEUE: QuickQueue,
-        detection.INDEXED: IndexedQueue,
-    }
-    return cast("_ByFormat[_P]", opening(handles, OF_CLASS[OpenOptions])(declared))
+    return cast("_ByFormat[_P]", Opener(_HANDLES, OF_CLASS[OpenOptions], PARTS)(declared))
 
 
 @_by_format
@@ -188,10 +192,15 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
 
 
 def open_as(kind: str, path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
-    """Open a queue of a format, with all the options that its own way of opening has."""
-    own: dict[str, Callable[..., Any]] = {
-        detection.VANILLA: open_vanilla,
-        detection.QUICK_QUEUE: open_quick_queue,
-        detection.CHRONICLE: partial(cast("Any", open), format=detection.CHRONICLE),
-    }
-    return own[kind](path, **options)
+    """Open a queue of a format, with options by their names in settings, such as *roll_time*."""
+    return _BY_SETTINGS.open("open_as", path, {"format": kind, **options})
+
+
+@contextmanager
+def opened_source(source: QueueOrPath, name: str = "source") -> Generator[Queue]:
+    """Open a queue read-only; an open one is used, and left open. *name* is the argument's."""
+    if isinstance(source, Queue):
+        yield source
+        return
+    with open(arguments.queue_path(name, source), read_only=True, create=False) as queue:
+        yield queue

@@ -344,8 +344,27 @@ class OpenOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VanillaOptions(Options):
-    """The keywords of :func:`quire.vanilla.open` that no other format has; it documents them."""
+class CycleOptions(Options):
+    """
+    The cycles of a new Vanilla Chronicle: *cycles* of :func:`quire.vanilla.open`.
+
+    An existing queue shows them by its directories.
+
+    Examples:
+        >>> halves = quire.vanilla.CycleOptions(
+        ...     cycle_format="yyyyMMdd-HH", cycle_length_ms=43_200_000
+        ... )
+        >>> with quire.vanilla.open("book", cycles=halves) as book:
+        ...     book.cycle_length_ms
+        43200000
+
+    Attributes:
+        cycle_format: The pattern of the cycles' directories, such as ``yyyy/MM/dd``.
+        cycle_length_ms: How long a cycle is, if the *roll_cycle* of ``open`` does not say it.
+        cycle_time_zone: The zone of the dates in names; ``GMT`` by default.
+        entries_per_cycle: Where an index is split, a power of two.
+
+    """
 
     cycle_format: str | None = field(
         default=None,
@@ -367,6 +386,26 @@ class VanillaOptions(Options):
     entries_per_cycle: int | None = field(
         default=None, metadata=option(SIZE, VANILLA, parse=parse_whole, at_creation=True)
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(Options):
+    """
+    The files of a new Vanilla Chronicle: *files* of :func:`quire.vanilla.open`.
+
+    They are detected where there are messages, and Java's defaults otherwise.
+
+    Examples:
+        >>> files = quire.vanilla.FileOptions(index_block_bytes=4096, data_block_bytes=65536)
+        >>> quire.vanilla.open("book", files=files).close()
+
+    Attributes:
+        tid_bits: Bits of the thread id in an index entry, 15 to 24.
+        index_block_bytes: How long an index file is, a power of two.
+        data_block_bytes: How long a data file is, a power of two.
+
+    """
+
     tid_bits: int | None = field(
         default=None,
         metadata=option(UNSIGNED, VANILLA, parse=parse_whole, **RECORDED),
@@ -377,6 +416,12 @@ class VanillaOptions(Options):
     data_block_bytes: int | None = field(
         default=None, metadata=option(SIZE, VANILLA, parse=parse_whole, at_creation=True)
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VanillaOptions(Options):
+    """The keywords of :func:`quire.vanilla.open` that no other format has; it documents them."""
+
     synchronous: bool = field(
         default=False, metadata=option(arguments.flag, VANILLA, parse=parse_flag, harmless=True)
     )
@@ -416,18 +461,29 @@ def _declared(owner: type[Options], place: str) -> dict[str, Option]:
     return found
 
 
-PARTS: Final[Mapping[str, type[Options]]] = {
+def _parts(place: str, parts: Parts) -> dict[type[Options], dict[str, Option]]:
+    """Return the options of classes that a call takes whole; *place* is the call."""
+    return {
+        part: _declared(part, place.format(keyword, part.__name__))
+        for keyword, part in parts.items()
+    }
+
+
+Parts: TypeAlias = Mapping[str, type[Options]]
+"""Classes of options that a call takes whole, by its keywords for them."""
+
+PARTS: Final[Parts] = {
     "roll": RollOptions,
     "layout": LayoutOptions,
     "wait": WaitOptions,
     "ring": RingOptions,
 }
-"""The classes of options that :func:`quire.open` takes whole, by its keywords for them."""
+"""Those of :func:`quire.open`."""
+VANILLA_PARTS: Final[Parts] = {"cycles": CycleOptions, "files": FileOptions}
+"""Those of :func:`quire.vanilla.open`."""
 OF_CLASS: Final[Mapping[type[Options], Mapping[str, Option]]] = {
-    **{
-        part: _declared(part, f"quire.open({keyword}=quire.{part.__name__}({{}}))")
-        for keyword, part in PARTS.items()
-    },
+    **_parts("quire.open({}=quire.{}({{}}))", PARTS),
+    **_parts("quire.vanilla.open({}=quire.vanilla.{}({{}}))", VANILLA_PARTS),
     OpenOptions: _declared(OpenOptions, "quire.open({})"),
     VanillaOptions: _declared(VanillaOptions, "quire.vanilla.open({})"),
     QuickQueueOptions: _declared(QuickQueueOptions, "quire.quick_queue.open({})"),
@@ -438,6 +494,12 @@ OPTIONS: Final[Mapping[str, Option]] = {
 """Every option by its name in settings: that of its field, unless that is too short alone."""
 MODES: Final = frozenset({"buffer_mode", "read_buffer_mode", "write_buffer_mode"})
 """The settings any of which, if it is ``async``, has a queue use a ring."""
+
+
+def place_of(part: type[Options]) -> str:
+    """Return the public name of a class of options."""
+    room = "quire.vanilla" if part in VANILLA_PARTS.values() else "quire"
+    return f"{room}.{part.__name__}"
 
 
 def refuse_unknown(call: str, given: Mapping[str, object], known: Mapping[str, object]) -> None:

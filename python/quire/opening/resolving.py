@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from os import PathLike
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -10,52 +11,108 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from quire._common import arguments
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.formats import detection
+from quire.formats.adapter import Adapter
+from quire.formats.adapters import ADAPTERS, adapter_named
 from quire.formats.missing import article
 from quire.opening.declaring import Option
-from quire.opening.options import MODES, OF_CLASS, OPTIONS, PARTS, Options, given_of, refuse_unknown
+from quire.opening.options import (
+    MODES,
+    OF_CLASS,
+    OPTIONS,
+    LayoutOptions,
+    OpenOptions,
+    Options,
+    Parts,
+    given_of,
+    place_of,
+    refuse_unknown,
+)
 from quire.opening.settings import Setting, for_opening, settings
 
 _P = ParamSpec("_P")
 _Q = TypeVar("_Q")
 
 
-def opening(
-    handles: Mapping[str, Any],
-    known: Mapping[str, Option],
-) -> Callable[[Callable[_P, _Q]], Callable[_P, _Q]]:
+@dataclass(frozen=True)
+class Opener:
     """
-    Have a function that declares keywords open queues with those that it is given.
+    What opens queues with the options that it is given.
 
-    Its body is not called: what it was not given can be set from outside.
-
-    Args:
+    Attributes:
         handles: The class of the queues of each format. If there are several, the keyword *format*
-            asks for one of them, and :data:`PARTS` are keywords too.
-        known: The options that are keywords, by their names.
+            asks for one of them.
+        known: The options that are keywords, by their names as keywords.
+        parts: The classes of options that are keywords.
 
     """
-    only = next(iter(handles)) if len(handles) == 1 else None
 
-    def decorated(declared: Callable[_P, _Q]) -> Callable[_P, _Q]:
+    handles: Mapping[str, Any]
+    known: Mapping[str, Option]
+    parts: Parts
+
+    def __call__(self, declared: Callable[_P, _Q]) -> Callable[_P, _Q]:
+        """
+        Return what opens queues by the keywords that a function declares.
+
+        Its body is not called: what it was not given can be set from outside.
+        """
+
         @wraps(declared)
         def opened(path: str | PathLike[str], **given: Any) -> _Q:  # noqa: ANN401
-            asked = only or given.pop("format", None)
-            found = settings()
-            options = checked(declared.__name__, given, known, only)
-            path = arguments.path("path", path)
-            may_create = options.get("create", True) and not options.get("read_only")
-            kind, exists = format_to_open(path, asked, may_create=bool(may_create))
-            applied = for_opening(kind, options, found, exists=exists) if found else {}
-            options |= {name: it.value for name, it in applied.items()}
-            try:
-                return cast("_Q", handles[kind]._reopen(path, native(kind, options)))  # noqa: SLF001
-            except (TypeError, ValueError) as error:
-                _note(error, applied)
-                raise
+            return cast("_Q", self.open(declared.__name__, path, given))
 
         return cast("Callable[_P, _Q]", opened)
 
-    return decorated
+    def open(self, call: str, path: str | PathLike[str], given: dict[str, Any]) -> Any:  # noqa: ANN401
+        """Open a queue; *call* is what the keywords were given to."""
+        asked = self.only or given.pop("format", None)
+        found = settings()
+        options = self.checked(call, given)
+        path = arguments.path("path", path)
+        may_create = options.get("create", True) and not options.get("read_only")
+        adapter, exists = format_to_open(path, asked, may_create=bool(may_create))
+        applied = for_opening(adapter.name, options, found, exists=exists) if found else {}
+        options |= {name: it.value for name, it in applied.items()}
+        try:
+            return self.handles[adapter.name]._reopen(path, native(adapter, options))  # noqa: SLF001
+        except (TypeError, ValueError) as error:
+            _note(error, applied)
+            raise
+
+    @property
+    def only(self) -> str | None:
+        """The format, if there is but one."""
+        return next(iter(self.handles)) if len(self.handles) == 1 else None
+
+    def checked(self, call: str, given: Mapping[str, object]) -> dict[str, object]:
+        """
+        Return the options that were given, checked, by their names in settings.
+
+        Raises:
+            TypeError: An option is unknown, or its value has the wrong type.
+            ValueError: The value of an option is not valid.
+            UnsupportedError: The only format lacks an option.
+
+        """
+        found: dict[str, object] = {}
+        for name, value in given.items():
+            option, part = self.known.get(name), self.parts.get(name)
+            if option is not None:
+                found[option.setting] = option.check(name, value)
+            elif part is None:
+                self._refuse(call, name, value)
+            elif isinstance(value, part):
+                found |= given_of(value)
+            elif value is not None:
+                raise arguments.refusal(name, f"a {place_of(part)} or None", value)
+        return found
+
+    def _refuse(self, call: str, name: str, value: object) -> None:
+        """Refuse a keyword: another format has it, it belongs elsewhere, or it does not exist."""
+        formats = [it.formats for it in OPTIONS.values() if it.name == name]
+        if self.only is not None and formats and all(self.only not in it for it in formats):
+            raise _not_an_option(adapter_named(self.only), name, value)
+        refuse_unknown(call, {name: value}, self.known)
 
 
 def _note(error: Exception, applied: Mapping[str, Setting]) -> None:
@@ -66,12 +123,13 @@ def _note(error: Exception, applied: Mapping[str, Setting]) -> None:
 
 
 def keywords(kind: str, own: type[Options]) -> dict[str, Option]:
-    """Return all options that a format has, which its own way of opening takes as keywords."""
-    shared = {it.name: it for it in OPTIONS.values() if kind in it.formats}
-    return {**OF_CLASS[own], **shared}
+    """Return the options that the own way of opening a format takes as single keywords."""
+    classes = (own, OpenOptions, LayoutOptions)
+    shared = (it for owner in classes for it in OF_CLASS[owner].values())
+    return {it.name: it for it in shared if kind in it.formats}
 
 
-def format_to_open(path: str, asked: str | None, *, may_create: bool) -> tuple[str, bool]:
+def format_to_open(path: str, asked: str | None, *, may_create: bool) -> tuple[Adapter[Any], bool]:
     """
     Return the format of the queue at *path*, or of a new one, and whether there is one.
 
@@ -83,8 +141,8 @@ def format_to_open(path: str, asked: str | None, *, may_create: bool) -> tuple[s
     if asked is not None:
         _FORMAT("format", asked)
     found = detection.format_of(path)
-    if found == detection.INDEXED:
-        return asked or found, True  # two files beside a path that is free
+    if found is not None and adapter_named(found).leaves_path_free:
+        return adapter_named(asked or found), True
     if found is None or detection.is_producers(path):
         detection.refuse_part(path)
     if found is None:
@@ -95,46 +153,17 @@ def format_to_open(path: str, asked: str | None, *, may_create: bool) -> tuple[s
             f"the directory holds a queue of another format: asked={asked} found={found} "
             f"path={path} (leave format out to join it)"
         )
-    return found or asked or detection.CHRONICLE, found is not None
+    return adapter_named(found or asked), found is not None
 
 
-_FORMAT: Final = arguments.one_of(*detection.FORMATS, detection.INDEXED)
+_FORMAT: Final = arguments.one_of(*(it.name for it in ADAPTERS))
 
 
-def checked(
-    call: str, given: Mapping[str, object], known: Mapping[str, Option], only: str | None
-) -> dict[str, object]:
-    """
-    Return the options that were given, checked, by their names in settings.
-
-    Raises:
-        TypeError: An option is unknown, or its value has the wrong type.
-        ValueError: The value of an option is not valid.
-        UnsupportedError: The *only* format lacks an option.
-
-    """
-    found: dict[str, object] = {}
-    for name, value in given.items():
-        option, part = known.get(name), PARTS.get(name)
-        if option is not None:
-            found[option.setting] = option.check(name, value)
-        elif only is not None and any(it.name == name for it in OPTIONS.values()):
-            raise _not_an_option(only, name, value)
-        elif only is not None or part is None:
-            refuse_unknown(call, given, known)
-        elif isinstance(value, part):
-            found |= given_of(value)
-        elif value is not None:
-            raise arguments.refusal(name, f"a quire.{part.__name__} or None", value)
-    return found
+def _not_an_option(adapter: Adapter[Any], name: str, value: object) -> UnsupportedError:
+    return UnsupportedError(f"not an option of {article(adapter.title)}: {name}={value!r:.80}")
 
 
-def _not_an_option(kind: str, name: str, value: object) -> UnsupportedError:
-    format_name = article(_FORMAT_NAMES[kind])
-    return UnsupportedError(f"not an option of {format_name}: {name}={value!r:.80}")
-
-
-def native(kind: str, asked: Mapping[str, object]) -> dict[str, Any]:
+def native(adapter: Adapter[Any], asked: Mapping[str, object]) -> dict[str, Any]:
     """
     Return what the native class of a format takes for options by their names in settings.
 
@@ -146,10 +175,10 @@ def native(kind: str, asked: Mapping[str, object]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for setting, value in asked.items():
         option = OPTIONS[setting]
-        if kind in option.formats:
+        if adapter.name in option.formats:
             found[option.native] = option.converted(value) if option.converted else value
         elif value != option.default and not (value == "none" and setting in MODES):
-            raise _not_an_option(kind, option.name, value)
+            raise _not_an_option(adapter, option.name, value)
     if not _IN_NEED.isdisjoint(asked):
         _refuse_idle(asked)
     both = found.pop("buffer_mode", None)
@@ -162,12 +191,6 @@ def native(kind: str, asked: Mapping[str, object]) -> dict[str, Any]:
 
 
 _IN_NEED: Final = frozenset({"buffer_capacity_bytes", "on_full", "group_commit_s"})
-_FORMAT_NAMES: Final = {
-    detection.CHRONICLE: "Chronicle Queue",
-    detection.VANILLA: "Vanilla Chronicle",
-    detection.QUICK_QUEUE: "Quick-Queue",
-    detection.INDEXED: "Indexed Chronicle",
-}
 
 
 def _refuse_idle(asked: Mapping[str, object]) -> None:

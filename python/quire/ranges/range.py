@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from os import PathLike
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from quire._common import arguments
 from quire.errors import CorruptError, IndexOutOfRangeError
 from quire.formats.adapters import adapter_of, tailer_of
-from quire.formats.base import Queue
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.opening.opener import open as open_queue
 from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Skipper, go_to
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
 from quire.ranges.seek import NO_INDEX, first_at, first_from, index_at_time
-
-Source: TypeAlias = Queue | str | PathLike[str]
-"""A queue, or its directory."""
 
 Point: TypeAlias = int | datetime
 """An index, or a time; one without a zone is in UTC."""
@@ -88,16 +81,6 @@ class Limits(NamedTuple):
         if isinstance(self.start, datetime) and (first or 0) >= end_index_of(queue):
             first = NO_INDEX
         return first or 0, NO_INDEX if past is None else past
-
-
-@contextmanager
-def opened(source: Source, name: str = "source") -> Generator[Queue]:
-    """Open a queue read-only; an open one is used, and left open. *name* is the argument's."""
-    if isinstance(source, Queue):
-        yield source
-        return
-    with open_queue(arguments.queue_path(name, source), read_only=True, create=False) as queue:
-        yield queue
 
 
 def parse_point(name: str, given: object) -> Point | None:

@@ -8,12 +8,12 @@ message in a Quick-Queue. Readers skip both, so indexes count here, and not mess
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from quire.errors import WaitTimeoutError
 from quire.formats.adapters import adapter_of
-from quire.formats.base import Tailer
 from quire.formats.numbering import Numbering
+from quire.formats.protocols import AnyTailer
 from quire.ranges.cycles import CycleRange
 
 UNFINISHED_S: Final = 10.0
@@ -23,8 +23,14 @@ _SKIPPED: Final = 65_536
 _T = TypeVar("_T", bound="tuple[Any, ...]")
 
 
+class _Tailer(AnyTailer, Protocol):
+    """A tailer that waits."""
+
+    def wait(self, timeout_s: float, /) -> object: ...
+
+
 def sparse_batches(
-    tailer: Tailer[Any], run: CycleRange, numbering: Numbering, read: Callable[[int], _T]
+    tailer: _Tailer, run: CycleRange, numbering: Numbering, read: Callable[[int], _T]
 ) -> Iterator[tuple[int, _T]]:
     """
     Yield how many indexes of a range were covered, and what *read* returned for them.
@@ -48,7 +54,7 @@ def sparse_batches(
         left = left.split(passed)[1]
 
 
-def _go_to(tailer: Tailer[Any], index: int, numbering: Numbering) -> bool:
+def _go_to(tailer: _Tailer, index: int, numbering: Numbering) -> bool:
     """Go to an index, also where it has no message; False if its cycle is gone."""
     if tailer.move_to_index(index) or tailer.index == index:
         return True
@@ -61,7 +67,7 @@ def _go_to(tailer: Tailer[Any], index: int, numbering: Numbering) -> bool:
     return True
 
 
-def _is_coming(tailer: Tailer[Any]) -> bool:
+def _is_coming(tailer: _Tailer) -> bool:
     """Wait for a message that a producer of a Quick-Queue has begun."""
     if not adapter_of(tailer).has_unfinished:
         return False

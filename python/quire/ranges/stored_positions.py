@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from quire._native import Queue
 from quire.errors import IndexOutOfRangeError
-from quire.formats.journal.queue import JournalQueue
 
 OUTPUT_POSITION = "service-output"
 """The named tailer of a service's output: recovery reads from its cycle on."""
 
 
-def stored_position(queue: JournalQueue, index: int) -> tuple[int, int]:
+def stored_position(queue: Queue, index: int) -> tuple[int, int]:
     """
     Return cycle and sequence of an index that a tailer stored.
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from quire._native import Excerpt
 from quire.errors import WaitTimeoutError
-from quire.formats.base import AnyExcerpt, Queue, Tailer
+from quire.handles.base import AnyExcerpt, Queue, Tailer
 from quire.recording.addresses import Address, show_address
 from quire.recording.framing import LENGTH_BYTES
 from quire.recording.udp import MAX_DATAGRAM_BYTES

@@ -11,8 +11,8 @@ from typing import Self
 
 from quire._common import arguments
 from quire.errors import MalformedInputError, MessageTooLargeError
-from quire.formats.base import Appender
-from quire.formats.journal.appender import JournalAppender
+from quire.handles.base import Appender
+from quire.handles.journal.appender import JournalAppender
 from quire.recording.addresses import Address
 from quire.recording.framing import Framing
 from quire.recording.recorded_counts import Counts

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from quire._common import arguments
 from quire.errors import MalformedInputError
-from quire.formats.base import Appender
+from quire.handles.base import Appender
 from quire.recording.addresses import listen, show_address
 from quire.recording.framing import FRAMINGS, Lines, OfClient
 from quire.recording.recorder import (

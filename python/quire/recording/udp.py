@@ -8,7 +8,7 @@ import struct
 import sys
 from typing import Final
 
-from quire.formats.base import Appender
+from quire.handles.base import Appender
 from quire.recording.addresses import binding
 from quire.recording.recorder import AT_LEAST_ONE, PortRecorder
 from quire.recording.waiting import LAST_READS

@@ -31,7 +31,7 @@ from websockets.typing import Origin
 
 from quire._common import arguments
 from quire.errors import MalformedInputError
-from quire.formats.base import Appender
+from quire.handles.base import Appender
 from quire.recording.addresses import listen, show_address, show_url
 from quire.recording.recorder import (
     MADE_ROOM,

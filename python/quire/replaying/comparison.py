@@ -12,14 +12,13 @@ from typing import Final, Literal, TypeAlias
 
 from quire._common import arguments
 from quire._native import Excerpt
-from quire.formats.base import Queue
 from quire.formats.columns import Columns
+from quire.handles.base import Queue
+from quire.opening.opener import QueueOrPath, opened_source
 from quire.ranges.range import (
     Chunks,
     Point,
     PointLike,
-    Source,
-    opened,
     parse_point,
     range_of,
 )
@@ -90,8 +89,8 @@ class Comparison:
 
 
 def compare(  # noqa: PLR0913 - by keywords
-    left: Source,
-    right: Source,
+    left: QueueOrPath,
+    right: QueueOrPath,
     *,
     by: Alignment = "position",
     values: bool = False,
@@ -161,12 +160,12 @@ class _Side:
     def __init__(
         self,
         stack: ExitStack,
-        source: Source,
+        source: QueueOrPath,
         start: Point | None,
         end: Point | None,
         time_field: str | None,
     ) -> None:
-        queue = stack.enter_context(opened(source))
+        queue = stack.enter_context(opened_source(source))
         stretch = range_of(queue, start, end, time_field=time_field)
         self.chunks = Chunks(stack.enter_context(queue.tailer()), stretch)
         self.waiting: deque[Excerpt] = deque()

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from quire._native import ReadDocument
 from quire.errors import CorruptError, WireError
 from quire.formats.adapters import journal_tailer_of
-from quire.formats.base import AnyExcerpt, Queue, Tailer
+from quire.handles.base import AnyExcerpt, Queue, Tailer
 from quire.ranges.damage import Lost, Skipped, Skipper, go_to
 from quire.ranges.event_time import TimeField
 from quire.ranges.range import Chunks, Point, Range, range_of, require

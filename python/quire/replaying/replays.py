@@ -14,18 +14,16 @@ from quire._common import arguments
 from quire._native import Excerpt, ManualClock, RollCycle
 from quire.errors import ReplayError
 from quire.formats.adapters import adapter_of, numbering_of, periods_of
-from quire.formats.base import Appender
 from quire.formats.columns import Columns
 from quire.formats.detection import CHRONICLE
 from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
-from quire.opening.opener import open_as
+from quire.handles.base import Appender
+from quire.opening.opener import QueueOrPath, open_as, opened_source
 from quire.ranges.damage import Skipped
 from quire.ranges.range import (
     PointLike,
     Range,
-    Source,
-    opened,
     parse_point,
     read_chunk,
 )
@@ -57,7 +55,7 @@ class Replayed:
 
 
 def replay(  # noqa: PLR0913 - by keywords
-    source: Source,
+    source: QueueOrPath,
     out: str | PathLike[str],
     *,
     start: PointLike | None = None,
@@ -110,7 +108,7 @@ def replay(  # noqa: PLR0913 - by keywords
 
     """
     pace = None if speed is None else Pace(speed, now, sleep)
-    with opened(source) as queue:
+    with opened_source(source) as queue:
         first, past = parse_point("start", start), parse_point("end", end)
         plan = Replay(queue, first, past, pace=pace, time_field=time_field, skipped=skipped)
         with Copy(plan, out, roll_cycle, progress) as copy:
@@ -118,7 +116,7 @@ def replay(  # noqa: PLR0913 - by keywords
 
 
 def replayed(  # noqa: PLR0913 - by keywords
-    source: Source,
+    source: QueueOrPath,
     *,
     start: PointLike | None = None,
     end: PointLike | None = None,
@@ -137,7 +135,7 @@ def replayed(  # noqa: PLR0913 - by keywords
 
     """
     pace = None if speed is None else Pace(speed, now, sleep)
-    with opened(source) as queue:
+    with opened_source(source) as queue:
         first, past = parse_point("start", start), parse_point("end", end)
         for document in Replay(queue, first, past, pace=pace, time_field=time_field).documents():
             yield Excerpt(document.index, bytes(document.bytes))

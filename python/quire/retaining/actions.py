@@ -22,7 +22,7 @@ from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_syn
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
 from quire.formats.detection import COMPRESSED, times_file
-from quire.formats.journal.queue import JournalQueue
+from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.removal import LOCK, Moves
 from quire.opening.discovery import TABLE, topics_of
 from quire.retaining.pruning_plan import Cycle

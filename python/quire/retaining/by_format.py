@@ -13,8 +13,8 @@ from quire._common.durable import SafeFolder
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.formats.adapters import adapter_at, numbering_of
 from quire.formats.detection import refuse_part, refuse_queues
-from quire.formats.journal.queue import JournalQueue
 from quire.formats.missing import article
+from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.holders import Holder, growth_of, holders_of
 from quire.maintenance.removal import (
     LOCK,

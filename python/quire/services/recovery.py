@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from quire._native import MessageHistory, ReadDocument, entry_bytes
-from quire.formats.journal.appender import JournalAppender
-from quire.formats.journal.queue import JournalQueue
-from quire.formats.journal.tailer import JournalTailer
+from quire.handles.journal.appender import JournalAppender
+from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.tailer import JournalTailer
 
 Source: TypeAlias = tuple[int, int]
 """A message of an input: the input's source id, and the index."""

@@ -9,9 +9,9 @@ from quire._native import MessageHistory, Method
 from quire.calls.interfaces import METHODS
 from quire.calls.method_writer import method_writer
 from quire.errors import QuireError
-from quire.formats.journal.appender import JournalAppender
-from quire.formats.journal.queue import JournalQueue
-from quire.formats.journal.tailer import JournalTailer
+from quire.handles.journal.appender import JournalAppender
+from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.tailer import JournalTailer
 from quire.services.recovery import RecoveryPoint, Source, write_checkpoint
 
 _RUNS_MAX = 1000

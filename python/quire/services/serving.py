@@ -32,9 +32,9 @@ from quire._common import arguments
 from quire._common.durable import locked_directory
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
-from quire.formats.base import Queue
-from quire.formats.journal.queue import JournalQueue
-from quire.formats.journal.tailer import JournalTailer
+from quire.handles.base import Queue
+from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.tailer import JournalTailer
 from quire.opening.opener import open as open_queue
 from quire.pausers import TURN_S, Pauser
 from quire.ranges.stored_positions import OUTPUT_POSITION

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from quire._native import ManualClock
-from quire.formats.journal.queue import JournalQueue
+from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.testing.peer import Peer
 

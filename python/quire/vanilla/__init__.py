@@ -9,15 +9,18 @@ imported on its own, sends queues over TCP.
 """
 
 from quire._native import VanillaExcerpt
-from quire.formats.vanilla_handles import (
+from quire.handles.vanilla import (
     VanillaAppender,
     VanillaQueue,
     VanillaTailer,
     open,  # noqa: A004
 )
+from quire.opening.options import CycleOptions, FileOptions
 from quire.vanilla.rebuild import RebuiltCycle, rebuild_index
 
 __all__ = [
+    "CycleOptions",
+    "FileOptions",
     "RebuiltCycle",
     "VanillaAppender",
     "VanillaExcerpt",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, NamedTuple
 
-from quire.formats.vanilla_handles import VanillaQueue
+from quire.handles.vanilla import VanillaQueue
 
 
 class RebuiltCycle(NamedTuple):

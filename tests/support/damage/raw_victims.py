@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import quire
+from any_format import open_vanilla
 from queues import fork
 from quire_peer import PAYLOAD, encode
 from storm_victims import BUDGET, Log
@@ -116,7 +117,7 @@ class Lane:
 def open_queue(form: Form, path: Path, options: dict[str, Any]) -> Any:  # noqa: ANN401
     """Open a queue of this form."""
     if form == "vanilla":
-        return quire.vanilla.open(path, **options)
+        return open_vanilla(path, **options)
     return quire.quick_queue.open(path, **options)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import quire
+from any_format import open_vanilla
 from queues import DAY_MS, START_MS
 
 FORMATS = ("vanilla", "quick-queue")
@@ -36,7 +37,7 @@ def _open(
 ) -> quire.vanilla.VanillaQueue | quire.quick_queue.QuickQueue:
     if kind == "quick-queue":
         return quire.quick_queue.open(path, page_bytes=PAGE_BYTES)
-    return quire.vanilla.open(
+    return open_vanilla(
         path,
         clock=clock,
         index_block_bytes=PAGE_BYTES,

@@ -14,9 +14,9 @@ from quire.cli.output.message_formats import yaml_of
 from quire.cli.parameters import open_read_only
 from quire.errors import CorruptError
 from quire.formats.adapters import adapter_at, adapter_of, numbering_of
-from quire.formats.base import AnyExcerpt
 from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
+from quire.handles.base import AnyExcerpt
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.seek import NO_INDEX
 

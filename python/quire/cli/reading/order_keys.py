@@ -17,8 +17,8 @@ from quire.cli.reading.fields import values_in
 from quire.cli.where.conditions import holds
 from quire.formats.adapters import adapter_of, numbering_of
 from quire.formats.detection import uncompressed
-from quire.formats.journal.subtopics import ROUTE
 from quire.formats.protocols import AnyQueue
+from quire.handles.journal.subtopics import ROUTE
 from quire.maintenance.results import CycleTimes
 from quire.ranges.event_time import Field, TimeField, datetime_of
 

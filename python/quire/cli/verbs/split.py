@@ -20,7 +20,7 @@ from quire.cli.reading.order_keys import (
     period_ns,
 )
 from quire.cli.shared_options import on_damage_option, print_lost, row_format_option
-from quire.formats.base import Queue
+from quire.handles.base import Queue
 from quire.ranges.damage import Lost
 
 _COLUMNS = ("name", "messages")

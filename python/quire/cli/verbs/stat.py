@@ -23,6 +23,7 @@ from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.shared_options import check_json, row_format_option
 from quire.formats import detection
+from quire.formats.adapters import adapter_named
 from quire.formats.detection import is_compressed
 from quire.maintenance.files import identities_of, users_of
 from quire.maintenance.kinds import KINDS
@@ -105,7 +106,7 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
 def _options_of(path: Path) -> Iterator[dict[str, Any]]:
     """Yield what can be set for a queue, or a new one, as ``quire.open`` would take it."""
     kind = detection.format_of(str(path))
-    exists, kind = kind is not None, kind or detection.CHRONICLE
+    exists, kind = kind is not None, adapter_named(kind).name
     found = settings.for_opening(kind, {}, settings.settings(), exists=exists)
     for name in sorted(settings.settable(kind, exists=exists)):
         value, origin = found.get(name, (OPTIONS[name].default, "default"))

@@ -122,11 +122,24 @@ def _mask_of_predicate(asked: Predicate, batch: pa.RecordBatch) -> Any:  # noqa:
     if isinstance(operand, re.Pattern):
         return _matches(column, asked.field, operand.pattern)
     if isinstance(operand, Field):
-        return _compute(asked.function, column, column_of(batch, operand))
+        return _of_fields(asked, column, column_of(batch, operand))
     if isinstance(operand, tuple):
-        return _among(column, _literals(operand, column.type, asked.field))
+        return _among(column, operand, asked.field)
     literals = _literals([operand], column.type, asked.field)
     return _compute(asked.function, column, literals[0])
+
+
+def _of_fields(asked: Predicate, left: Any, right: Any) -> Any:  # noqa: ANN401 - arrays
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.call_function(asked.function, [left, right])
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise WhereError(
+            f"cannot be compared: field={asked.field} type={left.type}"
+            f" with={asked.operand} type={right.type} expected: a field of the same kind"
+        ) from None
 
 
 def _truths(column: Any, field: Field) -> Any:  # noqa: ANN401 - arrays
@@ -140,11 +153,15 @@ def _truths(column: Any, field: Field) -> Any:  # noqa: ANN401 - arrays
     )
 
 
-def _among(column: Any, choices: Any) -> Any:  # noqa: ANN401 - arrays
+def _among(column: Any, choices: Sequence[Literal], field: Field) -> Any:  # noqa: ANN401 - arrays
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = _compute("is_in", column, options=pc.SetLookupOptions(choices.cast(column.type)))
+    try:
+        wanted = _literals(choices, column.type, field).cast(column.type)
+    except pa.ArrowInvalid:  # such as 1.5 among integers
+        raise _not_comparable(choices, column.type, field) from None
+    found = _compute("is_in", column, options=pc.SetLookupOptions(wanted))
     return pc.if_else(column.is_valid(), found, pa.nulls(1, pa.bool_())[0])
 
 
@@ -207,8 +224,27 @@ def _literals(literals: Sequence[Literal], wanted: Any, field: Field) -> Any:  #
             return _array(kind, code, literals)
     except (ValueError, OverflowError, struct.error):
         pass
+    raise _not_comparable(literals, wanted, field)
+
+
+def _not_comparable(literals: Sequence[Literal], wanted: Any, field: Field) -> WhereError:  # noqa: ANN401
+    """Return the error about literals that no value of a field's type can equal."""
+    import pyarrow as pa
+
+    kinds = pa.types
+    known = (
+        (kinds.is_boolean, "true or false"),
+        (kinds.is_integer, "an integer of this type"),
+        (kinds.is_floating, "a number"),
+        (kinds.is_decimal, "a number"),
+        (kinds.is_string, "a text in quotes"),
+        (kinds.is_temporal, "a time in quotes"),
+    )
+    expected = next((text for is_kind, text in known if is_kind(wanted)), "is null")
     shown = ", ".join(map(repr, literals))
-    raise WhereError(f"cannot be compared: field={field} type={wanted} with={shown}")
+    return WhereError(
+        f"cannot be compared: field={field} type={wanted} with={shown} expected: {expected}"
+    )
 
 
 def _array(kind: Any, code: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - of pyarrow

@@ -13,7 +13,7 @@ from typing import Final
 import quire
 from quire.errors import CorruptError
 from quire.formats.adapters import journal_of, numbering_of
-from quire.formats.journal_adapter import JOURNAL
+from quire.formats.journal import JOURNAL
 
 NONE: Final = ""
 _MESSAGES: Final = 16

@@ -36,8 +36,8 @@ from quire.arrow.schema import Schema
 from quire.arrow.timed_columns import event_times
 from quire.errors import CorruptError, IndexOutOfRangeError
 from quire.formats.adapters import numbering_of
-from quire.formats.journal.subtopics import ROUTE
 from quire.formats.numbering import Numbering
+from quire.handles.journal.subtopics import ROUTE
 from quire.ranges.cycles import CycleRange
 from quire.ranges.sparse import sparse_batches
 from quire.spark.read.partitions import Partition, TopicRange

@@ -11,7 +11,7 @@ from typing import Any, Final
 from quire._common.durable import SafeFolder
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
-from quire.formats.vanilla_handles import open as open_vanilla
+from quire.handles.vanilla import open as open_vanilla
 from quire.vanilla.replication.wire_frames import Run
 
 _LOCK: Final = ".sink.lock"

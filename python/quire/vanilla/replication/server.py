@@ -17,7 +17,7 @@ from quire.errors import (
     ReplicationError,
     UnsupportedError,
 )
-from quire.formats.vanilla_handles import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.handles.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
 from quire.vanilla.replication import wire_frames
 from quire.vanilla.replication.link import Link
 from quire.vanilla.replication.session import Session, SinkStatus

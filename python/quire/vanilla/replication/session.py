@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quire.errors import MessageTooLargeError, ReplicationError
-from quire.formats.vanilla_handles import VanillaAppender, VanillaQueue
+from quire.handles.vanilla import VanillaAppender, VanillaQueue
 from quire.vanilla.replication import wire_frames
 from quire.vanilla.replication.link import Link
 from quire.vanilla.replication.wire_frames import Action, Mark

@@ -8,12 +8,12 @@ from typing import Literal
 from quire import _native
 from quire._common import arguments
 from quire._native import VanillaExcerpt
-from quire.formats import detection
-from quire.formats.base import Queue
 from quire.formats.missing import Handle, reasons, refuse_options
-from quire.formats.raw import RawAppender, RawTailer
-from quire.opening.options import Clock, VanillaOptions
-from quire.opening.resolving import keywords, opening
+from quire.formats.vanilla import VANILLA
+from quire.handles.base import Queue
+from quire.handles.raw import RawAppender, RawTailer
+from quire.opening.options import VANILLA_PARTS, Clock, CycleOptions, FileOptions, VanillaOptions
+from quire.opening.resolving import Opener, keywords
 
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
@@ -169,20 +169,15 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
         return [(name, index or 0) for name, index in self._named_positions()]
 
 
-@opening({detection.VANILLA: VanillaQueue}, keywords(detection.VANILLA, VanillaOptions))
+@Opener({VANILLA.name: VanillaQueue}, keywords(VANILLA.name, VanillaOptions), VANILLA_PARTS)
 def open(  # noqa: A001, PLR0913 - called as quire.vanilla.open, by keywords
     path: str | PathLike[str],
     *,
     read_only: bool = False,
     create: bool = True,
     roll_cycle: str | None = None,
-    cycle_format: str | None = None,
-    cycle_length_ms: int | None = None,
-    cycle_time_zone: str | None = None,
-    entries_per_cycle: int | None = None,
-    tid_bits: int | None = None,
-    index_block_bytes: int | None = None,
-    data_block_bytes: int | None = None,
+    cycles: CycleOptions | None = None,
+    files: FileOptions | None = None,
     clock: Clock | None = None,
     synchronous: bool = False,
     consumption: Literal["topic", "queue"] = "topic",
@@ -202,14 +197,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.vanilla.open, by keywords
         create: Make the directory and the queue when there is none.
         roll_cycle: How long a cycle is and how its directory is named: Java's ``DAYS``, ``HOURS``,
             ``MINUTES`` and ``SECONDS``, and ``WEEKS``.
-        cycle_format: The pattern of the cycles' directories instead, such as ``yyyy/MM/dd``.
-        cycle_length_ms: How long a cycle is, if *roll_cycle* does not say it.
-        cycle_time_zone: The zone of the dates in names; ``GMT`` by default.
-        entries_per_cycle: Where an index is split, a power of two.
-        tid_bits: Bits of the thread id in an index entry, 15 to 24.
-        index_block_bytes: How long an index file is, a power of two.
-        data_block_bytes: How long a data file is, a power of two. These three are detected where
-            there are messages, and Java's defaults otherwise.
+        cycles: Lengths and names of cycles that no *roll_cycle* has, as
+            :class:`quire.vanilla.CycleOptions`.
+        files: The sizes of new files, as :class:`quire.vanilla.FileOptions`.
         clock: Gives the time that chooses the cycle, in epoch milliseconds: a
             :class:`quire.ManualClock`, a callable, or None for the machine's clock.
         synchronous: An append returns when its message is on the medium.

@@ -11,8 +11,8 @@ from quire._common import arguments
 from quire._common.following import pauser_of, poll_async
 from quire._native import Excerpt
 from quire.errors import UnsupportedError, WaitTimeoutError
-from quire.formats.base import BATCH_BYTES, BATCH_COUNT, Tailer
-from quire.formats.journal.subtopics import ROUTE
+from quire.handles.base import BATCH_BYTES, BATCH_COUNT, Tailer
+from quire.handles.journal.subtopics import ROUTE
 from quire.pausers import Pauser
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from quire.arrow.schema import Schema, SchemaLike
     from quire.calls.method_reader import MethodReader
     from quire.calls.method_writer import Filter
-    from quire.formats.journal.appender import JournalAppender
-    from quire.formats.journal.queue import JournalQueue
+    from quire.handles.journal.appender import JournalAppender
+    from quire.handles.journal.queue import JournalQueue
 
 _T = TypeVar("_T")
 
@@ -260,7 +260,7 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             ...     tailer.after_last_written(output)
 
         """
-        from quire._opening import opened
+        from quire.opening.by_path import opened
 
         with opened(output, "output") as queue:
             if not isinstance(queue, _native.Queue):

@@ -21,6 +21,7 @@ class IndexedAdapter(Adapter[IndexedQueue]):
     title = "Indexed Chronicle"
     handles = (IndexedQueue, IndexedTailer)
     is_written = False
+    leaves_path_free = True
     why_no_groups = "an Indexed Chronicle is only read: convert it"
 
     def open(self, path: str, *, read_only: bool = True) -> IndexedQueue:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from quire._common.optional_arrow import payload_column
 from quire.errors import WireError
-from quire.formats.base import BATCH_BYTES, BATCH_COUNT, Appender, Tailer
 from quire.formats.missing import Handle, refuse_options
+from quire.handles.base import BATCH_BYTES, BATCH_COUNT, Appender, Tailer
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value
-    from quire.formats.journal.appender import JournalAppender
+    from quire.handles.journal.appender import JournalAppender
 
 _T = TypeVar("_T")
 

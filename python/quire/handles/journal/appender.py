@@ -13,8 +13,8 @@ from quire import _native
 from quire._common import arguments
 from quire._common.optional_arrow import need_arrow
 from quire.errors import LockTimeoutError, RingFullError
-from quire.formats.base import Appender
-from quire.formats.journal.subtopics import ROUTE, Topic
+from quire.handles.base import Appender
+from quire.handles.journal.subtopics import ROUTE, Topic
 from quire.pausers import Pauser
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from quire._common.following import Following
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
-from quire._opening import PickledByPath
 from quire.dataframes.framed import DataFrameMethods
 from quire.groups.shared import GroupMethods
+from quire.opening.by_path import PickledByPath
 
 AnyExcerpt: TypeAlias = Excerpt | VanillaExcerpt | QuickExcerpt
 

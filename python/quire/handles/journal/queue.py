@@ -14,9 +14,9 @@ from quire._common.file_listener import FileListener, FileListening
 from quire._common.watching import Watch, Watcher
 from quire._native import Dump, Pretoucher
 from quire.errors import ReadOnlyError
-from quire.formats.base import Queue
-from quire.formats.journal.appender import JournalAppender
-from quire.formats.journal.tailer import JournalTailer
+from quire.handles.base import Queue
+from quire.handles.journal.appender import JournalAppender
+from quire.handles.journal.tailer import JournalTailer
 from quire.write_lock import WriteLock
 
 if TYPE_CHECKING:

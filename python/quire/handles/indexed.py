@@ -11,9 +11,9 @@ from typing import NoReturn
 from quire import _native
 from quire._native import VanillaExcerpt
 from quire.errors import UnsupportedError
-from quire.formats.base import Queue
 from quire.formats.missing import Handle, reasons, refuse_options
-from quire.formats.raw import RawTailer
+from quire.handles.base import Queue
+from quire.handles.raw import RawTailer
 
 _FORMAT = "Indexed Chronicle"
 _READ_ONLY = "it is only read: its one writer knows no lock that would keep a second one out"

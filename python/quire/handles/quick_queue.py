@@ -14,12 +14,12 @@ from quire import _native
 from quire._common import arguments
 from quire._native import QuickExcerpt
 from quire.errors import UnsupportedError
-from quire.formats import detection
-from quire.formats.base import Queue
 from quire.formats.missing import Handle, reasons, refuse_options
-from quire.formats.raw import RawAppender, RawTailer
+from quire.formats.quick_queue import QUICK_QUEUE
+from quire.handles.base import Queue
+from quire.handles.raw import RawAppender, RawTailer
 from quire.opening.options import QuickQueueOptions
-from quire.opening.resolving import keywords, opening
+from quire.opening.resolving import Opener, keywords
 
 _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
@@ -178,7 +178,7 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
         return self.end_index // 16
 
 
-@opening({detection.QUICK_QUEUE: QuickQueue}, keywords(detection.QUICK_QUEUE, QuickQueueOptions))
+@Opener({QUICK_QUEUE.name: QuickQueue}, keywords(QUICK_QUEUE.name, QuickQueueOptions), {})
 def open(  # noqa: A001, PLR0913 - called as quire.quick_queue.open
     path: str | PathLike[str],
     *,
