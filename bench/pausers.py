@@ -73,7 +73,7 @@ async def _poll(tailer: quire.JournalTailer, pauser: Pauser, for_s: float) -> No
 
 async def _pause(pauser: Pauser) -> None:
     if isinstance(pauser, _Awaited):
-        await pauser.pause_async()
+        await pauser.apause()
     else:
         pauser.pause()
 

@@ -8,9 +8,8 @@ from heapq import heappop, heappush
 from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from quire._common import arguments
-from quire._common.following import pauser_of
 from quire.errors import ClosedError
-from quire.pausers import Pauser
+from quire.pausers import Pauser, pauser_of
 
 _E_co = TypeVar("_E_co", covariant=True)
 

@@ -125,7 +125,7 @@ class Pauser:
         self._permit.acquire(timeout=min(self._sleep_s, left_s))
         self._slept(began_ns)
 
-    async def pause_async(self, timeout_s: float | None = None) -> None:
+    async def apause(self, timeout_s: float | None = None) -> None:
         """
         Pause without blocking the event loop.
 
@@ -134,7 +134,7 @@ class Pauser:
 
         Examples:
             >>> import asyncio
-            >>> asyncio.run(quire.pausers.async_().pause_async())
+            >>> asyncio.run(quire.pausers.async_().apause())
 
         """
         import asyncio
@@ -298,13 +298,22 @@ def timeout(timeout_s: float, *, busy_count: int = 500) -> Pauser:
 
 def async_(max_ms: float = 1) -> Pauser:
     """
-    For :meth:`Pauser.pause_async`: 100 turns of the event loop, then sleeps up to *max_ms*.
+    For :meth:`Pauser.apause`: 100 turns of the event loop, then sleeps up to *max_ms*.
 
     Examples:
         >>> pauser = quire.pausers.async_()
 
     """
     return Pauser(yield_count=100, min_s=0.000_05, max_s=_seconds("max_ms", max_ms))
+
+
+def pauser_of(given: Pauser | None) -> Pauser:
+    """Return the pauser that was given, or one that sleeps for at most a millisecond."""
+    if given is None:
+        return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)
+    if not hasattr(given, "pause"):
+        raise arguments.refusal("pauser", "one of quire.pausers", given)
+    return given
 
 
 def _seconds(name: str, ms: object) -> float:

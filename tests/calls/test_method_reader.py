@@ -465,7 +465,7 @@ def test_a_reader_runs_beside_others_in_an_event_loop(
         reader.close()
 
     async def both() -> None:
-        await asyncio.gather(reader.run_async(), write())
+        await asyncio.gather(reader.arun(), write())
 
     asyncio.run(asyncio.wait_for(both(), 300))
     assert talker.calls == [("num", number) for number in range(10)]

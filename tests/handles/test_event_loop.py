@@ -15,7 +15,7 @@ import pytest
 import quire
 from event_loops import held, ticking
 from queues import UNLOCKED, WRITE_LOCK, payloads, poke
-from quire._common import following
+from quire._common import async_reading
 from quire.calls import method_reader
 
 BACKLOG = 400_000
@@ -31,7 +31,7 @@ class Trade:
 @pytest.fixture
 def slow_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a turn on the loop pass between any two looks at the clock, however fast the machine."""
-    for module in (following, method_reader):
+    for module in (async_reading, method_reader):
         monkeypatch.setattr(module, "monotonic", count().__next__)
 
 
@@ -42,11 +42,11 @@ def big(path: Path) -> Iterator[quire.JournalQueue]:
 
 
 @pytest.mark.usefixtures("slow_reads")
-@pytest.mark.parametrize("how", ["async for", "follow_async", "follow_messages_async"])
+@pytest.mark.parametrize("how", ["async for", "afollow", "afollow_messages"])
 def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.JournalQueue) -> None:
     appender = big.appender()
     number = BACKLOG
-    if how == "follow_messages_async":
+    if how == "afollow_messages":
         number = BACKLOG // 4
         appender.write_message(Trade())
         message = big.tailer().read_bytes() or b""
@@ -58,8 +58,8 @@ def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.JournalQueue) -> N
         tailer = big.tailer()
         reads: dict[str, Callable[[], AsyncIterator[Any]]] = {
             "async for": tailer.__aiter__,
-            "follow_async": tailer.follow_async,
-            "follow_messages_async": lambda: tailer.follow_messages_async(Trade),
+            "afollow": tailer.afollow,
+            "afollow_messages": lambda: tailer.afollow_messages(Trade),
         }
         numbers = count(1)
         async with ticking() as ticks:
@@ -98,7 +98,7 @@ def test_handlers_of_a_backlog_keep_no_task_waiting(big: quire.JournalQueue) -> 
         tailer = big.tailer()
         reader = tailer.method_reader(Handler())
         async with ticking() as ticks:
-            await reader.run_async(until=lambda: tailer.read() is None)
+            await reader.arun(until=lambda: tailer.read() is None)
             return ticks.count
 
     assert asyncio.run(main()) > 5

@@ -42,9 +42,9 @@ class Watched(Pauser):
         self.is_used.set()
         super().pause(timeout_s)
 
-    async def pause_async(self, timeout_s: float | None = None) -> None:
+    async def apause(self, timeout_s: float | None = None) -> None:
         self.is_used.set()
-        await super().pause_async(timeout_s)
+        await super().apause(timeout_s)
 
 
 def pauses_until_error(pauser: Pauser, timeout_s: float) -> None:
@@ -157,7 +157,7 @@ def test_the_event_loop_runs_on(kind: str) -> None:
 
         async def wait() -> None:
             while turns < 50:
-                await pauser.pause_async(30)
+                await pauser.apause(30)
 
         await asyncio.gather(wait(), turn())
         return turns
@@ -168,7 +168,7 @@ def test_the_event_loop_runs_on(kind: str) -> None:
 def test_unpause_from_another_thread_ends_an_async_sleep() -> None:
     async def sleep_until_error(pauser: Pauser) -> None:
         while True:
-            await pauser.pause_async(0.05)
+            await pauser.apause(0.05)
 
     async def sleep() -> None:
         pauser = Watched()
@@ -179,15 +179,15 @@ def test_unpause_from_another_thread_ends_an_async_sleep() -> None:
 
         thread = threading.Thread(target=wake)
         thread.start()
-        await pauser.pause_async()
+        await pauser.apause()
         assert pauser.count_paused == 1
         thread.join()
 
         pauser.unpause()
-        await pauser.pause_async()  # what came before it ends it too
+        await pauser.apause()  # what came before it ends it too
 
         short = pausers.millis(20)
-        await short.pause_async()
+        await short.apause()
         assert short.time_paused_s >= 0.019
         with pytest.raises(quire.errors.WaitTimeoutError):
             await sleep_until_error(short)
@@ -199,7 +199,7 @@ def test_an_unpause_after_the_loop_is_gone_does_no_harm() -> None:
     pauser = Watched()
 
     async def cancelled() -> None:
-        task = asyncio.create_task(pauser.pause_async())
+        task = asyncio.create_task(pauser.apause())
         await asyncio.sleep(0)  # the task runs until it waits
         assert pauser.is_used.is_set()
         task.cancel()
@@ -256,7 +256,7 @@ def test_an_async_follower_waits_with_the_pauser_it_is_given(
     async def read() -> bytes:
         writer = threading.Thread(target=append)
         writer.start()
-        async for excerpt in tailer.follow_async(pauser=pauser):
+        async for excerpt in tailer.afollow(pauser=pauser):
             writer.join()
             return excerpt.data
         raise AssertionError

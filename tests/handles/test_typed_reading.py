@@ -138,7 +138,7 @@ def test_objects_are_followed(queue: quire.JournalQueue) -> None:
 def test_objects_are_followed_in_an_event_loop(queue: quire.JournalQueue) -> None:
     async def main() -> list[Trade]:
         found: list[Trade] = []
-        async for trade in queue.tailer().follow_messages_async(Trade):
+        async for trade in queue.tailer().afollow_messages(Trade):
             found.append(trade)
             if len(found) == 3:
                 asyncio.get_running_loop().call_soon(write, queue, 2)

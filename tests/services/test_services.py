@@ -433,7 +433,7 @@ def test_it_runs_on_a_pauser_until_it_is_stopped(place: Place) -> None:
 def test_it_runs_on_asyncio(place: Place) -> None:
     async def run() -> None:
         with place.service() as first:
-            task = asyncio.create_task(first.run_async())
+            task = asyncio.create_task(first.arun())
             place.numbers(*range(200))
             async with asyncio.timeout(300):
                 while first.handler.sum < sum(range(200)):  # noqa: ASYNC110 - the service is shown

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from time import monotonic
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from quire._common import arguments
+from quire._common.async_reading import AsyncMessages, Tasks
 from quire._common.optional_arrow import need_arrow
 from quire.errors import WaitTimeoutError
-from quire.pausers import TURN_S, Pauser
+from quire.pausers import Pauser, pauser_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +25,8 @@ _T = TypeVar("_T")
 class Following(Generic[_E_co]):
     """Waiting for messages on top of a native tailer, whose messages are of the type ``_E_co``."""
 
+    _tasks_that_read: Tasks | None = None
+
     if TYPE_CHECKING:
 
         @property
@@ -32,6 +34,9 @@ class Following(Generic[_E_co]):
         def __iter__(self) -> Self: ...
         def __next__(self) -> _E_co: ...
         def read(self) -> _E_co | None: ...
+        def read_bytes(self) -> bytes | None: ...
+        def read_text(self) -> str | None: ...
+        def read_many(self, count: int, /) -> list[bytes]: ...
         def _prepare(self) -> bool | None: ...
         def _read_columns(
             self, count: int, /, *, max_bytes: int | None = None, end: int = ...
@@ -105,30 +110,115 @@ class Following(Generic[_E_co]):
                 raise WaitTimeoutError(f"{nothing} index={self.index:#x}") from None
         pauser.reset()
 
-    def __aiter__(self) -> AsyncIterator[_E_co]:
+    def __aiter__(self) -> AsyncMessages[_E_co]:
         """Iterate over messages and wait for more, without holding up the event loop."""
-        return self.follow_async()
+        return self.afollow()
 
-    def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[_E_co]:
+    def afollow(
+        self, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> AsyncMessages[_E_co]:
         """
-        As ``async for excerpt in tailer``, which never ends, waiting as *pauser* does.
+        Iterate over messages in an event loop and wait for more: see :meth:`follow`.
 
-        The loop's other tasks run every few milliseconds, also while there is a backlog.
+        The loop's other tasks run every few milliseconds, also while there is a backlog. A wait
+        that is cancelled, as by ``asyncio.wait_for(anext(messages), 0.1)``, loses no message and
+        repeats none: the iterator goes on with the next one.
 
         Args:
-            pauser: One of :mod:`quire.pausers`.
+            timeout_s: End when nothing came for this many seconds; None: never end.
+            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
+
+        Raises:
+            RuntimeError: Another task waits for messages of this tailer.
 
         Examples:
             >>> import asyncio
-            >>> async def first(tailer):
-            ...     async for message in tailer.follow_async():
-            ...         return message.data
+            >>> async def collect(tailer):
+            ...     return [message.data async for message in tailer.afollow(timeout_s=0.01)]
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> asyncio.run(collect(tailer))
+            [b'one', b'two']
+
+        """
+        return AsyncMessages(self, self.read, timeout_s, pauser)
+
+    async def aread(self, timeout_s: float | None = None) -> _E_co | None:
+        """
+        Return the next message and wait for it, without holding up the event loop.
+
+        A wait that is cancelled loses no message.
+
+        Args:
+            timeout_s: Return None when nothing came for this many seconds; None: wait for ever.
+
+        Raises:
+            RuntimeError: Another task waits for messages of this tailer.
+
+        Examples:
+            >>> import asyncio
             >>> _ = appender.write_bytes(b"one")
-            >>> asyncio.run(first(tailer))
+            >>> asyncio.run(tailer.aread()).data
+            b'one'
+            >>> asyncio.run(tailer.aread(timeout_s=0.01)) is None
+            True
+
+        """
+        return await self._aread(self.read, timeout_s)
+
+    async def aread_bytes(self, timeout_s: float | None = None) -> bytes | None:
+        """
+        Return the bytes of the next message and wait for it: see :meth:`aread`.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_bytes(b"one")
+            >>> asyncio.run(tailer.aread_bytes())
             b'one'
 
         """
-        return poll_async(self._prepare, self.read, pauser_of(pauser))
+        return await self._aread(self.read_bytes, timeout_s)
+
+    async def aread_text(self, timeout_s: float | None = None) -> str | None:
+        """
+        Return the next message as text and wait for it: see :meth:`aread`.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_text("hello")
+            >>> asyncio.run(tailer.aread_text())
+            'hello'
+
+        """
+        return await self._aread(self.read_text, timeout_s)
+
+    async def aread_many(self, count: int, timeout_s: float | None = None) -> list[bytes]:
+        """
+        Return the bytes of at most *count* messages, once there is one: see :meth:`aread`.
+
+        Args:
+            count: How many at most; one is enough to end the wait.
+            timeout_s: Return an empty list when nothing came for this many seconds.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> asyncio.run(tailer.aread_many(10))
+            [b'one', b'two']
+
+        """
+        return await self._aread(lambda: self.read_many(count) or None, timeout_s) or []
+
+    async def _aread(self, read: Callable[[], _T | None], timeout_s: float | None) -> _T | None:
+        if timeout_s is not None:
+            arguments.seconds("timeout_s", timeout_s)
+        return await self._tasks.read(self, read, timeout_s)
+
+    @property
+    def _tasks(self) -> Tasks:
+        tasks = self._tasks_that_read
+        if tasks is None:
+            tasks = self._tasks_that_read = Tasks()
+        return tasks
 
     def _repr_html_(self) -> str:
         from quire._common.notebook_table import of_facts
@@ -147,45 +237,3 @@ class Following(Generic[_E_co]):
             pa.Array.from_buffers(pa.binary(), rows, [None, offsets, data]),
         ]
         return pa.RecordBatch.from_arrays(columns, names=["index", "payload"])
-
-
-async def poll_async(
-    prepare: Callable[[], bool | None], read: Callable[[], _T | None], pauser: Pauser
-) -> AsyncIterator[_T]:
-    """
-    Yield what *read* returns, and let the loop's other tasks run every few milliseconds.
-
-    Args:
-        prepare: Whether a read would return something without waiting; None: look again.
-        read: Returns the next message; None if there is none yet.
-        pauser: How to wait for more.
-
-    """
-    import asyncio
-
-    turn_ends = monotonic() + TURN_S
-    while True:
-        # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
-        # Nor does it wait within a read, as it would after a file without end-of-file marker.
-        while (is_ready := prepare()) is None:  # noqa: ASYNC110 - nobody else knows
-            await asyncio.sleep(0)
-        found = read() if is_ready else None
-        if found is None:
-            await pauser.pause_async()
-        else:
-            # Nothing before the caller has it: what was read is delivered.
-            yield found
-            pauser.reset()
-            if monotonic() < turn_ends:
-                continue
-            await asyncio.sleep(0)
-        turn_ends = monotonic() + TURN_S
-
-
-def pauser_of(given: Pauser | None) -> Pauser:
-    """Return the pauser that was given, or one that sleeps for at most a millisecond."""
-    if given is None:
-        return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)
-    if not hasattr(given, "pause"):
-        raise arguments.refusal("pauser", "one of quire.pausers", given)
-    return given

@@ -79,7 +79,7 @@ class MethodReader(_native.MethodReader):
             else:
                 pauser.pause()
 
-    async def run_async(
+    async def arun(
         self, pauser: Pauser | None = None, *, until: Callable[[], object] | None = None
     ) -> None:
         """
@@ -94,7 +94,7 @@ class MethodReader(_native.MethodReader):
             ...     def halt(self, symbol: str) -> None:
             ...         print("halted", symbol)
             >>> appender.method_writer(Printer).halt("EURUSD")
-            >>> asyncio.run(tailer.method_reader(Printer()).run_async(until=lambda: True))
+            >>> asyncio.run(tailer.method_reader(Printer()).arun(until=lambda: True))
             halted EURUSD
 
         """
@@ -110,7 +110,7 @@ class MethodReader(_native.MethodReader):
             elif until is not None and until():
                 return
             else:
-                await pauser.pause_async()
+                await pauser.apause()
 
     def close(self) -> None:
         """End :meth:`run`, from any thread; reading raises then. The tailer stays open."""

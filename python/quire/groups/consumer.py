@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from quire._common import arguments
-from quire._common.following import pauser_of, poll_async
+from quire._common.async_reading import AsyncClosing, AsyncMessages, Tasks
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
+from quire.pausers import pauser_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
     from quire.groups.membership import Membership
     from quire.pausers import Pauser
 
+_T = TypeVar("_T")
+
 _COUNT: Final = arguments.whole(1, 2**31 - 1)
 
 
-class Consumer:
+class Consumer(AsyncClosing):
     """
     A member of a group, from :meth:`Group.consumer`.
 
@@ -48,6 +51,7 @@ class Consumer:
     def __init__(self, name: str, membership: Membership) -> None:
         """Keep the membership."""
         self._name, self._membership = name, membership
+        self._tasks = Tasks(sole=False)
 
     @property
     def name(self) -> str:
@@ -132,9 +136,81 @@ class Consumer:
             except WaitTimeoutError:
                 return
 
-    def __aiter__(self) -> AsyncIterator[GroupMessage]:
+    def afollow(
+        self, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> AsyncMessages[GroupMessage]:
+        """
+        Iterate over messages in an event loop and wait for more: see :meth:`follow`.
+
+        A wait that is cancelled loses no message. Several tasks may share a consumer; each message
+        goes to one of them.
+
+        Args:
+            timeout_s: End when nothing came for this many seconds; None: never end.
+            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too. Tasks that
+                share a consumer need a pauser each.
+
+        Examples:
+            >>> import asyncio
+            >>> async def work(group):
+            ...     async with group.consumer("c1") as consumer:
+            ...         async for message in consumer.afollow(timeout_s=0.01):
+            ...             print(message.to_text(), message.ack())
+            >>> _ = appender.write_text("hello")
+            >>> asyncio.run(work(queue.group("billing")))
+            hello True
+
+        """
+        return AsyncMessages(self, self.read, timeout_s, pauser)
+
+    def __aiter__(self) -> AsyncMessages[GroupMessage]:
         """Iterate over messages and wait for more, without holding up the event loop."""
-        return poll_async(lambda: True, self.read, pauser_of(None))
+        return self.afollow()
+
+    async def aread(self, timeout_s: float | None = None) -> GroupMessage | None:
+        """
+        Return the next message and wait for it, without holding up the event loop.
+
+        A wait that is cancelled loses no message.
+
+        Args:
+            timeout_s: Return None when nothing came for this many seconds; None: wait for ever.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     asyncio.run(consumer.aread()).to_text()
+            'hello'
+
+        """
+        return await self._aread(self.read, timeout_s)
+
+    async def aread_many(self, count: int, timeout_s: float | None = None) -> GroupBatch:
+        """
+        Return up to *count* messages, once there is one: see :meth:`read_many`, :meth:`aread`.
+
+        Args:
+            count: How many; one is enough to end the wait.
+            timeout_s: Return an empty batch when nothing came for this many seconds.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     consumer.ack_many(asyncio.run(consumer.aread_many(10)))
+            2
+
+        """
+        batch = await self._aread(lambda: self.read_many(count) or None, timeout_s)
+        return self.read_many(count) if batch is None else batch
+
+    async def _aread(self, read: Callable[[], _T | None], timeout_s: float | None) -> _T | None:
+        arguments.optional(arguments.seconds)("timeout_s", timeout_s)
+        return await self._tasks.read(self, read, timeout_s)
+
+    def _prepare(self) -> bool:
+        return True  # only a read knows
 
     def close(self) -> None:
         """Leave the group: other members get the messages that are not acknowledged."""
@@ -145,20 +221,6 @@ class Consumer:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
-        """Close the consumer."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return the consumer."""
-        return self
-
-    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,

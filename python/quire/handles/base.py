@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from quire._common.async_reading import AsyncClosing
 from quire._common.following import Following
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
 from quire.dataframes.framed import DataFrameMethods
@@ -29,7 +30,7 @@ BATCH_COUNT = 65_536
 BATCH_BYTES = 256 * 2**20
 
 
-class _Handle(ABC):
+class _Handle(AsyncClosing, ABC):
     """What is open until it is closed."""
 
     @property

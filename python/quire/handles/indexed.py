@@ -22,7 +22,8 @@ _NO_ROLLING = "there are no cycles: the two files only grow"
 _NO_TABLE = "nothing is stored about readers: keep tailer.index and use move_to_index"
 _REASONS = reasons(
     {
-        "topics topic read_map read_message read_messages follow_messages follow_messages_async "
+        "topics topic read_map read_message read_messages follow_messages "
+        "afollow_messages aread_map aread_message "
         "read_batches method_reader reading_document history after_last_written dump wire_type "
         "source_id": _NO_WIRE,
         "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "

@@ -30,7 +30,8 @@ _REASONS = reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
         "awrite_json method_writer topic topics writing_document read_map read_message "
-        "read_messages follow_messages follow_messages_async read_batches method_reader "
+        "read_messages follow_messages afollow_messages aread_map aread_message "
+        "read_batches method_reader "
         "reading_document history after_last_written": _NO_WIRE,
         "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
         "cycle_at cycle_start_ms roll_time_zone "

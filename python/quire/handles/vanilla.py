@@ -24,7 +24,8 @@ _REASONS = reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
         "awrite_json method_writer topic topics writing_document read_map read_message "
-        "read_messages follow_messages follow_messages_async read_batches method_reader "
+        "read_messages follow_messages afollow_messages aread_map aread_message "
+        "read_batches method_reader "
         "reading_document history after_last_written dump wire_type source_id": _NO_WIRE,
         "table_value table_entries lock_holder": _NO_TABLE,
         "delete_tailer rename_tailer": _NO_TAILER_NAMES,

@@ -159,7 +159,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             :meth:`JournalTailer.move_to_time` finds a time within a cycle. Have all writers do so.
         file_mode: Permission bits of new files; their directory can be searched by the same people.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
-            index; a thread appends them to the queue. See ``docs/asynchronous.md``.
+            index; a thread appends them to the queue. See ``docs/ring.md``.
         roll: When cycles start and who hears of their files, as :class:`quire.RollOptions`.
         layout: How the files are laid out, and on which disk, as :class:`quire.LayoutOptions`.
         wait: What handles wait for, as :class:`quire.WaitOptions`.

@@ -225,7 +225,7 @@ class Service:
                 pauser.pause()
         self._stopping = False
 
-    async def run_async(self, pauser: Pauser | None = None) -> None:
+    async def arun(self, pauser: Pauser | None = None) -> None:
         """
         Handle messages until the service is closed, without blocking the event loop.
 
@@ -244,7 +244,7 @@ class Service:
             >>> async def main():
             ...     with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
             ...         asyncio.get_running_loop().call_later(0.01, service.stop)
-            ...         await service.run_async()
+            ...         await service.arun()
             >>> asyncio.run(main())
 
         """
@@ -257,7 +257,7 @@ class Service:
                     await asyncio.sleep(0)
                     turn_ends = monotonic() + TURN_S
             else:
-                await pauser.pause_async()
+                await pauser.apause()
         self._stopping = False
 
     def stop(self) -> None:

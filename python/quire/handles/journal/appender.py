@@ -315,7 +315,7 @@ class JournalAppender(_native.Appender, Appender):
         pauser = Pauser(yield_count=10, min_s=0.000_2, max_s=0.002)
         looked = monotonic()
         while (now := monotonic()) - began < self._lock_timeout_s:
-            await pauser.pause_async()
+            await pauser.apause()
             # While it is held, it is only looked now and then whether its holder died.
             if self._is_locked and now - looked < _LOOK_S:
                 continue
@@ -327,7 +327,7 @@ class JournalAppender(_native.Appender, Appender):
     async def _append_when_there_is_room(self, write: Callable[[], _T], began: float) -> _T:
         pauser = Pauser(yield_count=10, min_s=0.000_2, max_s=0.002)
         while True:
-            await pauser.pause_async()
+            await pauser.apause()
             waited_s = monotonic() - began
             try:
                 return self._without_waiting(write, waited_ms=round(waited_s * 1000))

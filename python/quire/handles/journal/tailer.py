@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from quire import _native
 from quire._common import arguments
-from quire._common.following import pauser_of, poll_async
+from quire._common.async_reading import AsyncMessages
 from quire._native import Excerpt
 from quire.errors import UnsupportedError, WaitTimeoutError
 from quire.handles.base import BATCH_BYTES, BATCH_COUNT, Tailer
 from quire.handles.journal.subtopics import ROUTE
-from quire.pausers import Pauser
+from quire.pausers import Pauser, pauser_of
 
 if TYPE_CHECKING:
     from datetime import date
@@ -201,23 +201,31 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
                 return
 
     @overload
-    def follow_messages_async(
-        self, cls: type[_T], *, pauser: Pauser | None = None
-    ) -> AsyncIterator[_T]: ...
+    def afollow_messages(
+        self, cls: type[_T], timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> AsyncMessages[_T]: ...
     @overload
-    def follow_messages_async(
-        self, cls: None = None, *, pauser: Pauser | None = None
-    ) -> AsyncIterator[Any]: ...
-    def follow_messages_async(
-        self, cls: type[_T] | None = None, *, pauser: Pauser | None = None
-    ) -> AsyncIterator[_T | Any]:
+    def afollow_messages(
+        self, cls: None = None, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> AsyncMessages[Any]: ...
+    def afollow_messages(
+        self,
+        cls: type[_T] | None = None,
+        timeout_s: float | None = None,
+        *,
+        pauser: Pauser | None = None,
+    ) -> AsyncMessages[_T | Any]:
         """
-        Yield messages as objects in an event loop: see :meth:`follow_messages`.
+        Yield messages as objects in an event loop: see :meth:`follow_messages`, :meth:`afollow`.
 
         Args:
             cls: The class of :func:`quire.message` to make of them. None: the registered one that
                 each message names.
+            timeout_s: End when nothing came for this many seconds; None: never end.
             pauser: One of :mod:`quire.pausers`.
+
+        Raises:
+            WireError: A message is not of this class; the position stays.
 
         Examples:
             >>> import asyncio
@@ -226,16 +234,59 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             ... @dataclass
             ... class Last:
             ...     price: float
-            >>> async def first(tailer):
-            ...     async for last in tailer.follow_messages_async(Last):
-            ...         return last
+            >>> async def collect(tailer):
+            ...     return [last async for last in tailer.afollow_messages(Last, timeout_s=0.01)]
             >>> _ = appender.write_message(Last(1.1))
-            >>> asyncio.run(first(tailer))
-            Last(price=1.1)
+            >>> asyncio.run(collect(tailer))
+            [Last(price=1.1)]
 
         """
-        read = partial(self.read_message, cls)
-        return poll_async(self._prepare, read, pauser_of(pauser))
+        return AsyncMessages(self, partial(self.read_message, cls), timeout_s, pauser)
+
+    @overload
+    async def aread_message(self, cls: type[_T], timeout_s: float | None = None) -> _T | None: ...
+    @overload
+    async def aread_message(self, cls: None = None, timeout_s: float | None = None) -> Any: ...  # noqa: ANN401 - of any class
+    async def aread_message(
+        self, cls: type[_T] | None = None, timeout_s: float | None = None
+    ) -> _T | Any:
+        """
+        Return the next message as an object and wait for it: see :meth:`aread`.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of it. None: the registered one that
+                the message names.
+            timeout_s: Return None when nothing came for this many seconds; None: wait for ever.
+
+        Raises:
+            WireError: The message is not of this class; the position stays.
+
+        Examples:
+            >>> import asyncio
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Mid:
+            ...     price: float
+            >>> _ = appender.write_message(Mid(1.1))
+            >>> asyncio.run(tailer.aread_message(Mid))
+            Mid(price=1.1)
+
+        """
+        return await self._aread(partial(self.read_message, cls), timeout_s)
+
+    async def aread_map(self, timeout_s: float | None = None) -> dict[str, Any] | None:
+        """
+        Return the named values of the next message and wait for it: see :meth:`aread`.
+
+        Examples:
+            >>> import asyncio
+            >>> _ = appender.write_map({"symbol": "EURUSD"})
+            >>> asyncio.run(tailer.aread_map())
+            {'symbol': 'EURUSD'}
+
+        """
+        return await self._aread(self.read_map, timeout_s)
 
     def after_last_written(self, output: _native.Queue | str | PathLike[str], /) -> None:
         """
