@@ -91,7 +91,7 @@ BUILD_PROFILE: Final[str]
 # Whatever has an encoding: scalars of numpy and objects of registered classes too.
 Value: TypeAlias = Any
 Direction: TypeAlias = Literal["forward", "backward", "none"]
-_Columns: TypeAlias = tuple[Buffer | None, Buffer, Buffer]
+_Columns: TypeAlias = tuple[BufferLike | None, BufferLike, BufferLike]
 
 # Columns: a field is its name, whether it may be null, its type, two numbers, and what is inside.
 PlanField: TypeAlias = tuple[str, bool, str, tuple[int, int], Sequence[PlanField]]

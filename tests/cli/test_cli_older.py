@@ -146,10 +146,21 @@ def test_json_of_all_formats_has_what_they_share(cli: Cli, tmp_path: Path, kind:
     assert {"name", "messages", "size", "on_disk", "wrong"} <= facts["files"][0].keys()
 
 
-def test_what_is_not_known_of_an_indexed_chronicle_says_why(cli: Cli, tmp_path: Path) -> None:
-    written(tmp_path / "trades", [b"one"])
-    for verb in ("stat", "dump"):
-        ran = cli(verb, tmp_path / "trades")
-        assert (ran.code, ran.out) == (2, "")
-        assert "Indexed Chronicle" in ran.err
-    assert cli.ok("replay", tmp_path / "trades").out == cli.ok("read", tmp_path / "trades").out
+def test_stat_and_dump_of_an_indexed_chronicle(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "trades"
+    written(path, [b"one", b"two"])
+    before = snapshot(tmp_path)
+    facts = json.loads(cli.ok("stat", path, "--json").out)
+    assert (facts["format"], facts["messages"]) == ("indexed", 2)
+    assert (facts["first_index"], facts["last_index"]) == ("0x0", "0x1")
+    files = [(it["name"], it["messages"]) for it in facts["files"]]
+    assert files == [("trades.index", 2), ("trades.data", None)]
+    assert cli.ok("dump", path).lines == [
+        "## trades.index",
+        "# index: 0x0, length: 3",
+        "one",
+        "# index: 0x1, length: 3",
+        "two",
+    ]
+    assert snapshot(tmp_path) == before
+    assert cli.ok("replay", path).out == cli.ok("read", path).out

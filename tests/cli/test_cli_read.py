@@ -25,8 +25,9 @@ from cli_runs import COMMAND, ENVIRONMENT, Cli, run
 from java_peer import JavaPeer
 from paths import GOLDEN
 from queues import DAY_MS, START_MS, copy_of, snapshot
-from quire.cli.output.stdout import Output
+from quire.cli.output.message_formats import text_of
 from quire.cli.reading.selection import Bounds, Selection
+from quire.cli.streams import Output
 
 DAYS = (4, 3, 0, 5)  # messages a day; there is no file of the third
 
@@ -132,7 +133,7 @@ def test_any_bounds_select_what_a_list_would(
     with queue.tailer() as tailer:
         found = [it for it in Selection(queue, tailer, bounds).batches() if it is not None]
     chosen = [(batch, row) for batch, rows in found for row in rows if not batch.is_metadata]
-    shown = [batch.text("text", row) for batch, row in chosen]
+    shown = [text_of(batch, "text", row) for batch, row in chosen]
 
     assert shown == [f"m{number}" for number in model(len(indexes), bounds, indexes)]
 
@@ -153,7 +154,7 @@ def test_a_slow_reader_ends_although_writers_go_on(
         for found in Selection(queue, tailer, bounds, is_named=True).batches():
             assert found is not None
             batch, rows = found
-            shown += [batch.text("text", row) for row in rows]
+            shown += [text_of(batch, "text", row) for row in rows]
             appender.write_text("more")
     assert shown == ["0"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from quire.errors import ArchiveError, CorruptError
 from quire.formats.adapter import End
-from quire.formats.adapters import adapter_of, numbering_of, tailer_of
+from quire.formats.adapters import adapter_of, cycles_of, numbering_of, tailer_of
 from quire.formats.detection import uncompressed
 from quire.formats.protocols import AnyQueue
-from quire.ranges.cycles import CycleRange, cycles_of
+from quire.ranges.cycles import CycleRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from quire.archive.cycle_entry import Entry
 from quire.archive.finished_cycles import end_of
 from quire.archive.manifest import Topic
 from quire.errors import CorruptError
+from quire.formats.adapters import cycles_of
 from quire.handles.base import Queue
-from quire.ranges.cycles import cycles_of
 
 
 def record_losses(topic: Topic, queue: Queue) -> None:

@@ -8,9 +8,8 @@ from quire.archive.checking import check_live
 from quire.archive.finished_cycles import damage_text, end_of
 from quire.archive.manifest import Topic
 from quire.errors import ArchiveError, CorruptError
-from quire.formats.adapters import adapter_of
+from quire.formats.adapters import adapter_of, cycles_of
 from quire.handles.base import Queue
-from quire.ranges.cycles import cycles_of
 
 
 def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:

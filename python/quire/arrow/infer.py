@@ -11,9 +11,9 @@ from quire._native import Seen
 from quire.arrow.column_types import BY_VALUE
 from quire.arrow.content import RowContent
 from quire.arrow.names import VALUE
-from quire.formats.adapters import journal_tailer_of, numbering_of, tailer_of
+from quire.formats.adapters import end_index_of, journal_tailer_of, numbering_of, tailer_of
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.ranges.cycles import cycle_ranges, end_index_of
+from quire.ranges.cycles import cycle_ranges
 
 if TYPE_CHECKING:
     from quire._native import Sample

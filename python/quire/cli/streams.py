@@ -1,4 +1,9 @@
-"""The descriptors 0, 1 and 2: opened where they are closed, and whether anyone reads stdout."""
+"""
+The standard streams of a command: opened where they are closed, and what is written to them.
+
+Bytes are pushed out where a person waits for them, or another program, and coloured where a person
+looks: on a terminal, unless NO_COLOR is set.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import io
 import os
 import select
 import sys
-from typing import Final
+from typing import IO, Any, Final
 
 _STREAMS: Final = (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
 
@@ -42,3 +47,44 @@ def check_reader() -> None:
     poll.register(descriptor, 0)
     if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0)):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+class Output:
+    """
+    Stdout as it is, without an encoding.
+
+    What goes to a terminal is shown at once. Elsewhere it is collected, until :meth:`flush`.
+    """
+
+    def __init__(self) -> None:
+        """Take over this process's stdout."""
+        self._stream = sys.stdout.buffer
+        self.is_terminal = self._stream.isatty()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write bytes as they are."""
+        self._stream.write(data)
+        if self.is_terminal:
+            self._stream.flush()
+
+    def flush(self) -> None:
+        """Write the collected bytes."""
+        self._stream.flush()
+
+
+def has_color(stream: IO[Any] | None = None) -> bool:
+    """Return whether text on *stream*, by default stdout, may be coloured."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return (stream or sys.stdout).isatty()
+
+
+def styled(text: str, stream: IO[Any] | None = None, /, **style: Any) -> str:  # noqa: ANN401
+    """
+    Return text in a style of ``click.style``, such as ``fg="red"``; plain where nobody looks.
+
+    The text must be harmless already: see :mod:`quire._common.terminal`.
+    """
+    import click  # which may be missing while the streams are opened
+
+    return click.style(text, **style) if has_color(stream) else text

@@ -11,7 +11,7 @@ from quire.formats.columns import Columns
 from quire.formats.protocols import AnyTailer
 from quire.handles.base import Queue
 from quire.handles.journal.queue import JournalQueue
-from quire.ranges.damage import Lost, Skipper, check_end
+from quire.ranges.damage import Lost, Skipper
 from quire.ranges.range import read_chunk
 from quire.ranges.seek import NO_INDEX
 
@@ -78,7 +78,7 @@ class Source:
             try:
                 chunk = read_chunk(tailer, _COUNT).until(past)
                 if self._skips and not len(chunk):
-                    check_end(self.queue, tailer.index)
+                    self.adapter.check_end(self.queue, tailer.index)
             except CorruptError as error:
                 if not self._skips:
                     raise

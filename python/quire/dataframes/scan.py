@@ -12,7 +12,7 @@ from quire._common import arguments
 from quire.arrow.column_types import fields_of
 from quire.arrow.names import ERROR
 from quire.arrow.schema import Schema, SchemaLike
-from quire.ranges.cycles import end_index_of
+from quire.formats.adapters import end_index_of
 from quire.ranges.event_time import TimeField, epoch_ns_of
 from quire.ranges.seek import first_at, first_from, index_at_time
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -47,6 +48,24 @@ class End(NamedTuple):
     """The sequence after the last message."""
     ended: bool
     """Whether nothing can follow: there is an end-of-file marker, or a page is full."""
+
+
+class Piece(NamedTuple):
+    """
+    A file of a queue, or the files of one cycle.
+
+    Attributes:
+        name: Its path below the queue.
+        files: The file, or those of the cycle.
+        cycle: The cycle whose messages it counts; None if it counts none.
+        facts: What only its format knows of it, by names for programs.
+
+    """
+
+    name: str
+    files: Sequence[Path]
+    cycle: int | None
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 class Snapshot(NamedTuple):
@@ -169,8 +188,32 @@ class Adapter(ABC, Generic[_Q]):
         """Return the files of a queue."""
         return [Path(at, name) for at, _, names in os.walk(queue.path) for name in names]
 
+    @abstractmethod
+    def pieces(self, queue: _Q) -> Iterator[Piece]:
+        """Yield the files of a queue in order; a cycle that is a directory as one."""
+
     def refresh(self, queue: _Q) -> None:
         """Look for new and deleted files; most formats do so all the time."""
+
+    def check_end(self, queue: _Q, index: int) -> None:
+        """
+        Check that no messages lie after the index at which a reader found none.
+
+        Raises:
+            CorruptError: Messages follow *index*: one before them was lost.
+
+        """
+        del queue, index
+
+    def found_end(self, queue: _Q, cycle: int) -> End | None:
+        """
+        Return where the messages of a cycle seem to end; None if its file is not ready.
+
+        Raises:
+            CorruptError: The file is damaged.
+
+        """
+        return End(0, self.count(queue, cycle), ended=False)
 
     def end(self, queue: _Q, cycle: int) -> End | None:
         """
@@ -180,7 +223,7 @@ class Adapter(ABC, Generic[_Q]):
             CorruptError: The file is damaged, or ends before its last message.
 
         """
-        return End(0, self.count(queue, cycle), ended=False)
+        return self.found_end(queue, cycle)
 
     @abstractmethod
     def excerpt(self, queue: _Q, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
@@ -223,6 +266,10 @@ class Adapter(ABC, Generic[_Q]):
     @abstractmethod
     def identity(self, queue: _Q) -> dict[str, Any]:
         """Return what a queue was created with, as far as another in its place would differ."""
+
+    def properties(self, queue: _Q) -> dict[str, Any]:
+        """Return the facts about a queue as a whole, by names for programs."""
+        return self.identity(queue)
 
     def verify(self, path: str) -> Verified:
         """

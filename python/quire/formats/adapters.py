@@ -67,6 +67,28 @@ def periods_of(queue: AnyQueue) -> Periods:
     return adapter_of(queue).periods(queue)
 
 
+def cycles_of(queue: AnyQueue) -> list[int]:
+    """Return the cycles of a queue in order; of a Quick-Queue, the pages with messages."""
+    return adapter_of(queue).cycles(queue)
+
+
+def count_of(queue: AnyQueue, cycle: int) -> int:
+    """
+    Return the sequence after the last message of a cycle; 0 where it is missing or being made.
+
+    Raises:
+        CorruptError: The file is damaged, or not ready although a later one has messages.
+
+    """
+    return adapter_of(queue).count(queue, cycle)
+
+
+def end_index_of(queue: AnyQueue) -> int:
+    """Return the index after the last message; 0 if there is none."""
+    last = queue.last_index
+    return 0 if last is None else last + numbering_of(queue).step
+
+
 def tailer_of(queue: AnyQueue) -> AnyTailer:
     """Return a new tailer, at the first message."""
     return adapter_of(queue).tailer(queue)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from quire._native import Excerpt
@@ -25,26 +26,48 @@ class Columns:
         indexes: The index of each message (64 bits).
         offsets: Where each starts in *data*, and where the last ends (32 bits).
         data: The concatenated payloads.
+        is_wire: Whether the payloads are documents of BinaryWire; else they are any bytes.
+        is_metadata: Whether they are metadata, and no messages.
 
     """
 
     indexes: memoryview
     offsets: memoryview
     data: memoryview
+    is_wire: bool = True
+    is_metadata: bool = False
 
     @classmethod
-    def of(cls, indexes: Buffer, offsets: Buffer, data: Buffer) -> Columns:
+    def of(
+        cls,
+        indexes: Buffer,
+        offsets: Buffer,
+        data: Buffer,
+        *,
+        is_wire: bool = True,
+        is_metadata: bool = False,
+    ) -> Columns:
         """Return columns of the buffers that a tailer fills."""
         return cls(
             memoryview(indexes).cast("B").cast("Q"),
             memoryview(offsets).cast("B").cast("i"),
             memoryview(data),
+            is_wire,
+            is_metadata,
         )
 
     @classmethod
-    def of_one(cls, index: int, payload: bytes) -> Columns:
+    def of_payloads(
+        cls, indexes: Iterable[int], payloads: Sequence[bytes], **kind: bool
+    ) -> Columns:
+        """Return columns of messages by their indexes; *kind* says what they are."""
+        offsets = array("i", accumulate(map(len, payloads), initial=0))
+        return cls.of(array("Q", indexes), offsets, b"".join(payloads), **kind)
+
+    @classmethod
+    def of_one(cls, index: int, payload: bytes, **kind: bool) -> Columns:
         """Return columns of one message."""
-        return cls.of(array("Q", [index]), array("i", [0, len(payload)]), payload)
+        return cls.of_payloads([index], [payload], **kind)
 
     @classmethod
     def empty(cls) -> Columns:
@@ -59,6 +82,7 @@ class Columns:
         *,
         max_bytes: int | None = None,
         end: int = 2**63 - 1,
+        is_wire: bool = True,
     ) -> Columns:
         """
         Return the next messages of a tailer, of whatever format; none where nothing is there yet.
@@ -68,10 +92,16 @@ class Columns:
             count: How many at most.
             max_bytes: End before the messages have more bytes than this in all, but for one.
             end: Only messages before this index.
+            is_wire: Whether its messages are documents of BinaryWire.
 
         """
         _, *buffers = tailer._read_columns(count, max_bytes=max_bytes, end=end)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        return cls.of(*buffers)
+        return cls.of(*buffers, is_wire=is_wire)
+
+    @property
+    def buffers(self) -> tuple[memoryview, memoryview, memoryview]:
+        """The three columns, as the kernel takes them."""
+        return self.indexes, self.offsets, self.data
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -99,4 +129,6 @@ class Columns:
         start, end = offsets[0], offsets[-1]
         if start:
             offsets = memoryview(array("i", [offset - start for offset in offsets]))
-        return Columns(self.indexes[first:past], offsets, self.data[start:end])
+        return replace(
+            self, indexes=self.indexes[first:past], offsets=offsets, data=self.data[start:end]
+        )

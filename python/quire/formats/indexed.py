@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from quire._native import IndexedQueue, IndexedTailer, VanillaExcerpt
 from quire.errors import UnsupportedError
-from quire.formats.adapter import Adapter, Explained
+from quire.formats.adapter import Adapter, Explained, Piece
 from quire.formats.detection import INDEXED as NAME
 from quire.formats.numbering import Numbering
 
@@ -65,6 +66,12 @@ class IndexedAdapter(Adapter[IndexedQueue]):
         """Return the file of the index and that of the data."""
         path = Path(queue.path)
         return [path.with_name(path.name + suffix) for suffix in (".index", ".data")]
+
+    def pieces(self, queue: IndexedQueue) -> Iterator[Piece]:
+        """Yield the file of the index and that of the data."""
+        index, data = self.files(queue)
+        yield Piece(index.name, [index], 0)
+        yield Piece(data.name, [data], None)
 
     def excerpt(self, queue: IndexedQueue, index: int, data: bytes) -> VanillaExcerpt:
         """Return a message as a tailer would."""

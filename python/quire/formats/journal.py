@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quire._native import Appender, Excerpt, Queue, Tailer, repair_journal, verify_journal
 from quire.errors import CorruptError
-from quire.formats.adapter import Adapter, End, Explained, Repaired, Verified
+from quire.formats.adapter import Adapter, End, Explained, Piece, Repaired, Verified
 from quire.formats.detection import CHRONICLE
 from quire.formats.numbering import Numbering, Periods, start_options
 
@@ -85,13 +86,27 @@ class JournalAdapter(Adapter[Queue]):
         """List the directory again."""
         queue.refresh()
 
+    def check_end(self, queue: Queue, index: int) -> None:
+        """Check that the index of the last file names no message after this one."""
+        queue._check_end(index)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def pieces(self, queue: Queue) -> Iterator[Piece]:
+        """Yield the roll files."""
+        for cycle in queue.cycles:
+            file = self.place(queue, cycle)
+            yield Piece(file.name, [file], cycle)
+
+    def found_end(self, queue: Queue, cycle: int) -> End | None:
+        """Return where the messages of a roll file seem to end."""
+        found = queue.end_of_cycle(cycle)
+        return None if found is None else End(*found)
+
     def end(self, queue: Queue, cycle: int) -> End | None:
         """Return where the messages of a roll file end; an error if the last one is not there."""
-        found = queue.end_of_cycle(cycle)
+        end = self.found_end(queue, cycle)
         last = queue._write_position(cycle)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        if found is None or last is None:
+        if end is None or last is None:
             return None
-        end = End(*found)
         if last >= end.position and end.past:
             raise CorruptError(
                 "messages are missing in the middle of the file, or its end is cut off:"
@@ -132,6 +147,18 @@ class JournalAdapter(Adapter[Queue]):
     def identity(self, queue: Queue) -> dict[str, Any]:
         """Return the roll cycle and its epoch."""
         return {"roll_cycle": queue.roll_cycle.name, "epoch_ms": queue.epoch_ms}
+
+    def properties(self, queue: Queue) -> dict[str, Any]:
+        """Return its roll cycle, when that starts, and what its messages are."""
+        return {
+            "format": self.name,
+            "roll_cycle": queue.roll_cycle.name,
+            "roll_length_ms": queue.roll_cycle.length_ms,
+            "epoch_ms": queue.epoch_ms,
+            "time_zone": queue.roll_time_zone,
+            "wire_type": queue.wire_type,
+            "source_id": queue.source_id,
+        }
 
     def verify(self, path: str) -> Verified:
         """Check a queue, one of its files, or copies of some."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from quire._native import QuickAppender, QuickExcerpt, QuickQueue, QuickTailer
 from quire.errors import CorruptError
-from quire.formats.adapter import Adapter, End, Explained, Snapshot, Verified
+from quire.formats.adapter import Adapter, End, Explained, Piece, Snapshot, Verified
 from quire.formats.detection import QUICK_QUEUE as NAME
 from quire.formats.numbering import Numbering
 
@@ -68,6 +69,17 @@ class QuickQueueAdapter(Adapter[QuickQueue]):
         """Return where a page ends: it is full where another one follows."""
         return End(0, self.count(queue, cycle), ended=cycle + 1 in self.cycles(queue))
 
+    def pieces(self, queue: QuickQueue) -> Iterator[Piece]:
+        """Yield the pages of the index, which count messages, and those of data."""
+        root = Path(queue.path)
+        for pattern in ("*.qx", "*.qmx", "*.qd", "*/*.qd"):
+            found = sorted(root.glob(pattern), key=lambda file: (file.parent, len(file.stem), file))
+            for file in found:
+                is_counting = file.suffix != ".qd" and file.stem.isdecimal()
+                cycle = int(file.stem) if is_counting else None
+                own = {"producer": None if file.parent == root else file.parent.name}
+                yield Piece(file.relative_to(root).as_posix(), [file], cycle, own)
+
     def excerpt(self, queue: QuickQueue, index: int, data: bytes) -> QuickExcerpt:
         """Return a message as a tailer would."""
         del queue
@@ -84,6 +96,16 @@ class QuickQueueAdapter(Adapter[QuickQueue]):
     def identity(self, queue: QuickQueue) -> dict[str, Any]:
         """Return the format and the length of its pages."""
         return {"format": self.name, "page_bytes": queue.page_bytes}
+
+    def properties(self, queue: QuickQueue) -> dict[str, Any]:
+        """Return the length of its pages, and who writes it."""
+        return {
+            "format": self.name,
+            "form": queue.form,
+            "page_bytes": queue.page_bytes,
+            "entries_per_page": queue.page_bytes // _STEP,
+            "producers": sorted(file.stem for file in Path(queue.path).glob("*.qm")),
+        }
 
     def verify(self, path: str) -> Verified:
         """Check each entry of the index; pages that do not fit together are one finding."""

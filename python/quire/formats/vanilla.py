@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from quire._native import VanillaAppender, VanillaExcerpt, VanillaQueue, VanillaTailer
 from quire.errors import UnsupportedError
-from quire.formats.adapter import Adapter, Explained, Repaired, Snapshot, Verified
+from quire.formats.adapter import Adapter, Explained, Piece, Repaired, Snapshot, Verified
 from quire.formats.detection import VANILLA as NAME
 from quire.formats.numbering import Numbering, Periods
+
+_DATA_FILE: Final = re.compile(r"data-(\d+)-\d+")
 
 
 class VanillaAdapter(Adapter[VanillaQueue]):
@@ -63,6 +68,17 @@ class VanillaAdapter(Adapter[VanillaQueue]):
     def place(self, queue: VanillaQueue, cycle: int) -> Path:
         """Return the directory of a cycle."""
         return Path(queue.directory_for_cycle(cycle))
+
+    def pieces(self, queue: VanillaQueue) -> Iterator[Piece]:
+        """Yield the directory of each cycle, and how many threads have data files in it."""
+        for cycle in queue.cycles:
+            folder = self.place(queue, cycle)
+            files = list[Path]()
+            with suppress(FileNotFoundError, NotADirectoryError):  # removed a moment ago
+                files = [file for file in folder.iterdir() if file.is_file()]
+            threads = {found[1] for file in files if (found := _DATA_FILE.fullmatch(file.name))}
+            name = folder.relative_to(queue.path).as_posix()
+            yield Piece(name, files, cycle, {"threads": len(threads)})
 
     def excerpt(self, queue: VanillaQueue, index: int, data: bytes) -> VanillaExcerpt:
         """Return a message as a tailer would."""

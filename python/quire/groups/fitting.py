@@ -7,9 +7,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quire.errors import CorruptError
-from quire.formats.adapters import numbering_of
+from quire.formats.adapters import adapter_of, count_of, cycles_of, end_index_of, numbering_of
 from quire.groups.reader import Reader
-from quire.ranges.cycles import count_of, cycles_of, end_index_of, refresh
 
 if TYPE_CHECKING:
     from quire.formats.protocols import AnyQueue
@@ -41,7 +40,7 @@ def place_in(queue: AnyQueue, reader: Reader, position: int, tails: Tails) -> in
     """
     if not position:
         return None
-    refresh(queue)
+    adapter_of(queue).refresh(queue)
     numbering, cycles = numbering_of(queue), cycles_of(queue)
     cycle = numbering.to_cycle(position)
     # By the listing: a tailer may still have a removed file open.

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from quire import _native
 from quire._common import arguments
 from quire.errors import ReadOnlyError, UnsupportedError
-from quire.formats.adapters import adapter_of, numbering_of
+from quire.formats.adapters import adapter_of, end_index_of, numbering_of
 from quire.groups.consumer import Consumer
 from quire.groups.eligible import grouped
 from quire.groups.keys import Keys
 from quire.groups.letters import DeadLetters
 from quire.groups.membership import Membership, Rules
 from quire.groups.states import GroupState, state_of
-from quire.ranges.cycles import end_index_of
 
 if TYPE_CHECKING:
     from os import PathLike

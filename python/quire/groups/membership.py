@@ -9,14 +9,13 @@ from threading import RLock, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from quire.formats.adapters import journal_of
+from quire.formats.adapters import end_index_of, journal_of
 from quire.groups.delivered import Claim, Delivered, Part
 from quire.groups.fitting import place_in, print_of, say_lost
 from quire.groups.letters import Letter
 from quire.groups.message import GroupBatch, GroupMessage
 from quire.groups.reader import Reader
 from quire.groups.turns import Turn
-from quire.ranges.cycles import end_index_of
 
 if TYPE_CHECKING:
     from quire._native import Excerpt, GroupMember, QuickExcerpt

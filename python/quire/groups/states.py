@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quire._native import group_backlog, group_members, group_tails
-from quire.formats.adapters import adapter_of, numbering_of
-from quire.ranges.cycles import count_of, cycles_of
+from quire.formats.adapters import adapter_of, count_of, cycles_of, numbering_of
 
 if TYPE_CHECKING:
     from quire.formats.protocols import AnyQueue

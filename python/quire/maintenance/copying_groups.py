@@ -14,10 +14,9 @@ from pathlib import Path
 from quire import _native
 from quire._common.durable import SafeFolder
 from quire.errors import UnsafePathError
-from quire.formats.adapters import numbering_of
+from quire.formats.adapters import end_index_of, numbering_of
 from quire.groups.states import side_file
 from quire.opening.opener import open as open_queue
-from quire.ranges.cycles import end_index_of
 
 
 def put_groups(source: Path, folder: SafeFolder, positions: dict[str, int]) -> None:

@@ -11,12 +11,12 @@ from typing import Final, NamedTuple, TypeAlias
 from quire._common import arguments
 from quire._common.durable import SafeFolder
 from quire._native import times_file as file_of
+from quire.formats.adapters import count_of
 from quire.formats.detection import COMPRESSED, times_file, uncompressed
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.maintenance.removal import LOCK
 from quire.opening.opener import open as open_queue
-from quire.ranges.cycles import count_of
 from quire.ranges.event_time import TimeField
 
 Progress: TypeAlias = Callable[[str, int, int], object]

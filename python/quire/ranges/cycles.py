@@ -1,4 +1,4 @@
-"""The messages of each cycle, as counted by the queue's index; of a Quick-Queue, of each page."""
+"""Ranges of indexes, cycle by cycle; of a Quick-Queue, page by page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from quire.errors import CorruptError
-from quire.formats.adapters import adapter_of, numbering_of
+from quire.formats.adapters import count_of, cycles_of, numbering_of
 from quire.formats.protocols import AnyQueue
 
 
@@ -41,45 +41,6 @@ class CycleRange(NamedTuple):
         """Return the part of the range before an index."""
         before = -((self.first_index - end) // self.step)
         return self.split(max(0, min(self.count, before)))[0]
-
-
-def cycles_of(queue: AnyQueue) -> list[int]:
-    """Return the cycles of a queue in order; of a Quick-Queue, the pages with messages."""
-    return adapter_of(queue).cycles(queue)
-
-
-def count_of(queue: AnyQueue, cycle: int) -> int:
-    """
-    Return the sequence after the last message of a cycle; 0 where it is missing or being made.
-
-    Raises:
-        CorruptError: The file is damaged, or not ready although a later one has messages.
-
-    """
-    return adapter_of(queue).count(queue, cycle)
-
-
-def refresh(queue: AnyQueue) -> None:
-    """Look for new and deleted files."""
-    adapter_of(queue).refresh(queue)
-
-
-def end_index_of(queue: AnyQueue) -> int:
-    """Return the index after the last message; 0 if there is none."""
-    last = queue.last_index
-    return 0 if last is None else last + numbering_of(queue).step
-
-
-def first_index_of(queue: AnyQueue) -> int | None:
-    """
-    Return the index of the oldest message; None if there is none.
-
-    Raises:
-        CorruptError: A file that may hold the first message is damaged; ``Queue.first_index`` skips
-            such a file.
-
-    """
-    return adapter_of(queue).first_index(queue)
 
 
 def cycle_ranges(

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from quire._native import Queue
 from quire.errors import CorruptError
-from quire.formats.adapters import journal_of
-from quire.ranges.cycles import count_of
+from quire.formats.adapters import adapter_of, count_of, journal_of
 
 ON_DAMAGE: Final = ("stop", "skip")
 _MOST_TRIES: Final = 4_096  # indexes after the known end of a cycle
@@ -52,6 +51,7 @@ class Skipper:
 
     def __init__(self, queue: object, skipped: Skipped | None = None) -> None:
         """Note nothing yet."""
+        self._queue = queue
         self._journal = journal_of(queue)
         self._skipped = skipped
         self.lost: list[Lost] = []
@@ -88,7 +88,7 @@ class Skipper:
             CorruptError: Messages follow *index*: one before them was lost.
 
         """
-        check_end(self._journal, index)
+        adapter_of(self._queue).check_end(self._queue, index)
 
     def go_to(self, tailer: Any, index: int) -> bool:  # noqa: ANN401 - of any format
         """Move a tailer to an index, or the next that can be read; False if there is none."""
@@ -114,18 +114,6 @@ def go_to(tailer: Any, index: int, skipper: Skipper | None) -> bool:  # noqa: AN
     return True
 
 
-def check_end(queue: object, index: int) -> None:
-    """
-    Check that no messages lie after the index at which a reader found none.
-
-    Raises:
-        CorruptError: Messages follow *index*: one before them was lost.
-
-    """
-    if (journal := journal_of(queue)) is not None:
-        journal._check_end(index)  # noqa: SLF001 - the package's own
-
-
 def messages_of(
     queue: object,
     tailer: Any,  # noqa: ANN401 - of any format
@@ -147,7 +135,7 @@ def messages_of(
     while True:
         try:
             yield from tailer
-            check_end(queue, tailer.index)
+            adapter_of(queue).check_end(queue, tailer.index)
         except CorruptError as error:
             if skipper is None:
                 raise

@@ -9,10 +9,9 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from quire._common import arguments
 from quire.errors import CorruptError, IndexOutOfRangeError
-from quire.formats.adapters import adapter_of, tailer_of
+from quire.formats.adapters import adapter_of, end_index_of, tailer_of
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Skipper, go_to
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
 from quire.ranges.seek import NO_INDEX, first_at, first_from, index_at_time

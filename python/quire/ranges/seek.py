@@ -10,9 +10,16 @@ from typing import Any, Final
 from quire._common.arguments import shown
 from quire._native import Queue
 from quire.errors import CorruptError
-from quire.formats.adapters import journal_of, numbering_of, periods_of, tailer_of
+from quire.formats.adapters import (
+    count_of,
+    cycles_of,
+    end_index_of,
+    journal_of,
+    numbering_of,
+    periods_of,
+    tailer_of,
+)
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.ranges.cycles import count_of, cycles_of, end_index_of
 from quire.ranges.event_time import Field, TimeField, datetime_of
 
 # Messages without an event time or key are skipped, up to a limit: the name may be mistyped.

@@ -37,9 +37,9 @@ from quire.arrow.names import ERROR, METHOD
 from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import load_schema
 from quire.errors import ArchiveError, CorruptError, OptionsError
-from quire.formats.adapters import numbering_of
+from quire.formats.adapters import adapter_of, cycles_of, numbering_of
 from quire.opening.discovery import topics_of
-from quire.ranges.cycles import CycleRange, cycle_ranges, cycles_of, refresh
+from quire.ranges.cycles import CycleRange, cycle_ranges
 from quire.spark.read import row_plan
 from quire.spark.read.partitions import Partition, TopicRange
 from quire.spark.read.row_plan import RowPlan
@@ -238,7 +238,7 @@ def _live(topic: Topic, root: str, asked: _Asked) -> tuple[TopicRange | None, li
         listed = [cycle for cycle in cycles_of(queue) if cycle not in topic.entries]
         with topic_in_errors(topic.name):
             runs = [run for cycle in listed for run in _runs(topic, queue, cycle, asked)]
-        refresh(queue)
+        adapter_of(queue).refresh(queue)
         left = {*cycles_of(queue)}
         problems += [
             f"cycle={cycle} was deleted while the table was made"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from quire.formats.adapters import adapter_of, numbering_of
+from quire.formats.adapters import adapter_of, count_of, cycles_of, numbering_of
 from quire.formats.protocols import AnyQueue
-from quire.ranges.cycles import count_of, cycles_of
 
 
 class Point(NamedTuple):

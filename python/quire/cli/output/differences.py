@@ -13,7 +13,7 @@ from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
 from quire.cli.output.message_formats import encoded, json_of, yaml_of
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
-from quire.cli.output.stdout import Output
+from quire.cli.streams import Output
 from quire.replaying.comparison import Comparison, Difference
 from quire.replaying.message_values import Node, Values, changes, shown
 

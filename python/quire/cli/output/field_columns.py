@@ -14,12 +14,12 @@ from quire._common.terminal import escape_controls, escape_json, escape_line
 from quire.cli.exit_codes import print_error
 from quire.cli.output.message_formats import encoded
 from quire.cli.output.row_formats import ArrowOutput
-from quire.cli.output.stdout import Output
 from quire.cli.parameters import Zone
 from quire.cli.reading.fields import INDEX, Decoder, values_of
-from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
+from quire.cli.streams import Output
 from quire.cli.where.conditions import Field, column_of
+from quire.formats.columns import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,7 @@ class ColumnPrinter:
         self._has_heading = False
         self.flush = self._output.flush
 
-    def show(self, source: str, batch: Batch, rows: Rows) -> None:
+    def show(self, source: str, batch: Columns, rows: Rows) -> None:
         """Show rows of a batch."""
         if self._decoder is None:
             found = iter([_picked(values_of(batch, row), self._columns) for row in rows])
@@ -98,13 +98,13 @@ class ColumnPrinter:
         if self._misfits:
             print_error(f"messages that do not fit the schema have no values: {self._misfits}")
 
-    def _table(self, batch: Batch, rows: Rows) -> pa.RecordBatch:
+    def _table(self, batch: Columns, rows: Rows) -> pa.RecordBatch:
         """Return the chosen rows and columns."""
         import pyarrow as pa
 
         decoder = cast("Decoder", self._decoder)
         decoded = decoder.batch(batch)
-        if len(rows) != batch.count or rows[0] > rows[-1]:
+        if len(rows) != len(batch) or rows[0] > rows[-1]:
             data = pa.py_buffer(array("q", rows))  # made of a list, it would import pandas
             decoded = decoded.take(pa.Array.from_buffers(pa.int64(), len(rows), [None, data]))
         if _ERROR in decoded.schema.names:

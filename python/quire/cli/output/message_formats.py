@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from quire._common.terminal import escape_controls, escape_json
+from quire._common.terminal import escape_controls, escape_json, escape_line
+from quire._native import render_rows
 from quire.errors import WireError
+from quire.formats.columns import Columns
 from quire.types import to_json, to_yaml
 
 _WIDTH: Final = 16
@@ -62,3 +64,47 @@ def framed(style: str, text: str, index: int | None, *, is_metadata: bool) -> st
 def encoded(text: str) -> bytes:
     """Return the bytes of a text for a terminal or a file; a lone surrogate as its escape."""
     return text.encode("utf-8", "backslashreplace")
+
+
+def text_of(columns: Columns, style: str, row: int) -> str:
+    """Return one message as text, without its index."""
+    data = columns.payload(row)
+    if style == "hex":
+        return data.hex()
+    if not columns.is_wire and (plain := _plain(data)) is not None:
+        return _as_style(style, plain)
+    text, stopped, _ = render_rows(style, (None, columns.offsets, columns.data), row, row + 1)
+    if stopped == row:
+        return _unreadable(style, bytes(data))
+    found = text.decode()
+    if style == "yaml":
+        return escape_controls(found.removeprefix("---\n"))
+    if style == "jsonl":
+        return escape_json(found.removesuffix("\n"))
+    return escape_line(found.removesuffix("\n")) if style == "text" else escape_controls(found)
+
+
+def _plain(data: memoryview) -> str | None:
+    """Return bytes that are printable text as such."""
+    try:
+        text = bytes(data).decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text == escape_controls(text) else None
+
+
+def _as_style(style: str, text: str) -> str:
+    import json
+
+    if style == "jsonl":
+        return escape_json(json.dumps(text, ensure_ascii=False))
+    return escape_line(text) if style == "text" else text if text.endswith("\n") else f"{text}\n"
+
+
+def _unreadable(style: str, data: bytes) -> str:
+    """Return bytes that hold no values."""
+    if style == "jsonl":
+        return f'{{"bytes": "{data.hex()}"}}'
+    if style == "text":
+        return escape_line(data.decode("utf-8", "backslashreplace"))
+    return readable_text(data)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from quire._common.terminal import escape_line
-from quire.cli.output.color import has_color
-from quire.cli.output.message_formats import encoded, framed
-from quire.cli.output.stdout import Output
-from quire.cli.reading.raw_batches import Batch, runs_of
+from quire._common.terminal import escape_controls, escape_json, escape_line
+from quire._native import render_rows
+from quire.cli.output.message_formats import encoded, framed, text_of
 from quire.cli.reading.selection import Rows
+from quire.cli.streams import Output, has_color
+from quire.formats.columns import Columns
 
 _LINE: Final = re.compile(rb'(?m)^\{"index"')
 
@@ -30,13 +31,13 @@ class MessagePrinter:
         self._output = Output()
         self.flush = self._output.flush
 
-    def show(self, source: str, batch: Batch, rows: Rows) -> None:
-        """Show rows of a batch."""
+    def show(self, source: str, batch: Columns, rows: Rows) -> None:
+        """Show rows of some messages."""
         if source != self._source:
             self._source = source
             if self._style not in {"jsonl", "raw"}:
                 self._output.write(encoded(f"==> {escape_line(source)} <==\n"))
-        for run in runs_of(rows):
+        for run in _runs_of(rows):
             self._show_run(batch, run)
 
     def end(self) -> None:
@@ -45,7 +46,7 @@ class MessagePrinter:
             self._output.write(b"[]\n" if self._between == b"[" else b"\n]\n")
         self.flush()
 
-    def _show_run(self, batch: Batch, run: range) -> None:
+    def _show_run(self, batch: Columns, run: range) -> None:
         if self._style == "raw":
             for row in run:
                 self._output.write(batch.payload(row))
@@ -53,18 +54,18 @@ class MessagePrinter:
         start = run.start
         while start < run.stop:
             row = start
-            if not batch.is_metadata and not batch.is_raw:
-                text, row = batch.rendered(
-                    self._style, range(start, run.stop), with_index=self._with_index
+            if batch.is_wire and not batch.is_metadata:
+                text, row = _rendered(
+                    batch, self._style, range(start, run.stop), with_index=self._with_index
                 )
                 self._write(text)
             if row < run.stop:
                 self._show_one(batch, row)
             start = row + 1
 
-    def _show_one(self, batch: Batch, row: int) -> None:
+    def _show_one(self, batch: Columns, row: int) -> None:
         """Show a message that is no plain sequence of values."""
-        text = batch.text(self._style, row)
+        text = text_of(batch, self._style, row)
         index = batch.indexes[row] if self._with_index else None
         self._write(encoded(framed(self._style, text, index, is_metadata=batch.is_metadata)))
 
@@ -105,12 +106,12 @@ class JavaPrinter:
         self._output = Output()
         self.flush = self._output.flush
 
-    def show(self, _source: str, batch: Batch, rows: Rows) -> None:
-        """Show rows of a batch."""
-        for run in runs_of(rows):
+    def show(self, _source: str, batch: Columns, rows: Rows) -> None:
+        """Show rows of some messages."""
+        for run in _runs_of(rows):
             row = run.start
-            if self._style == "yaml" and not self._squash and not batch.is_raw:
-                text, row = batch.rendered("java", run, with_index=self._with_index)
+            if self._style == "yaml" and not self._squash and batch.is_wire:
+                text, row = _rendered(batch, "java", run, with_index=self._with_index)
                 self._output.write(text)
             for left in range(row, run.stop):
                 self._output.write(encoded(self._one(batch, left)))
@@ -119,7 +120,34 @@ class JavaPrinter:
         """Pass the collected messages to the output."""
         self.flush()
 
-    def _one(self, batch: Batch, row: int) -> str:
+    def _one(self, batch: Columns, row: int) -> str:
         index = f"{batch.indexes[row]:#x}: \n" if self._with_index else ""
-        text = batch.text(self._style, row)
+        text = text_of(batch, self._style, row)
         return f"{index}{text.replace(chr(10), '') if self._squash else text}\n"
+
+
+def _rendered(columns: Columns, style: str, rows: range, *, with_index: bool) -> tuple[bytes, int]:
+    """Return rows as printed, up to one that this style cannot show, and its number."""
+    indexes = columns.indexes if with_index else None
+    shown = indexes, columns.offsets, columns.data
+    text, stopped, is_plain = render_rows(style, shown, rows.start, rows.stop)
+    if not is_plain:
+        escape = escape_json if style == "jsonl" else escape_controls
+        text = encoded(escape(text.decode()))
+    return text, stopped
+
+
+def _runs_of(rows: Sequence[int]) -> Iterator[range]:
+    """Yield consecutive rows together."""
+    if isinstance(rows, range) and rows.step == 1:
+        yield rows
+        return
+    start = stop = -1
+    for row in rows:
+        if row != stop:
+            if start >= 0:
+                yield range(start, stop)
+            start = row
+        stop = row + 1
+    if start >= 0:
+        yield range(start, stop)

@@ -10,9 +10,8 @@ import click
 
 from quire._common.optional_arrow import need_arrow
 from quire._common.terminal import escape_controls, escape_line
-from quire.cli.output.color import styled
 from quire.cli.output.message_formats import encoded
-from quire.cli.output.stdout import Output
+from quire.cli.streams import Output, styled
 
 if TYPE_CHECKING:
     import pyarrow as pa

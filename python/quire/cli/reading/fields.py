@@ -9,11 +9,11 @@ import click
 
 from quire._native import to_json
 from quire.cli.parameters import modules_of_working_directory
-from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
 from quire.cli.where.conditions import Condition, fields_of, holds, mask_of
 from quire.errors import WhereError, WireError
 from quire.formats.adapters import adapter_of
+from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ class Decoder:
         self.schema = schema
         self._layout = "union" if schema.methods else "tables"
 
-    def batch(self, batch: Batch) -> pa.RecordBatch:
+    def batch(self, batch: Columns) -> pa.RecordBatch:
         """Return a row for each message; one that does not fit says why in ``_error``."""
         _, tables, *_ = self.schema.plan.decode(
-            *batch.columns, keep_misfits=True, layout=self._layout
+            *batch.buffers, keep_misfits=True, layout=self._layout
         )
         return self.schema.batches(tables, self._layout)[""]
 
@@ -106,26 +106,26 @@ class WhereFilter:
         names = sorted({field[0] for field in fields_of(condition)})
         self._decoder = None if schema is None else Decoder(schema, names)
 
-    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+    def __call__(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         """Return the rows for which it is true."""
         return batch, self._rows(batch, rows)
 
-    def _rows(self, batch: Batch, rows: Rows) -> Rows:
+    def _rows(self, batch: Columns, rows: Rows) -> Rows:
         if self._decoder is None:
             return [row for row in rows if self._passes(batch, row)]
         decoded = self._decoder.batch(batch)
-        if len(decoded) != batch.count:
+        if len(decoded) != len(batch):
             raise WhereError("the schema skips messages: give one of all of them")
         mask = mask_of(self._condition, decoded)
         chosen = {*_true_rows(mask)}
         misfits = _misfits(decoded)
-        if len(chosen) == batch.count and not misfits:
+        if len(chosen) == len(batch) and not misfits:
             return rows
         return [
             row for row in rows if (self._passes(batch, row) if row in misfits else row in chosen)
         ]
 
-    def _passes(self, batch: Batch, row: int) -> bool:
+    def _passes(self, batch: Columns, row: int) -> bool:
         return holds(self._condition, values_of(batch, row)) is True
 
 
@@ -149,7 +149,7 @@ def _misfits(decoded: pa.RecordBatch) -> set[int]:
     return {row for row, is_fit in enumerate(errors.is_null().to_pylist()) if not is_fit}
 
 
-def values_of(batch: Batch, row: int) -> dict[str, Any]:
+def values_of(batch: Columns, row: int) -> dict[str, Any]:
     """Return the fields of one message of a batch."""
     return values_in(batch.payload(row), batch.indexes[row])
 

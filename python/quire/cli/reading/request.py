@@ -15,14 +15,13 @@ from quire import pausers
 from quire.cli.output.printers import JavaPrinter, MessagePrinter
 from quire.cli.parameters import Zone, value_errors_as_usage
 from quire.cli.reading.presence import Presence
-from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Bounds, Rows, Selection, Stage, end_of
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.reading.stages import Calls, Limiter, Patterns
 from quire.cli.streams import check_reader
-from quire.formats.adapters import tailer_of
+from quire.formats.adapters import end_index_of, tailer_of
+from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.ranges.cycles import end_index_of
 from quire.ranges.damage import Lost, Skipper
 from quire.ranges.seek import first_by
 
@@ -39,7 +38,7 @@ class Step(NamedTuple):
     """Messages to show: rows of a batch, with the name of their queue and the tailer there."""
 
     source: str
-    batch: Batch
+    batch: Columns
     rows: Rows
     tailer: AnyTailer
 
@@ -141,8 +140,7 @@ def _steps(
 ) -> Iterator[Step]:
     """Yield what each queue has; with ``follow``, go around until the process is interrupted."""
     running = [_of_source(source, request, limiter, lost) for source in sources]
-    pauser = pausers.sleepy()
-    presence = Presence(source.path for source in sources)
+    waiting = _Waiting(sources, idle) if request.follow else None
     while running:
         is_idle = True
         for steps in [*running]:
@@ -155,13 +153,27 @@ def _steps(
                 running.remove(steps)
             if limiter is not None and limiter.has_stopped:
                 return
+        if waiting is not None and running:
+            waiting.after_look(is_idle=is_idle)
+
+
+class _Waiting:
+    """The time between looks at queues that have nothing new."""
+
+    def __init__(self, sources: list[Source], idle: Callable[[], None]) -> None:
+        self._idle = idle
+        self._pauser = pausers.sleepy()
+        self._presence = Presence(source.path for source in sources)
+
+    def after_look(self, *, is_idle: bool) -> None:
+        """Wait, the longer the more looks in a row found nothing."""
         if not is_idle:
-            pauser.reset()
-        elif running:
-            idle()
-            check_reader()
-            presence.check()
-            pauser.pause()
+            self._pauser.reset()
+            return
+        self._idle()
+        check_reader()
+        self._presence.check()
+        self._pauser.pause()
 
 
 def _of_source(

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import click
 
 import quire
-from quire.cli.reading.raw_batches import (
-    BATCH,
-    Batch,
-    backward,
-    backward_past_damage,
-    next_batch,
-    next_document,
+from quire._native import Tailer
+from quire.formats.adapters import (
+    adapter_of,
+    count_of,
+    cycles_of,
+    end_index_of,
+    journal_tailer_of,
+    numbering_of,
+    tailer_of,
 )
-from quire.formats.adapters import journal_tailer_of, tailer_of
+from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
-from quire.ranges.cycles import end_index_of
-from quire.ranges.damage import Skipper, check_end
+from quire.ranges.damage import Skipper
 
 if TYPE_CHECKING:
     from quire.ranges.range import Point
 
+BATCH: Final = 4_096
 _REACHED: Final = "FOUND_IN_CYCLE"
 _ANY: Final = 2**63 - 1
 
 Rows: TypeAlias = Sequence[int]
-Stage: TypeAlias = Callable[[Batch, Rows], tuple[Batch, Rows]]
+Stage: TypeAlias = Callable[[Columns, Rows], tuple[Columns, Rows]]
 """Takes rows of a batch, and returns those that it lets through, of this batch or another."""
 
 
@@ -112,15 +115,15 @@ class Selection:
         elif bounds.start is not None:
             self._go_to(bounds.start)
 
-    def batches(self) -> Iterator[tuple[Batch, Rows] | None]:
+    def batches(self) -> Iterator[tuple[Columns, Rows] | None]:
         """Yield batches with their chosen rows; None where there is nothing more yet."""
         return self._backward() if self._bounds.reverse else self._forward()
 
-    def _forward(self) -> Iterator[tuple[Batch, Rows] | None]:
+    def _forward(self) -> Iterator[tuple[Columns, Rows] | None]:
         past = self._past()
         while True:
             batch = self._next()
-            if not batch.count:
+            if not len(batch):
                 if not self._bounds.follow:
                     return
                 yield None
@@ -129,15 +132,15 @@ class Selection:
             chosen, passed = self._chosen(batch, rows)
             if passed:
                 yield chosen, passed
-            if len(rows) < batch.count:
+            if len(rows) < len(batch):
                 if not rows and self._size == 1:
                     self._tailer.move_to_index(batch.indexes[0])  # it was not shown
                 return
 
-    def _next(self) -> Batch:
+    def _next(self) -> Columns:
         journal = journal_tailer_of(self._tailer)
         if self._bounds.metadata and journal is not None:
-            return next_document(journal)
+            return _next_document(journal)
         while True:
             try:
                 return self._batch()
@@ -145,12 +148,12 @@ class Selection:
                 if self._skipper is None:
                     raise
                 if not self._skipper.skip(self._tailer, error) and not self._bounds.follow:
-                    return Batch(0, b"", bytes(4), b"")
+                    return Columns.empty()
 
-    def _batch(self) -> Batch:
-        batch = next_batch(self._tailer, self._size)
-        if not batch.count and not self._bounds.follow:
-            check_end(self._queue, self._tailer.index)
+    def _batch(self) -> Columns:
+        batch = _next_batch(self._tailer, self._size)
+        if not len(batch) and not self._bounds.follow:
+            adapter_of(self._queue).check_end(self._queue, self._tailer.index)
         return batch
 
     def _past(self) -> int | None:
@@ -160,20 +163,20 @@ class Selection:
         # Else a reader that is slower than the writers would never end.
         return self._end if self._bounds.end is None else min(self._bounds.end, self._end)
 
-    def _backward(self) -> Iterator[tuple[Batch, Rows]]:
+    def _backward(self) -> Iterator[tuple[Columns, Rows]]:
         start, past = self._bounds.start or 0, self._past()
         end = past or 0
         if self._skipper is None:
-            found = backward(self._queue, self._tailer, start, end)
+            found = _backward(self._queue, self._tailer, start, end)
         else:
             skipper = self._skipper
-            found = backward_past_damage(self._queue, self._tailer, start, end, skipper)
+            found = _backward_past_damage(self._queue, self._tailer, start, end, skipper)
         for batch, rows in found:
             chosen, passed = self._chosen(batch, rows)
             if passed:
                 yield chosen, passed
 
-    def _chosen(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+    def _chosen(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         for stage in self._stages:
             if rows:
                 batch, rows = stage(batch, rows)
@@ -200,7 +203,7 @@ class Selection:
         start, past = None, self._past()
         with tailer_of(self._queue) as looker:
             low, high = self._bounds.start or 0, self._end if past is None else past
-            found = backward(self._queue, looker, low, high) if count else ()
+            found = _backward(self._queue, looker, low, high) if count else ()
             for batch, rows in found:
                 chosen, passed = (batch, rows) if self._last_of_all else self._chosen(batch, rows)
                 if passed:
@@ -215,11 +218,11 @@ class Selection:
             self._tailer.move_to_index(start)
 
 
-def _before(batch: Batch, past: int | None) -> range:
+def _before(batch: Columns, past: int | None) -> range:
     """Return the rows before the first with this index or a later one."""
-    if past is None or not batch.count or max(batch.indexes[0], batch.indexes[-1]) < past:
-        return range(batch.count)
-    return range(next((row for row, it in enumerate(batch.indexes) if it >= past), batch.count))
+    if past is None or not len(batch) or max(batch.indexes[0], batch.indexes[-1]) < past:
+        return range(len(batch))
+    return range(next((row for row, it in enumerate(batch.indexes) if it >= past), len(batch)))
 
 
 def end_of(queue: AnyQueue) -> int:
@@ -228,3 +231,94 @@ def end_of(queue: AnyQueue) -> int:
         return end_index_of(queue)
     except quire.errors.CorruptError:
         return _ANY
+
+
+def _next_batch(tailer: AnyTailer, size: int = BATCH) -> Columns:
+    """Return up to *size* messages; an empty batch if there is none yet."""
+    return Columns.read(tailer, size, is_wire=adapter_of(tailer).is_wire)
+
+
+def _next_document(tailer: Tailer) -> Columns:
+    """Return the next document, a message or metadata."""
+    with tailer.reading_document(include_metadata=True) as document:
+        if not document.is_present:
+            return Columns.empty()
+        data = bytes(document.bytes)
+        return Columns.of_one(document.index, data, is_metadata=document.is_metadata)
+
+
+def _backward(
+    queue: AnyQueue, tailer: AnyTailer, start: int, end: int
+) -> Iterator[tuple[Columns, range]]:
+    """Yield the messages from *start* to *end* (exclusive), the last first: rows are descending."""
+    for first, past in _blocks(queue, start, end):
+        yield from _backward_within(tailer, first, past)
+
+
+def _blocks(queue: AnyQueue, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of indexes, the last first, each of a batch at most."""
+    numbering = numbering_of(queue)
+    for cycle in reversed(cycles_of(queue)):
+        low = max(start, numbering.to_index(cycle, 0))
+        high = min(end, numbering.to_index(cycle, 0) + count_of(queue, cycle) * numbering.step)
+        while low < high:
+            first = max(low, high - BATCH * numbering.step)
+            yield first, high
+            high = first
+
+
+def _backward_past_damage(
+    queue: AnyQueue, tailer: AnyTailer, start: int, end: int, skipper: Skipper
+) -> Iterator[tuple[Columns, range]]:
+    """Yield as :func:`_backward` what can be read: each cycle is looked through from its start."""
+    numbering = numbering_of(queue)
+    for cycle in reversed(cycles_of(queue)):
+        low = max(start, numbering.to_index(cycle, 0))
+        high = min(end, numbering.to_index(cycle + 1, 0))
+        with suppress(quire.errors.CorruptError):
+            high = min(high, numbering.to_index(cycle, count_of(queue, cycle)))
+        stretches = [*_readable(tailer, low, high, skipper)] if low < high else []
+        for first, past in reversed(stretches):
+            yield from _backward_within(tailer, first, past)
+
+
+def _backward_within(tailer: AnyTailer, first: int, past: int) -> Iterator[tuple[Columns, range]]:
+    """Yield the messages between two indexes, which are few, the last first."""
+    tailer.move_to_index(first)
+    for batch, count in reversed([*_until(tailer, past)]):
+        yield batch, range(count - 1, -1, -1)
+
+
+def _readable(
+    tailer: AnyTailer, low: int, high: int, skipper: Skipper
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a cycle that can be read, each of a batch at most."""
+    if not skipper.go_to(tailer, low):
+        return
+    past = low
+    while past < high:
+        try:
+            batch = _next_batch(tailer)
+            if not len(batch):
+                skipper.check_end(tailer.index)
+                return
+        except quire.errors.CorruptError as error:
+            if skipper.skip(tailer, error):
+                continue
+            return
+        indexes = [index for index in batch.indexes if index < high]
+        if indexes:
+            past = indexes[-1] + 1
+            yield indexes[0], past
+        if len(indexes) < len(batch):
+            return
+
+
+def _until(tailer: AnyTailer, past: int) -> Iterator[tuple[Columns, int]]:
+    """Yield batches, and how many messages of each lie before an index."""
+    while len(batch := _next_batch(tailer)):
+        count = sum(index < past for index in batch.indexes)
+        if count:
+            yield batch, count
+        if count < len(batch) or batch.indexes[-1] + 1 >= past:
+            return

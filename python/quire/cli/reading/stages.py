@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import quire
 from quire._native import Method, entry_bytes
+from quire.cli.output.message_formats import text_of
 from quire.cli.parameters import methods_of_interface
-from quire.cli.reading.raw_batches import Batch
 from quire.cli.reading.selection import Rows
+from quire.formats.columns import Columns
 
 if TYPE_CHECKING:
     from quire.calls.method_reader import MethodReader
@@ -29,9 +30,9 @@ class Patterns:
         self._include = include
         self._exclude = exclude
 
-    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+    def __call__(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         """Return the rows that pass."""
-        return batch, [row for row in rows if self._passes(batch.text(self._style, row))]
+        return batch, [row for row in rows if self._passes(text_of(batch, self._style, row))]
 
     def _passes(self, text: str) -> bool:
         return all(it.search(text) for it in self._include) and not any(
@@ -53,7 +54,7 @@ class Limiter:
         self._function = function
         self.has_stopped = False
 
-    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+    def __call__(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         """Return the rows before that message."""
         for number, row in enumerate(rows):
             if self.has_stopped or self._function(batch.excerpt(row)):
@@ -90,7 +91,7 @@ class Calls:
         )
         self._with_history = with_history
 
-    def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+    def __call__(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         """Return the calls as a batch of their own."""
         indexes, payloads = list[int](), list[bytes]()
         for row in rows:
@@ -101,7 +102,7 @@ class Calls:
             if self._found:
                 indexes.append(index)
                 payloads.append(self._history() + b"".join(self._found))
-        return batch_of(indexes, payloads), range(len(indexes))
+        return Columns.of_payloads(indexes, payloads), range(len(indexes))
 
     def _call(self, method: Method, before: bytes) -> Any:  # noqa: ANN401 - a method
         def call(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as the method has them
@@ -135,19 +136,6 @@ def _implementation(
     made: Any = new_class(f"{cls.__name__}Calls", (cls,), {}, lambda space: space.update(members))
     made.__abstractmethods__ = frozenset[str]()
     return object.__new__(made)
-
-
-def batch_of(indexes: Sequence[int], payloads: Sequence[bytes]) -> Batch:
-    """Return messages as a batch."""
-    ends = [0]
-    for payload in payloads:
-        ends.append(ends[-1] + len(payload))
-    return Batch(
-        len(indexes),
-        b"".join(index.to_bytes(8, "little") for index in indexes),
-        b"".join(end.to_bytes(4, "little") for end in ends),
-        b"".join(payloads),
-    )
 
 
 def made(reference: Any, argument: str | None) -> Callable[..., Any]:  # noqa: ANN401

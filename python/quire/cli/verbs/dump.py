@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,19 +12,22 @@ import click
 from quire._common.terminal import escape_controls, escape_line
 from quire._native import Dump
 from quire.cli.exit_codes import error_text
-from quire.cli.output.dump_older import is_older, texts_of
-from quire.cli.output.stdout import Output
-from quire.cli.parameters import PATH, open_journal, value_errors_as_usage
+from quire.cli.output.message_formats import encoded, yaml_of
+from quire.cli.parameters import PATH, open_journal, open_read_only, value_errors_as_usage
 from quire.cli.shared_options import range_options
-from quire.errors import NotAQueueError, QuireError
-from quire.formats.adapters import numbering_of
+from quire.cli.streams import Output
+from quire.errors import CorruptError, NotAQueueError, QuireError
+from quire.formats.adapters import adapter_at, adapter_of, numbering_of
 from quire.formats.detection import refuse_part, refuse_queues, uncompressed
+from quire.handles.base import AnyExcerpt, Queue
 from quire.opening.discovery import TABLE
+from quire.ranges.seek import NO_INDEX
 
 if TYPE_CHECKING:
     from quire.ranges.range import Limits
 
 _SUFFIXES = (".cq4", ".cq4t")
+_PAGES = {".qx", ".qmx", ".qm", ".qd"}
 _OF_VERSION_4 = "directory-listing.cq4t"
 
 
@@ -44,8 +48,8 @@ def dump(paths: tuple[Path, ...], time_field: str | None, **points: Any) -> None
 
     Positions, states and payloads, as Java's DumpMain prints them: roll files, their indexes, and
     the table of the queue. A damaged file is shown up to the damage, and the others after it.
-    Of a Vanilla Chronicle or a Quick-Queue: each message with its index and length, cycle by
-    cycle or page by page; damaged entries are shown and skipped.
+    Of the other formats: each message with its index and length, cycle by cycle or page by page;
+    damaged entries are shown and skipped.
 
     With --from or --to, only the messages of the range are shown, with the metadata between them.
     A file's header is shown if its first message is in the range; the table never is. A POINT is
@@ -62,13 +66,12 @@ def dump(paths: tuple[Path, ...], time_field: str | None, **points: Any) -> None
     limits = _limits(points["from"], points["to"], time_field)
     for path in paths:
         with value_errors_as_usage():
-            if is_older(path):
-                for text in texts_of(path, limits, wrong):
-                    output.write(text.encode("utf-8", "backslashreplace"))
-                continue
-            parts = _files(path) if limits is None else _limited(path, limits)
-        for part in parts:
-            _dump(part, output, wrong, has_title=path.is_dir())
+            if _has_documents(path):
+                pieces = _documents(path, limits, wrong)
+            else:
+                pieces = (encoded(text) for text in _messages(path, limits, wrong))
+            for piece in pieces:
+                output.write(_shown(piece) if output.is_terminal else piece)
     output.flush()
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -85,17 +88,87 @@ def _limits(
     return Limits(start, end, time_field)
 
 
-def _dump(part: _Part, output: Output, wrong: list[str], *, has_title: bool) -> None:
-    if has_title:
-        output.write(f"## {escape_line(part.file.name)}\n".encode())
-    try:
-        for piece in Dump(*part):
-            output.write(_shown(piece) if output.is_terminal else piece)
-    except (QuireError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        output.write(f"# {escape_line(error_text(error))}\n".encode())
-        wrong.append(error_text(error))
+def _has_documents(path: Path) -> bool:
+    """
+    Return whether a path is shown document by document; else it is a queue of bare messages.
+
+    Raises:
+        click.UsageError: The path is one of the files of a queue that are shown together.
+
+    """
+    is_part = path.suffix in _PAGES or path.name.startswith(("index-", "data-"))
+    if is_part and not path.is_dir():
+        raise click.UsageError(
+            f"files of a Vanilla Chronicle or a Quick-Queue are shown together: path={path}"
+            " (give the directory of the queue)"
+        )
+    adapter = adapter_at(path)
+    return adapter is None or adapter.is_wire
+
+
+def _documents(path: Path, limits: Limits | None, wrong: list[str]) -> Iterator[bytes]:
+    """Yield the documents of a queue's files; damage is shown, added to *wrong*, and ends one."""
+    for part in _files(path) if limits is None else _limited(path, limits):
+        if path.is_dir():
+            yield encoded(f"## {escape_line(part.file.name)}\n")
+        try:
+            yield from Dump(*part)
+        except (QuireError, OSError) as error:
+            wrong.append(error_text(error))
+            yield encoded(f"# {escape_line(error_text(error))}\n")
+
+
+def _messages(path: Path, limits: Limits | None, wrong: list[str]) -> Iterator[str]:
+    """Yield the messages of a queue; damage is shown, added to *wrong* and skipped."""
+    with open_read_only(path) as queue:
+        adapter, to_cycle = adapter_of(queue), numbering_of(queue).to_cycle
+        first, past = (0, NO_INDEX) if limits is None else limits.indexes(queue)
+        names = {it.cycle: it.name for it in adapter.pieces(queue)}
+        for cycle in adapter.cycles(queue):
+            if not to_cycle(first) <= cycle <= to_cycle(past - 1):
+                continue
+            yield f"## {escape_line(names.get(cycle, str(cycle)))}\n"
+            try:
+                count = adapter.count(queue, cycle)
+            except CorruptError as error:
+                wrong.append(str(error))
+                yield f"# {escape_line(str(error))}\n"
+                continue
+            yield from _of_cycle(queue, cycle, count, (first, past), wrong)
+
+
+def _of_cycle(
+    queue: Queue,
+    cycle: int,
+    count: int,
+    bounds: tuple[int, int],
+    wrong: list[str],
+) -> Iterator[str]:
+    numbering = numbering_of(queue)
+    index = max(numbering.to_index(cycle, 0), bounds[0])
+    end = min(numbering.to_index(cycle, count), bounds[1])
+    with queue.tailer() as tailer:
+        tailer.move_to_index(index)
+        while index < end:
+            try:
+                excerpt = tailer.read()
+            except CorruptError as error:
+                wrong.append(str(error))
+                yield f"# index: {index:#x}, {escape_line(str(error))}\n"
+                index += numbering.step
+                tailer.move_to_index(index)
+                continue
+            if excerpt is None or excerpt.index >= end:
+                return
+            yield _text(excerpt)
+            index = excerpt.index + numbering.step
+
+
+def _text(excerpt: AnyExcerpt) -> str:
+    producer = getattr(excerpt, "producer", None)
+    by = "" if producer is None else f", producer: {producer}"
+    data = excerpt.data
+    return f"# index: {excerpt.index:#x}, length: {len(data)}{by}\n{yaml_of(data) if data else ''}"
 
 
 def _files(path: Path) -> list[_Part]:

@@ -10,10 +10,10 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire.cli.output.color import styled
 from quire.cli.output.row_formats import print_rows
 from quire.cli.parameters import PATH, index_of, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
+from quire.cli.streams import styled
 
 _COLUMNS: Final = ("section", "position", "length", "depth", "bytes", "code", "meaning", "file")
 _ON_A_LINE: Final = 8

@@ -14,7 +14,7 @@ from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_text import hex_text
 from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
-from quire.ranges.cycles import end_index_of
+from quire.formats.adapters import end_index_of
 
 _COLUMNS: Final = ("name", "lag", "lowest_index", "next_index", "members")
 

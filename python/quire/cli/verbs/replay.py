@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -14,11 +15,12 @@ import quire
 from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
 from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
-from quire.cli.reading.raw_batches import BATCH, Batch, Columns
 from quire.cli.reading.request import AnyPrinter, Request, printer_of
+from quire.cli.reading.selection import BATCH
 from quire.cli.shared_options import columns_option, on_damage_option, print_lost
 from quire.cli.verbs.read import FORMATS
 from quire.formats.adapters import adapter_of
+from quire.formats.columns import Columns
 from quire.ranges.damage import Lost
 from quire.replaying.pacing import Pace, Replay
 from quire.replaying.replays import Copy, Replayed
@@ -133,7 +135,7 @@ def _printer(queue: quire.Queue, request: Request, schema: str | None) -> AnyPri
 def _show(plan: Replay, printer: AnyPrinter) -> None:
     try:
         for batch in _batches(plan):
-            printer.show("", batch, range(batch.count))
+            printer.show("", batch, range(len(batch)))
             if plan.pace is not None:
                 printer.flush()
         printer.end()
@@ -144,18 +146,17 @@ def _show(plan: Replay, printer: AnyPrinter) -> None:
         print_error(_lag(plan.pace.behind_s, plan.pace.most_behind_s))
 
 
-def _batches(plan: Replay) -> Iterator[Batch]:
+def _batches(plan: Replay) -> Iterator[Columns]:
     """Yield the messages: with a pace one by one, each when it is due."""
-    raw = not adapter_of(plan.source).is_wire
+    is_wire = adapter_of(plan.source).is_wire
     if plan.pace is not None:
         for document in plan.documents():
-            yield Batch.of_one(document.index, bytes(document.bytes), is_raw=raw)
+            yield Columns.of_one(document.index, bytes(document.bytes), is_wire=is_wire)
         return
     with plan.source.tailer() as tailer:
         chunks = plan.chunks(tailer)
         while len(chunk := chunks.take(BATCH)):
-            columns: Columns = chunk.indexes, chunk.offsets, chunk.data
-            yield Batch(len(chunk), *columns, is_raw=raw)
+            yield replace(chunk, is_wire=is_wire)
 
 
 def _copy(plan: Replay, out: Path) -> None:

@@ -12,10 +12,10 @@ import click
 import quire
 from quire._common.terminal import escape_line
 from quire.cli.output.row_formats import print_rows
+from quire.cli.output.stat_facts import written_ns
 from quire.cli.output.stat_text import hex_text
 from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
-from quire.cli.verbs.stat import written_ns
 from quire.formats.adapters import adapter_at
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position

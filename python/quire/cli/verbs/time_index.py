@@ -15,8 +15,7 @@ from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
 from quire.cli.parameters import PATH, open_journal, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
-from quire.formats.adapters import require_journal
-from quire.ranges.cycles import count_of
+from quire.formats.adapters import count_of, require_journal
 
 _COLUMNS: Final = ("cycle", "file", "messages", "indexed", "built")
 _NEVER_MS: Final = 2**47

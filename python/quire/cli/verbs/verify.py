@@ -13,10 +13,10 @@ import quire
 from quire._common.terminal import escape_line
 from quire._common.units import size_text
 from quire.cli.exit_codes import FAILED, OK
-from quire.cli.output.color import styled
 from quire.cli.output.row_formats import print_rows
 from quire.cli.parameters import PATH
 from quire.cli.shared_options import row_format_option
+from quire.cli.streams import styled
 from quire.maintenance.filesystem import FilesystemCheck, FilesystemReport
 from quire.maintenance.kinds import Severity
 

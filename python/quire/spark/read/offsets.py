@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 
 import quire
+from quire.formats.adapters import adapter_of, end_index_of
 from quire.ranges import seek
-from quire.ranges.cycles import end_index_of, first_index_of
 from quire.ranges.event_time import TimeField, epoch_ns
 
 EARLIEST: Final = "earliest"
@@ -111,7 +111,7 @@ def resolved(
     offset = bound.of(topic)
     if isinstance(offset, int):
         return offset
-    return end_index_of(queue) if offset == LATEST else first_index_of(queue) or 0
+    return end_index_of(queue) if offset == LATEST else adapter_of(queue).first_index(queue) or 0
 
 
 def _at_time(

@@ -18,8 +18,8 @@ from pyspark.sql.datasource import InputPartition
 
 import quire
 from quire.errors import CorruptError, IndexOutOfRangeError
-from quire.formats.adapters import numbering_of
-from quire.ranges.cycles import CycleRange, cycle_ranges, first_index_of
+from quire.formats.adapters import adapter_of, numbering_of
+from quire.ranges.cycles import CycleRange, cycle_ranges
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
@@ -83,7 +83,7 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
     first = queue.first_index
     if not start or (first is not None and start >= first):
         return
-    first = first_index_of(queue)  # damaged files are not gone
+    first = adapter_of(queue).first_index(queue)  # damaged files are not gone
     if first is not None and start >= first:
         return
     raise IndexOutOfRangeError(

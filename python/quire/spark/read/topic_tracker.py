@@ -21,8 +21,16 @@ from typing import Final
 
 import quire
 from quire.errors import CorruptError
-from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of
-from quire.ranges.cycles import CycleRange, count_of, cycles_of, end_index_of, refresh
+from quire.formats.adapters import (
+    adapter_of,
+    count_of,
+    cycles_of,
+    end_index_of,
+    journal_of,
+    numbering_of,
+    periods_of,
+)
+from quire.ranges.cycles import CycleRange
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
 from quire.spark.read.marks import NONE, differs, mark_of
 from quire.spark.read.partitions import TopicRange
@@ -127,7 +135,7 @@ class TopicTracker:
     def end(self) -> int:
         """Return the offset after the newest message."""
         queue = self.queue()
-        refresh(queue)
+        adapter_of(queue).refresh(queue)
         if adapter_of(queue).has_late_appends:
             return self.ahead(0).end
         try:
@@ -148,7 +156,7 @@ class TopicTracker:
 
         """
         queue = self.queue()
-        refresh(queue)
+        adapter_of(queue).refresh(queue)
         numbering = numbering_of(queue)
         cycle, sequence = numbering.to_cycle(offset), numbering.to_sequence(offset)
         # Listed before they are counted: then all but the last are finished.
