@@ -52,6 +52,20 @@ def test_stat_of_a_vanilla_chronicle(cli: Cli, vanilla: Path) -> None:
     assert snapshot(vanilla) == before
 
 
+def test_stat_of_named_tailers_of_a_vanilla_chronicle(cli: Cli, vanilla: Path) -> None:
+    with quire.open(vanilla, format="vanilla") as queue, queue.tailer("risk") as risk:
+        risk.read_many(2)
+        risk.commit()
+        (_, index), *_ = queue.named_tailers()
+    facts = json.loads(cli.ok("stat", vanilla, "--json").out)
+    assert facts["tailers"] == [{"name": "risk", "index": f"{index:#x}", "lag": 1}]
+    lines = cli.ok("stat", vanilla).lines
+    assert [line.split() for line in lines[-2:]] == [
+        ["tailer", "next", "index", "lag"],
+        ["risk", f"{index:#x}", "1"],
+    ]
+
+
 def test_stat_of_a_quick_queue(cli: Cli, quick: Path) -> None:
     before = snapshot(quick)
     facts = json.loads(cli.ok("stat", quick, "--json").out)

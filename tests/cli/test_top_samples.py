@@ -174,6 +174,21 @@ def test_older_formats_have_rates_too(tmp_path: Path, kind: str, count: int) -> 
     assert watched.one().messages_per_second == 0
 
 
+def test_named_tailers_of_a_vanilla_chronicle_have_lags(tmp_path: Path) -> None:
+    path = fill(tmp_path / "queue", "vanilla", [[b"one", b"two"], [b"three"] * 4])
+    with quire.open(path, format="vanilla") as queue:
+        queue.tailer("idle").close()
+        with queue.tailer("risk") as risk:
+            assert risk.read_many(3) == [b"one", b"two", b"three"]
+            risk.commit()
+    watched = Watched(path)
+    assert {it.name: it.lag for it in watched.one().tailers} == {"idle": 6, "risk": 3}
+    fill(path, "vanilla", [[b"late"] * 2], first_day=2)
+    found = watched.one()
+    assert {it.name: it.lag for it in found.tailers} == {"idle": 8, "risk": 5}
+    assert (found.lag, found.files, found.rolls) == (8, 3, 1)
+
+
 def test_a_vanilla_chronicle_is_counted_across_cycles(tmp_path: Path) -> None:
     messages = wires(range(10), tmp_path / "wires")
     path = fill(tmp_path / "queue", "vanilla", [messages])

@@ -105,6 +105,7 @@ class Adapter(ABC, Generic[_Q]):
         has_late_appends: Whether a slow writer may append to a cycle that was left.
         has_unfinished: Whether a living writer may have begun a message that readers wait for.
         leaves_path_free: Whether its files lie beside their path, where another queue may be, too.
+        has_listed_end: Whether the end of a queue is found without listing its files.
         has_snapshots: Whether an index says what a consistent copy holds: see :meth:`snapshot`.
         why_no_groups: Why consumers cannot share a queue of it; None if they can.
         step: The distance from one index of a new queue to the next.
@@ -125,6 +126,7 @@ class Adapter(ABC, Generic[_Q]):
     has_late_appends: ClassVar[bool] = False
     has_unfinished: ClassVar[bool] = False
     leaves_path_free: ClassVar[bool] = False
+    has_listed_end: ClassVar[bool] = False
     has_snapshots: ClassVar[bool] = False
     why_no_groups: ClassVar[str | None] = None
     step: ClassVar[int] = 1
@@ -191,6 +193,16 @@ class Adapter(ABC, Generic[_Q]):
     @abstractmethod
     def pieces(self, queue: _Q) -> Iterator[Piece]:
         """Yield the files of a queue in order; a cycle that is a directory as one."""
+
+    def named_tailers(self, queue: _Q) -> list[tuple[str, int]]:
+        """Return the name of each named tailer, with the index that it stored."""
+        del queue
+        return []
+
+    def locks(self, queue: _Q) -> list[tuple[str, int, bool]]:
+        """Return the key of each lock that is held, by which process, and whether that lives."""
+        del queue
+        return []
 
     def refresh(self, queue: _Q) -> None:
         """Look for new and deleted files; most formats do so all the time."""

@@ -15,6 +15,7 @@ from quire.formats.numbering import Numbering, Periods, start_options
 if TYPE_CHECKING:
     from quire.formats.columns import Columns
 
+_LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
 _FIELDLESS: Final = "FIELDLESS_BINARY"
 _SHORTEST_OVERLAP: Final = 65_536
 _LONGEST: Final = 2**30 - 1
@@ -26,7 +27,7 @@ class JournalAdapter(Adapter[Queue]):
     name = CHRONICLE
     title = "Chronicle Queue"
     handles = (Queue, Tailer, Appender)
-    is_wire = has_cycles = has_tailer_names = True
+    is_wire = has_cycles = has_tailer_names = has_listed_end = True
     block_option = "block_bytes"
     roll_cycles = {  # noqa: RUF012 - never changed
         1_000: "TEST_SECONDLY",
@@ -81,6 +82,15 @@ class JournalAdapter(Adapter[Queue]):
     def place(self, queue: Queue, cycle: int) -> Path:
         """Return the roll file of a cycle."""
         return Path(queue.file_for_cycle(cycle))
+
+    def named_tailers(self, queue: Queue) -> list[tuple[str, int]]:
+        """Return the named tailers that the table has."""
+        return queue.named_tailers()
+
+    def locks(self, queue: Queue) -> list[tuple[str, int, bool]]:
+        """Return who holds the locks of the table."""
+        found = ((key, queue.lock_holder(key)) for key in _LOCKS)
+        return [(key, *holder) for key, holder in found if holder is not None]
 
     def refresh(self, queue: Queue) -> None:
         """List the directory again."""

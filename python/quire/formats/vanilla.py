@@ -80,6 +80,11 @@ class VanillaAdapter(Adapter[VanillaQueue]):
             name = folder.relative_to(queue.path).as_posix()
             yield Piece(name, files, cycle, {"threads": len(threads)})
 
+    def named_tailers(self, queue: VanillaQueue) -> list[tuple[str, int]]:
+        """Return the named tailers that have a file."""
+        found = queue._named_positions()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return [(name, index or 0) for name, index in found]
+
     def excerpt(self, queue: VanillaQueue, index: int, data: bytes) -> VanillaExcerpt:
         """Return a message as a tailer would."""
         del queue

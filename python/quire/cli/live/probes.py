@@ -2,35 +2,39 @@
 Looking at one open queue: each look takes the same few steps, however long the queue is.
 
 A look at a Chronicle Queue lists no directory and opens no file until the queue rolls. In the
-older formats only the end of the queue can be asked for, which does both: so a look reads on from
-the look before, and asks for the end where that is too much to read.
+formats without a listing, the end of the queue takes both: so a look reads on from the look before,
+and asks for the end where that is too much to read.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import quire
-from quire._native import Tailer
 from quire.cli.live.counts import Counts, Point
 from quire.cli.output.stat_text import sizes_of
 from quire.cli.parameters import open_read_only
-from quire.errors import QuireError
-from quire.formats.adapters import adapter_of, numbering_of, periods_of, tailer_of
-from quire.formats.protocols import AnyTailer
+from quire.errors import QuireError, WireError
+from quire.formats.adapters import (
+    adapter_of,
+    journal_tailer_of,
+    numbering_of,
+    periods_of,
+    tailer_of,
+)
+from quire.formats.columns import Columns
+from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
 _NEWEST: Final = 16  # messages whose size and latency a look takes
-_READ_ON: Final = 256  # messages that a look at an older format reads
+_READ_ON: Final = 256  # messages that a look reads before it asks for the end
 _READ_BYTES: Final = 1 << 20
-_FILES_EVERY_S: Final = 10.0  # between listings of an older format's files
-_LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
+_FILES_EVERY_S: Final = 10.0  # between listings of the files of a queue that grows
 
 
 @dataclass(slots=True)
@@ -84,9 +88,9 @@ class _Newest(NamedTuple):
 _NONE: Final = _Newest(0.0, (), None)
 
 
-class JournalProbe:
+class Probe:
     """
-    A Chronicle Queue.
+    An open queue, looked at again and again.
 
     Args:
         queue: The queue, opened read-only. The probe closes it.
@@ -94,18 +98,20 @@ class JournalProbe:
 
     """
 
-    format = "chronicle"
-
-    def __init__(self, queue: quire.JournalQueue, time_field: TimeField | None) -> None:
-        """Check the last file, which `to_end` skips if it is damaged, and go to the end."""
-        for cycle in queue.cycles[-1:]:
-            queue.end_of_cycle(cycle)
+    def __init__(self, queue: AnyQueue, time_field: TimeField | None) -> None:
+        """Check the last cycle, which `to_end` skips if it is damaged, and go to the end."""
+        self._adapter = adapter_of(queue)
+        self.format = self._adapter.name
+        for cycle in self._adapter.cycles(queue)[-1:]:
+            self._adapter.count(queue, cycle)
         self._queue = queue
         self._time_field = time_field
-        self._tailer = Tailer(queue)
+        self._tailer: AnyTailer = tailer_of(queue)
         self._counts = Counts(queue)
-        self._files = _RollFiles(queue)
-        self._end = self._to_end()
+        self._step = numbering_of(queue).step
+        self._files = _Files(queue)
+        self._tailer.to_end()
+        self._end = self._tailer.index
 
     def look(self) -> Look:
         """
@@ -116,12 +122,13 @@ class JournalProbe:
             OSError: The queue cannot be read.
 
         """
-        end = self._to_end()
+        before, read = self._end, self._to_end()
+        end = self._end = self._tailer.index
         point = self._counts.point_of(end)
-        messages = self._counts.between(self._counts.point_of(self._end), point)
-        self._end = end
+        # A message of a slow writer, in a cycle that was left, moves no end.
+        messages = max(read, self._counts.between(self._counts.point_of(before), point))
         newest = self._newest(end, min(messages, point.sequence, _NEWEST))
-        count, on_disk = self._files.now(point.cycle)
+        count, on_disk = self._files.now(point.cycle, has_grown=messages > 0)
         return Look(
             end,
             messages,
@@ -129,7 +136,7 @@ class JournalProbe:
             newest.latencies_us,
             newest.latency_of,
             tuple(self._tailers(point)),
-            tuple(self._locks()),
+            tuple(self._adapter.locks(self._queue)),
             count,
             self._next_roll_s(point.cycle) if count else None,
             on_disk,
@@ -140,11 +147,17 @@ class JournalProbe:
         self._queue.close()
 
     def _to_end(self) -> int:
+        """Go after the last message; return how many messages were read for that."""
+        if not self._adapter.has_listed_end:
+            read = Columns.read(self._tailer, _READ_ON, max_bytes=_READ_BYTES)
+            if len(read) < _READ_ON and len(read.data) < _READ_BYTES:
+                return len(read)
         self._tailer.to_end()
-        return self._tailer.index
+        return 0
 
     def _newest(self, end: int, count: int) -> _Newest:
-        if not count or not self._tailer.move_to_index(end - count):
+        if not count or not self._tailer.move_to_index(end - count * self._step):
+            self._tailer.to_end()
             return _NONE
         sizes, latencies, last = 0, list[float](), b""
         for _ in range(count):
@@ -158,156 +171,56 @@ class JournalProbe:
         return _Newest(sizes / count, tuple(latencies), "history" if latencies else None)
 
     def _latency(self) -> Iterator[float]:
-        with suppress(quire.errors.WireError):
-            history = self._tailer.history
+        if (tailer := journal_tailer_of(self._tailer)) is None:
+            return
+        with suppress(WireError):
+            history = tailer.history
             if history is not None and len(history.timings) > 1:
                 yield (history.timings[-1] - history.timings[0]) / 1000
 
     def _tailers(self, end: Point) -> Iterator[NamedTailer]:
-        for name, index in self._queue.named_tailers():
+        for name, index in self._adapter.named_tailers(self._queue):
             if name != OUTPUT_POSITION:
                 point = Point(*stored_position(self._queue, index))
                 yield NamedTailer(name, index, self._counts.between(point, end), point)
 
-    def _locks(self) -> Iterator[tuple[str, int, bool]]:
-        for key in _LOCKS:
-            if (holder := self._queue.lock_holder(key)) is not None:
-                yield key, *holder
-
-    def _next_roll_s(self, cycle: int) -> float:
-        return self._queue.cycle_start_ms(cycle + 1) / 1000 - time.time()
-
-
-class OlderProbe:
-    """
-    A queue of an older format, which has neither named tailers nor locks in its files.
-
-    Args:
-        queue: The queue, opened read-only. The probe closes it.
-        time_field: The event time of its messages, if they have one.
-
-    """
-
-    def __init__(self, queue: quire.Queue, time_field: TimeField | None) -> None:
-        """Go to the end."""
-        self.format = adapter_of(queue).name
-        self._queue = queue
-        self._time_field = time_field
-        self._tailer: AnyTailer = tailer_of(queue)
-        self._counts = Counts(queue)
-        self._step = numbering_of(queue).step
-        self._files = _OlderFiles(queue)
-        self._tailer.to_end()
-        self._end = self._tailer.index
-
-    def look(self) -> Look:
-        """
-        Return what has become of the queue since the look before.
-
-        Raises:
-            QuireError: The queue is damaged or was closed.
-            OSError: The queue cannot be read.
-
-        """
-        read, read_bytes, last = self._read_on()
-        before, self._end = self._end, self._tailer.index
-        messages = read
-        if read == _READ_ON or read_bytes >= _READ_BYTES:
-            last = self._last() or last
-            self._end = self._tailer.index
-            point = self._counts.point_of
-            messages = max(read, self._counts.between(point(before), point(self._end)))
-        latencies: tuple[float, ...] = ()
-        latency_of = None
-        if self._time_field is not None and last:
-            latencies, latency_of = _since(self._time_field, last)
-        count, on_disk = self._files.now(has_grown=messages > 0)
-        mean = read_bytes / read if read else 0.0
-        return Look(
-            self._end,
-            messages,
-            messages * mean,
-            latencies,
-            latency_of,
-            (),
-            (),
-            count,
-            self._next_roll_s(),
-            on_disk,
-        )
-
-    def close(self) -> None:
-        """Close the queue."""
-        self._queue.close()
-
-    def _read_on(self) -> tuple[int, int, bytes]:
-        """Read some messages; return how many, their length and the last one."""
-        count, _, offsets, data = self._tailer._read_columns(  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            _READ_ON, max_bytes=_READ_BYTES
-        )
-        if not count:
-            return 0, 0, b""
-        starts, payloads = memoryview(offsets).cast("i"), memoryview(data)
-        return count, starts[count], bytes(payloads[starts[count - 1] : starts[count]])
-
-    def _last(self) -> bytes | None:
-        self._tailer.to_end()
-        if self._tailer.move_to_index(max(0, self._tailer.index - self._step)):
-            return self._tailer.read_bytes()
-        self._tailer.to_end()
-        return None
-
-    def _next_roll_s(self) -> float | None:
-        if not adapter_of(self._queue).has_cycles:
+    def _next_roll_s(self, cycle: int) -> float | None:
+        if not self._adapter.has_cycles:
             return None
-        periods = periods_of(self._queue)
-        now_ms = time.time_ns() // 1_000_000
-        return (periods.start_ms(periods.cycle_at(now_ms) + 1) - now_ms) / 1000
+        return periods_of(self._queue).start_ms(cycle + 1) / 1000 - time.time()
 
 
-class _RollFiles:
-    """The roll files of a queue: those before the present one no longer grow."""
+class _Files:
+    """
+    The files of a queue: those of cycles before the present one no longer grow.
 
-    def __init__(self, queue: quire.JournalQueue) -> None:
-        self._queue = queue
-        self._cycle = -1
-        self._count = 0
-        self._older = 0
+    They are listed again when there is a new cycle, and now and then in a queue that grows: in
+    some formats, writers add files to a cycle.
+    """
 
-    def now(self, cycle: int) -> tuple[int, int]:
-        """Return how many there are, and what they occupy; *cycle* is the present one."""
-        if cycle != self._cycle:
-            cycles = self._queue.cycles
-            others = (it for it in cycles if it != cycle)
-            self._older = sum(_on_disk(self._queue.file_for_cycle(it)) for it in others)
-            self._cycle, self._count = cycle, len(cycles)
-        if not self._count:
-            return 0, 0
-        return self._count, self._older + _on_disk(self._queue.file_for_cycle(cycle))
-
-
-class _OlderFiles:
-    """The files of a queue of an older format."""
-
-    def __init__(self, queue: quire.Queue) -> None:
+    def __init__(self, queue: AnyQueue) -> None:
         self._queue = queue
         self._due_s = 0.0
-        self._found = (0, 0)
+        self._cycle = -1
+        self._count = 0
+        self._others = 0
+        self._present: Sequence[Path] = ()
 
-    def now(self, *, has_grown: bool) -> tuple[int, int]:
-        """Return how many cycles or pages there are, and what they occupy."""
-        if (has_grown or not self._due_s) and time.monotonic() >= self._due_s:
+    def now(self, cycle: int, *, has_grown: bool) -> tuple[int, int]:
+        """Return how many cycles or pages there are, and what their files occupy."""
+        if cycle != self._cycle or (has_grown and time.monotonic() >= self._due_s):
             self._due_s = time.monotonic() + _FILES_EVERY_S
-            self._found = self._listed()
-        return self._found
+            self._cycle = cycle
+            pieces = [*adapter_of(self._queue).pieces(self._queue)]
+            present = [it for it in pieces if it.cycle == cycle]
+            self._present = [file for it in present for file in it.files]
+            self._count = sum(it.cycle is not None for it in pieces)
+            others = (file for it in pieces if it.cycle != cycle for file in it.files)
+            self._others = sum(map(_on_disk, others))
+        return self._count, self._others + sum(map(_on_disk, self._present))
 
-    def _listed(self) -> tuple[int, int]:
-        adapter = adapter_of(self._queue)
-        files = adapter.files(self._queue)
-        return len(adapter.cycles(self._queue)), sum(map(_on_disk, files))
 
-
-def open_probe(path: Path, time_field: TimeField | None) -> JournalProbe | OlderProbe:
+def open_probe(path: Path, time_field: TimeField | None) -> Probe:
     """
     Open a queue read-only, at its end.
 
@@ -318,9 +231,7 @@ def open_probe(path: Path, time_field: TimeField | None) -> JournalProbe | Older
     """
     queue = open_read_only(path)
     try:
-        if isinstance(queue, quire.JournalQueue):
-            return JournalProbe(queue, time_field)
-        return OlderProbe(queue, time_field)
+        return Probe(queue, time_field)
     except (QuireError, OSError):
         queue.close()
         raise

@@ -13,7 +13,7 @@ from typing import Final
 
 from quire.cli.exit_codes import error_text
 from quire.cli.live.counts import Point
-from quire.cli.live.probes import JournalProbe, Look, OlderProbe, open_probe
+from quire.cli.live.probes import Look, Probe, open_probe
 from quire.cli.live.sample import ERROR, GONE, OK, DiskSample, LockSample, Sample, TailerSample
 from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source, sources_of
@@ -123,7 +123,7 @@ class _Watch:
         self.source = source
         self._name = name
         self._time_field = time_field
-        self._probe: JournalProbe | OlderProbe | None = None
+        self._probe: Probe | None = None
         self._error: str | None = None
         self._retry_ns = 0
         self._reset()

@@ -14,7 +14,7 @@ from quire import _native
 from quire.cli.output.stat_text import hex_text, sizes_of, time_text
 from quire.errors import CorruptError
 from quire.formats.adapter import End, Piece
-from quire.formats.adapters import adapter_of, numbering_of, periods_of, tailer_of
+from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of, tailer_of
 from quire.formats.detection import is_compressed
 from quire.formats.protocols import AnyQueue
 from quire.maintenance.files import identities_of, users_of
@@ -40,8 +40,11 @@ def facts_of(queue: AnyQueue) -> dict[str, Any]:
         "on_disk": sum(file["on_disk"] for file in files),
         "files": files,
     }
-    if isinstance(queue, quire.JournalQueue):
-        facts |= _of_table(queue, files)
+    if adapter.has_tailer_names:
+        named = [it for it in adapter.named_tailers(queue) if it[0] != OUTPUT_POSITION]
+        facts["tailers"] = [_tailer(queue, name, index, files) for name, index in named]
+    if (journal := journal_of(queue)) is not None:
+        facts |= _of_table(journal)
     return facts | {"processes": _processes(queue, pieces)}
 
 
@@ -140,23 +143,21 @@ def _summed(files: Sequence[Path]) -> dict[str, int]:
     return total
 
 
-def _of_table(queue: quire.JournalQueue, files: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the table of a queue holds: its readers, and who has its locks."""
+def _of_table(queue: _native.Queue) -> dict[str, Any]:
+    """Return what the table of a queue holds, and who has its locks."""
     table = Path(queue.path) / TABLE
     used_percent, is_almost_full = queue._table_used() or (None, False)  # noqa: SLF001 - the package's own
-    named = [it for it in queue.named_tailers() if it[0] != OUTPUT_POSITION]
     return {
         "table": sizes_of(table) if table.exists() else None,
         "table_used_percent": used_percent,
         "table_is_almost_full": is_almost_full,
         "ring": _ring(queue),
-        "tailers": [_tailer(queue, name, index, files) for name, index in named],
         "locks": {key: _lock(queue, key) for key in lock_keys(queue)},
         "keys": dict(queue.table_entries()),
     }
 
 
-def _ring(queue: quire.JournalQueue) -> dict[str, Any] | None:
+def _ring(queue: _native.Queue) -> dict[str, Any] | None:
     """Return what waits in the ring of asynchronous appends; None without a ring."""
     if not Path(queue.path).is_dir():
         return None
@@ -170,9 +171,7 @@ def _ring(queue: quire.JournalQueue) -> dict[str, Any] | None:
     return {"pending": pending, "used": used, "wrong": None}
 
 
-def _tailer(
-    queue: quire.JournalQueue, name: str, index: int, files: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _tailer(queue: AnyQueue, name: str, index: int, files: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a tailer's place, and how many messages it has not read."""
     cycle, sequence = stored_position(queue, index)
     lag = sum(file["messages"] for file in files if file["cycle"] > cycle)
@@ -184,7 +183,7 @@ def _tailer(
     }
 
 
-def _lock(queue: quire.JournalQueue, key: str) -> dict[str, Any] | None:
+def _lock(queue: _native.Queue, key: str) -> dict[str, Any] | None:
     """Return who holds a lock; None while nobody does."""
     holder = queue.lock_holder(key)
     return None if holder is None else {"pid": holder[0], "lives": holder[1]}
