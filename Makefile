@@ -10,7 +10,7 @@ endif
 
 BIN := .venv/bin
 STAMPS := .venv/stamps
-NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml python/quire/_native.pyi \
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml python/quire/_native.pyi crates/binding/docstrings.py \
   $(shell find crates -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 
 export PYTHON

@@ -1,8 +1,8 @@
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Buffer as BufferLike
 from typing_extensions import disjoint_base
@@ -23,7 +23,6 @@ __all__ = [
     "FileEvents",
     "Group",
     "GroupMember",
-    "IndexedPayloads",
     "IndexedQueue",
     "IndexedTailer",
     "Kind",
@@ -34,13 +33,11 @@ __all__ = [
     "Method",
     "MethodReader",
     "MethodWriter",
-    "Payloads",
     "Plan",
     "Pretoucher",
     "Queue",
     "QuickAppender",
     "QuickExcerpt",
-    "QuickPayloads",
     "QuickQueue",
     "QuickTailer",
     "RawIn",
@@ -52,7 +49,6 @@ __all__ = [
     "Tailer",
     "VanillaAppender",
     "VanillaExcerpt",
-    "VanillaPayloads",
     "VanillaQueue",
     "VanillaTailer",
     "WireIn",
@@ -83,6 +79,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+_E_co = TypeVar("_E_co", covariant=True)
 
 FINDING_KINDS: Final[list[str]]
 VERSION: Final[str]
@@ -106,6 +103,149 @@ Table: TypeAlias = tuple[int, Buffer, list[Column], Column | None, Column | None
 _Claim: TypeAlias = tuple[tuple[int, int, int], int, bool, bool, list[int], int]
 # Sorts of values, what is under each name, what is in lists.
 Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
+
+# What classes have in common, here alone: at run time each has it itself.
+
+class _Context:
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+class _Handle(_Context):
+    @property
+    def path(self) -> str:
+        """The path of the queue."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the handle or its queue was closed."""
+
+    def close(self) -> None:
+        """Close the handle. Idempotent."""
+
+class _Queue(_Handle):
+    @property
+    def read_only(self) -> bool:
+        """Whether the queue was opened with ``read_only=True``."""
+
+    @property
+    def first_index(self) -> int | None:
+        """The index of the first message; None if there is none."""
+
+    @property
+    def last_index(self) -> int | None:
+        """The index of the last message; None if there is none."""
+
+    def close(self) -> None:
+        """Close the queue and all its appenders and tailers. Idempotent."""
+
+class _Tailer(_Handle, Generic[_E_co]):
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _E_co: ...
+    def read(self) -> _E_co | None:
+        """Return the next message with its index; None if there is none yet."""
+
+    def read_bytes(self) -> bytes | None:
+        """Return the bytes of the next message; None if there is none yet."""
+
+    def read_many(self, count: int, /) -> list[bytes]:
+        """Return up to *count* payloads; an empty list if there is no message yet."""
+
+    def payloads(self) -> Iterator[bytes]:
+        """
+        Return an iterator over payloads without their indexes: the fastest loop.
+
+        It stops when there are no more yet, and goes on when it is asked again.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> list(tailer.payloads())
+            [b'one', b'two']
+
+        """
+
+    def spin(self, timeout_s: float | None = None) -> bool:
+        """
+        Busy-wait for a message; return True once there is one to read, False after the timeout.
+
+        For a thread with a core of its own: one check takes a few nanoseconds, where a call of
+        :meth:`read_bytes` that returns None takes tens. Other threads run meanwhile. The message
+        is not read; messages received before count as finished. To wait without using a core, see
+        :meth:`quire.Tailer.wait`.
+
+        Args:
+            timeout_s: The longest time to wait, in seconds; None: no limit.
+
+        Raises:
+            ValueError: The timeout is negative or not a number.
+
+        """
+
+    def to_start(self) -> None:
+        """Move to the first message."""
+
+    def to_end(self) -> None:
+        """Move past the last message or, when reading backward, to it."""
+
+    def _prepare(self) -> bool | None:
+        """
+        Look for the next message, as far as one pass goes without pausing or waiting.
+
+        Returns:
+            Whether there is a message; None if the scan is not complete.
+
+        """
+
+    def _read_columns(
+        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
+    ) -> tuple[int, Buffer, Buffer, Buffer]:
+        """
+        Return up to *count* messages as Arrow buffers.
+
+        Args:
+            count: The largest number of messages.
+            max_bytes: The largest total size, unless a single message exceeds it.
+            end: Only messages before this index.
+
+        Returns:
+            The count, the indexes (uint64), the offsets (int32, one more), the payload bytes.
+
+        """
+
+class _ChronicleTailer(_Tailer[_E_co]):
+    def read_text(self) -> str | None:
+        """
+        Return the next message as text; None if there is none yet.
+
+        Raises:
+            WireError: The message is not a text value; the position stays.
+
+        """
+
+    @property
+    def direction(self) -> Direction:
+        """
+        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two", b"three"])
+            >>> tailer.direction = "backward"
+            >>> tailer.to_end()
+            >>> tailer.read_many(10)
+            [b'three', b'two', b'one']
+
+        """
+
+    @direction.setter
+    def direction(self, value: Direction, /) -> None: ...
+    @property
+    def last_read_index(self) -> int | None:
+        """The index of the message this tailer read last; None before the first."""
 
 @final
 class Plan:
@@ -416,16 +556,7 @@ class Excerpt:
         """The payload, as it is in the file."""
 
     def to_yaml(self) -> str:
-        """
-        Return the message as YAML; see :func:`quire.types.to_yaml`.
-
-        Examples:
-            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
-            >>> print(tailer.read().to_yaml(), end="")
-            symbol: EURUSD
-            price: 1.1
-
-        """
+        """Return the message as YAML; see :func:`quire.types.to_yaml`."""
 
     def to_json(self) -> str:
         """
@@ -440,15 +571,10 @@ class Excerpt:
 
     def to_text(self) -> str:
         """
-        Return the text of the message, as :meth:`Tailer.read_text`.
+        Return the text of the message, as :meth:`quire.JournalTailer.read_text`.
 
         Raises:
             WireError: The message is not a text value.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> tailer.read().to_text()
-            'hello'
 
         """
 
@@ -626,14 +752,7 @@ class RollCycle:
     ) -> RollCycle: ...
     @staticmethod
     def all() -> list[RollCycle]:
-        """
-        Return every roll cycle, in the order of Chronicle's table.
-
-        Examples:
-            >>> len(quire.RollCycle.all())
-            28
-
-        """
+        """Return every roll cycle, in the order of Chronicle's table."""
 
     @property
     def name(self) -> str:
@@ -713,10 +832,6 @@ class RollCycle:
         Raises:
             ValueError: The name does not match the pattern.
 
-        Examples:
-            >>> quire.RollCycle("FAST_DAILY").cycle_of_file("20240115F.cq4")
-            19737
-
         """
 
     def __hash__(self) -> int: ...
@@ -744,9 +859,12 @@ class ManualClock:
     """
 
     def __new__(cls, now_ms: int = 0) -> ManualClock: ...
-    now_ms: int
-    """The time, in epoch milliseconds."""
+    @property
+    def now_ms(self) -> int:
+        """The time, in epoch milliseconds. Can be set."""
 
+    @now_ms.setter
+    def now_ms(self, now_ms: int, /) -> None: ...
     def advance(self, ms: int) -> int:
         """Move by *ms* milliseconds, backward if negative, and return the new time."""
 
@@ -790,11 +908,6 @@ class MessageHistory:
 
         The time of writing is still missing. Inside a handler, the history ends with the message
         being read and the time it was read; outside a handler it is empty.
-
-        Examples:
-            >>> quire.MessageHistory.current()
-            MessageHistory(sources=(), timings=())
-
         """
 
     @property
@@ -867,7 +980,7 @@ class Ring:
         """
 
 @final
-class Pretoucher:
+class Pretoucher(_Context):
     """
     Prepares files ahead of a queue's appenders, from :meth:`quire.JournalQueue.pretoucher`.
 
@@ -899,9 +1012,6 @@ class Pretoucher:
             ClosedError: The pretoucher was closed or shut down.
             OSError: The disk is full.
 
-        Examples:
-            >>> queue.pretoucher().execute()
-
         """
 
     def start(self, *, interval_s: float = 0.01) -> None:
@@ -914,10 +1024,6 @@ class Pretoucher:
             ClosedError: The pretoucher was closed or shut down.
             UnsupportedError: The queue's clock calls Python.
 
-        Examples:
-            >>> with queue.pretoucher() as pretoucher:
-            ...     pretoucher.start()
-
         """
 
     def shutdown(self) -> None:
@@ -926,13 +1032,6 @@ class Pretoucher:
 
         :meth:`execute` raises :class:`quire.errors.ClosedError` from then on, which ends a loop
         around it.
-
-        Examples:
-            >>> pretoucher = queue.pretoucher()
-            >>> pretoucher.shutdown()
-            >>> pretoucher.closed
-            True
-
         """
 
     @property
@@ -940,23 +1039,7 @@ class Pretoucher:
         """Whether it was closed or shut down, or its queue closed."""
 
     def close(self) -> None:
-        """
-        End the pretoucher: its thread ends, its files are released; the queue stays open.
-
-        Examples:
-            >>> pretoucher = queue.pretoucher()
-            >>> pretoucher.close()
-
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
+        """End the pretoucher: its thread ends, its files are released; the queue stays open."""
 
 @final
 class FileEvents:
@@ -974,7 +1057,7 @@ class FileEvents:
         """Count the open files as released; there are no events after that."""
 
 @disjoint_base
-class Queue:
+class Queue(_Queue):
     """The native half of :class:`quire.Queue`; see :func:`quire.open` for the options."""
 
     def __new__(
@@ -1017,20 +1100,12 @@ class Queue:
         """What a listener for files waits on, with ``file_events=True``."""
 
     @property
-    def path(self) -> str:
-        """The directory of the queue, as an absolute path."""
-
-    @property
     def roll_cycle(self) -> RollCycle:
         """How the queue is split into files."""
 
     @property
     def epoch_ms(self) -> int:
         """The start of cycle 0, in epoch milliseconds."""
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the queue was opened with ``read_only=True``."""
 
     @property
     def wire_type(self) -> str:
@@ -1047,10 +1122,6 @@ class Queue:
     @property
     def block_bytes(self) -> int:
         """The size by which files grow, in bytes."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the queue was closed."""
 
     @property
     def first_index(self) -> int | None:
@@ -1070,27 +1141,11 @@ class Queue:
 
     @property
     def ring(self) -> Ring | None:
-        """
-        The ring of asynchronous appends; None if this queue neither writes nor reads through it.
-
-        Examples:
-            >>> queue.ring is None
-            True
-
-        """
+        """The ring of asynchronous appends; None if this queue does not use it."""
 
     @property
     def last_index_synced(self) -> int | None:
-        """
-        The index up to which the queue is known to be synced; None if unknown.
-
-        Examples:
-            >>> index = appender.write_text("hello")
-            >>> appender.sync()
-            >>> queue.last_index_synced == index
-            True
-
-        """
+        """The index up to which the queue is known to be synced; None if unknown."""
 
     @property
     def entry_count(self) -> int:
@@ -1108,11 +1163,6 @@ class Queue:
 
         Raises:
             IndexOutOfRangeError: An index lies in a cycle that has no file, or past its end.
-
-        Examples:
-            >>> last = appender.write_many([b"one", b"two", b"three"])
-            >>> queue.count_excerpts(queue.first_index, last)
-            2
 
         """
 
@@ -1167,21 +1217,10 @@ class Queue:
         Return the path of the cycle's file, whether or not it exists.
 
         If the cycle was compressed, that is the compressed file.
-
-        Examples:
-            >>> queue.file_for_cycle(19737)
-            '.../orders/20240115F.cq4'
-
         """
 
     def refresh(self) -> None:
-        """
-        List the directory again, for instance after files were removed by hand.
-
-        Examples:
-            >>> queue.refresh()
-
-        """
+        """List the directory again, for instance after files were removed by hand."""
 
     def _messages_before(self, cycle: int, time_ms: int, /) -> int | None:
         """Return how many messages of a cycle are known to have been appended before a time."""
@@ -1202,14 +1241,7 @@ class Queue:
         """Return every document of every file as text, as Java's ``DumpMain`` prints them."""
 
     def table_value(self, key: str) -> int | None:
-        """
-        Return the value of a key of the table store, or None. Keys are case-insensitive.
-
-        Examples:
-            >>> queue.table_value("chronicle.lastIndexMSynced")
-            -1
-
-        """
+        """Return the value of a key of the table store, or None. Keys are case-insensitive."""
 
     def table_entries(self) -> list[tuple[str, int]]:
         """
@@ -1267,11 +1299,6 @@ class Queue:
             TailerInUseError: A tailer reads with the name.
             ReadOnlyError: The queue was opened read-only.
 
-        Examples:
-            >>> queue.tailer("risk").close()
-            >>> queue.delete_tailer("risk"), queue.delete_tailer("risk")
-            (True, False)
-
         """
 
     def rename_tailer(self, name: str, new_name: str) -> bool:
@@ -1325,12 +1352,6 @@ class Queue:
         Raises:
             CorruptError: The file is damaged, or unfinished although a later one has messages.
 
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> position, messages, is_ended = queue.end_of_cycle(19737)
-            >>> messages, is_ended
-            (1, False)
-
         """
 
     def _write_position(self, cycle: int) -> int | None:
@@ -1356,20 +1377,8 @@ class Queue:
     def _index_spacing(self, cycle: int) -> int:
         """Return how many messages each entry of the index of a cycle's file stands for."""
 
-    def close(self) -> None:
-        """Close the queue and all its appenders and tailers. Idempotent."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-
 @disjoint_base
-class Appender:
+class Appender(_Handle):
     """
     Writes messages at the end of a queue. Safe to use from any thread; calls are serialised.
 
@@ -1395,23 +1404,10 @@ class Appender:
         Raises:
             ValueError: The payload is empty.
 
-        Examples:
-            >>> index = appender.write_bytes(b"any bytes")
-            >>> tailer.read_bytes()
-            b'any bytes'
-
         """
 
     def write_text(self, text: str, /) -> int:
-        """
-        Append a string as a BinaryWire text value, as Java's ``writeText``.
-
-        Examples:
-            >>> index = appender.write_text("hello")
-            >>> tailer.read_text()
-            'hello'
-
-        """
+        """Append a string as a BinaryWire text value, as Java's ``writeText``."""
 
     def write_map(self, values: Mapping[str, Value], /) -> int:
         """
@@ -1529,32 +1525,10 @@ class Appender:
 
     @property
     def last_index_appended(self) -> int | None:
-        """
-        The index of the last message this appender wrote; None before the first.
-
-        Examples:
-            >>> index = appender.write_text("hello")
-            >>> appender.last_index_appended == index
-            True
-
-        """
-
-    @property
-    def path(self) -> str:
-        """The directory of the queue."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the appender or its queue was closed."""
+        """The index of the last message this appender wrote; None before the first."""
 
     def normalise_eofs(self) -> None:
-        """
-        Write the end-of-file marker into every older cycle that lacks one.
-
-        Examples:
-            >>> appender.normalise_eofs()
-
-        """
+        """Write the end-of-file marker into every older cycle that lacks one."""
 
     def sync(self) -> None:
         """
@@ -1564,23 +1538,7 @@ class Appender:
             OSError: The system failed to write; messages may not be durable. All later calls fail
                 too, until the queue is closed: the system forgets which pages it could not write.
 
-        Examples:
-            >>> index = appender.write_text("hello")
-            >>> appender.sync()
-
         """
-
-    def close(self) -> None:
-        """Close the appender. Idempotent."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
 
 @final
 class Method:
@@ -1700,7 +1658,7 @@ class MethodReader:
         """Close the reader. Its tailer stays open."""
 
 @final
-class WriteDocument:
+class WriteDocument(_Context):
     """
     One document being written, from :meth:`Appender.writing_document`.
 
@@ -1749,47 +1707,15 @@ class WriteDocument:
         """
 
     def write_message(self, message: Any, /, *, typed: bool = False) -> None:
-        """
-        Append an object; see :meth:`Appender.write_message`.
-
-        Examples:
-            >>> from dataclasses import dataclass
-            >>> @quire.message
-            ... @dataclass
-            ... class Fill:
-            ...     size: int
-            >>> with appender.writing_document() as document:
-            ...     document.write_message(Fill(3))
-            >>> tailer.read_map()
-            {'size': 3}
-
-        """
+        """Append an object; see :meth:`Appender.write_message`."""
 
     @property
     def wire(self) -> WireOut:
-        """
-        A writer of self-describing values, appended one after the other.
-
-        Examples:
-            >>> with appender.writing_document() as document:
-            ...     document.wire.write("price", 1.1)
-            >>> print(tailer.read().to_yaml(), end="")
-            price: 1.1
-
-        """
+        """A writer of self-describing values, appended one after the other."""
 
     @property
     def raw(self) -> RawOut:
-        """
-        A writer of numbers and strings without type codes.
-
-        Examples:
-            >>> with appender.writing_document() as document:
-            ...     document.raw.write_int8(65)
-            >>> tailer.read_bytes()
-            b'A'
-
-        """
+        """A writer of numbers and strings without type codes."""
 
     def reserve(self, length: int, /) -> memoryview:
         """
@@ -1807,39 +1733,10 @@ class WriteDocument:
         """
 
     def rollback_on_close(self) -> None:
-        """
-        Discard the document when it closes.
-
-        Examples:
-            >>> with appender.writing_document() as document:
-            ...     document.write("symbol", "EURUSD")
-            ...     document.rollback_on_close()
-            >>> queue.entry_count
-            0
-
-        """
+        """Discard the document when it closes."""
 
     def close(self) -> None:
-        """
-        Publish the document, or discard it after :meth:`rollback_on_close`.
-
-        Examples:
-            >>> document = appender.writing_document()
-            >>> document.write("symbol", "EURUSD")
-            >>> document.close()
-            >>> queue.entry_count
-            1
-
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
+        """Publish the document, or discard it after :meth:`rollback_on_close`."""
 
 @final
 class WireOut:
@@ -1883,17 +1780,7 @@ class WireOut:
         """Append the name of an event; its value follows."""
 
     def write_event_id(self, number: int, /) -> None:
-        """
-        Append the number of an event; its value follows.
-
-        Examples:
-            >>> with appender.writing_document() as document:
-            ...     document.wire.write_event_id(7)
-            ...     document.wire.write_value("hello")
-            >>> tailer.read().to_json()
-            '{"7":"hello"}'
-
-        """
+        """Append the number of an event; its value follows."""
 
     def write_type(self, name: str, /) -> None:
         """
@@ -1909,17 +1796,7 @@ class WireOut:
         """
 
     def write_comment(self, text: str, /) -> None:
-        """
-        Append a comment, which readers of fields skip.
-
-        Examples:
-            >>> with appender.writing_document() as document:
-            ...     document.wire.write_comment("a test")
-            ...     document.wire.write("price", 1.1)
-            >>> tailer.read_map()
-            {'price': 1.1}
-
-        """
+        """Append a comment, which readers of fields skip."""
 
 @final
 class RawOut:
@@ -2126,23 +2003,8 @@ class RawIn:
     @position.setter
     def position(self, value: int, /) -> None: ...
 
-@final
-class Payloads:
-    """
-    An iterator over payloads alone, from :meth:`Tailer.payloads`. Stops when there are no more yet.
-
-    Examples:
-        >>> _ = appender.write_many([b"one", b"two"])
-        >>> list(tailer.payloads())
-        [b'one', b'two']
-
-    """
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> bytes: ...
-
 @disjoint_base
-class Tailer:
+class Tailer(_ChronicleTailer[Excerpt]):
     """
     Reads messages. Safe to use from any thread; calls are serialised.
 
@@ -2167,95 +2029,8 @@ class Tailer:
         shared: bool = False,
     ) -> Self: ...
     @property
-    def path(self) -> str:
-        """The directory of the queue."""
-
-    @property
     def name(self) -> str | None:
         """The name under which the position is stored; None if the tailer is not named."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the tailer or its queue was closed."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> Excerpt: ...
-    def payloads(self) -> Payloads:
-        """
-        Return an iterator over payloads without their indexes: the fastest loop.
-
-        Examples:
-            >>> _ = appender.write_many([b"one", b"two"])
-            >>> for payload in tailer.payloads():
-            ...     print(payload)
-            b'one'
-            b'two'
-
-        """
-
-    def read(self) -> Excerpt | None:
-        """
-        Return the next message with its index; None if there is none yet.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> tailer.read()
-            Excerpt(index=0x4d1900000000, "hello")
-            >>> tailer.read() is None
-            True
-
-        """
-
-    def read_bytes(self) -> bytes | None:
-        """
-        Return the bytes of the next message; None if there is none yet.
-
-        Examples:
-            >>> _ = appender.write_bytes(b"any bytes")
-            >>> tailer.read_bytes()
-            b'any bytes'
-            >>> tailer.read_bytes() is None
-            True
-
-        """
-
-    def spin(self, timeout_s: float | None = None) -> bool:
-        """
-        Busy-wait for a message; return True once there is one to read, False after the timeout.
-
-        For a thread with a core of its own: one check takes a few nanoseconds, where a call of
-        :meth:`read_bytes` that returns None takes tens. Other threads run meanwhile. The message
-        is not read; messages received before count as finished. To wait without using a core, see
-        :meth:`quire.Tailer.wait`.
-
-        Args:
-            timeout_s: The longest time to wait, in seconds; None: no limit.
-
-        Raises:
-            ValueError: The timeout is negative or not a number.
-
-        Examples:
-            >>> tailer.spin(timeout_s=0.001)
-            False
-            >>> _ = appender.write_text("hello")
-            >>> tailer.spin()
-            True
-
-        """
-
-    def read_text(self) -> str | None:
-        """
-        Return the next message as text; None if there is none yet.
-
-        Raises:
-            WireError: The message is not a text value; the position stays.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> tailer.read_text()
-            'hello'
-
-        """
 
     def read_map(self) -> dict[str, Any] | None:
         """
@@ -2263,11 +2038,6 @@ class Tailer:
 
         Raises:
             WireError: The message is not a sequence of named values; the position stays.
-
-        Examples:
-            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
-            >>> tailer.read_map()
-            {'symbol': 'EURUSD', 'price': 1.1}
 
         """
 
@@ -2326,57 +2096,12 @@ class Tailer:
 
         """
 
-    def _prepare(self) -> bool | None:
-        """
-        Look for the next message, as far as one pass goes without pausing or waiting.
-
-        Returns:
-            Whether there is a message; None if the scan is not complete.
-
-        """
-
     def release_resources(self) -> None:
         """
         Close the files and release the memory that this tailer holds.
 
         The position stays, and the next read opens the files again. Documents and batches read
         before stay valid. For processes with many tailers that rarely read.
-
-        Examples:
-            >>> _ = appender.write_many([b"one", b"two"])
-            >>> tailer.read_bytes()
-            b'one'
-            >>> tailer.release_resources()
-            >>> tailer.read_bytes()
-            b'two'
-
-        """
-
-    def read_many(self, count: int, /) -> list[bytes]:
-        """
-        Return up to *count* payloads; an empty list if there is no message yet.
-
-        Examples:
-            >>> _ = appender.write_many([b"one", b"two", b"three"])
-            >>> tailer.read_many(2)
-            [b'one', b'two']
-
-        """
-
-    def _read_columns(
-        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
-    ) -> tuple[int, Buffer, Buffer, Buffer]:
-        """
-        Return up to *count* messages as Arrow buffers.
-
-        Args:
-            count: The largest number of messages.
-            max_bytes: The largest total size, unless a single message exceeds it.
-            end: Only messages before this index.
-
-        Returns:
-            The count, the indexes (uint64), the offsets (int32, one more), the payload bytes.
-
         """
 
     def _read_decoded(
@@ -2427,44 +2152,12 @@ class Tailer:
 
     @property
     def index(self) -> int:
-        """
-        The index of the message that the next read returns or waits for; 0 before any.
-
-        Examples:
-            >>> _ = appender.write_many([b"one", b"two"])
-            >>> _ = tailer.read_bytes()
-            >>> hex(tailer.index)
-            '0x4d1900000001'
-
-        """
+        """The index of the message that the next read returns or waits for; 0 before any."""
 
     @property
     def state(self) -> str:
-        """
-        Chronicle's name of the tailer's state, such as ``FOUND_IN_CYCLE``.
+        """Chronicle's name of the tailer's state, such as ``FOUND_IN_CYCLE``."""
 
-        Examples:
-            >>> tailer.state
-            'UNINITIALISED'
-
-        """
-
-    @property
-    def direction(self) -> Direction:
-        """
-        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
-
-        Examples:
-            >>> _ = appender.write_many([b"one", b"two", b"three"])
-            >>> tailer.direction = "backward"
-            >>> tailer.to_end()
-            >>> tailer.read_many(10)
-            [b'three', b'two', b'one']
-
-        """
-
-    @direction.setter
-    def direction(self, value: Direction, /) -> None: ...
     @property
     def striding(self) -> bool:
         """
@@ -2506,46 +2199,6 @@ class Tailer:
 
         """
 
-    def to_start(self) -> None:
-        """
-        Move to the first message.
-
-        Examples:
-            >>> _ = appender.write_many([b"one", b"two"])
-            >>> len(tailer.read_many(10))
-            2
-            >>> tailer.to_start()
-            >>> tailer.read_bytes()
-            b'one'
-
-        """
-
-    def to_end(self) -> None:
-        """
-        Move past the last message or, when reading backward, to it.
-
-        Examples:
-            >>> _ = appender.write_text("old")
-            >>> tailer.to_end()
-            >>> _ = appender.write_text("new")
-            >>> tailer.read_text()
-            'new'
-
-        """
-
-    @property
-    def last_read_index(self) -> int | None:
-        """
-        The index of the message this tailer read last; None before the first.
-
-        Examples:
-            >>> index = appender.write_text("hello")
-            >>> _ = tailer.read_text()
-            >>> tailer.last_read_index == index
-            True
-
-        """
-
     @property
     def history(self) -> MessageHistory | None:
         """
@@ -2553,12 +2206,6 @@ class Tailer:
 
         Raises:
             WireError: The message starts with a history that does not decode.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> _ = tailer.read_text()
-            >>> tailer.history is None
-            True
 
         """
 
@@ -2576,14 +2223,6 @@ class Tailer:
             ValueError: This queue has no source id, or *output* is this queue.
             IndexOutOfRangeError: The message no longer exists.
 
-        Examples:
-            >>> with (
-            ...     quire.open("input", source_id=1) as source,
-            ...     quire.open("output") as output,
-            ...     source.tailer() as tailer,
-            ... ):
-            ...     tailer.after_last_written(output)
-
         """
 
     def move_to_index(self, index: int, /) -> bool:
@@ -2593,26 +2232,10 @@ class Tailer:
         Raises:
             IndexOutOfRangeError: No message can have this index.
 
-        Examples:
-            >>> last = appender.write_many([b"one", b"two", b"three"])
-            >>> tailer.move_to_index(last)
-            True
-            >>> tailer.read_bytes()
-            b'three'
-
         """
 
     def close(self) -> None:
         """Close the tailer, storing the position of a named one. Idempotent."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
 
 @final
 class MessagePacker:
@@ -2628,25 +2251,17 @@ class MessagePacker:
         """
         Add a signed integer of 8 bits.
 
-            message.pack_byte(-1)
-
         Raises:
             ValueError: The value does not fit 8 bits.
 
         """
 
     def pack_boolean(self, value: bool, /) -> Self:
-        """
-        Add a boolean, one byte.
-
-            message.pack_boolean(True)
-        """
+        """Add a boolean, one byte."""
 
     def pack_short(self, value: int, /) -> Self:
         """
         Add a signed integer of 16 bits.
-
-            message.pack_short(-300)
 
         Raises:
             ValueError: The value does not fit 16 bits.
@@ -2657,8 +2272,6 @@ class MessagePacker:
         """
         Add one UTF-16 unit.
 
-            message.pack_char("€")
-
         Raises:
             ValueError: The text is not exactly one UTF-16 unit.
 
@@ -2667,8 +2280,6 @@ class MessagePacker:
     def pack_int(self, value: int, /) -> Self:
         """
         Add a signed integer of 32 bits.
-
-            message.pack_int(70_000)
 
         Raises:
             ValueError: The value does not fit 32 bits.
@@ -2679,8 +2290,6 @@ class MessagePacker:
         """
         Add a signed integer of 64 bits.
 
-            message.pack_long(2**40)
-
         Raises:
             ValueError: The value does not fit 64 bits.
 
@@ -2690,25 +2299,17 @@ class MessagePacker:
         """
         Add a number of 32 bits, rounded.
 
-            message.pack_float(1.5)
-
         Raises:
             ValueError: The value is too large for 32 bits.
 
         """
 
     def pack_double(self, value: float, /) -> Self:
-        """
-        Add a number of 64 bits.
-
-            message.pack_double(1.1)
-        """
+        """Add a number of 64 bits."""
 
     def pack_string(self, value: str, /) -> Self:
         """
         Add ASCII text, ended by a NUL character.
-
-            message.pack_string("EURUSD")
 
         Raises:
             ValueError: The text contains a NUL or a character that is not ASCII.
@@ -2719,8 +2320,6 @@ class MessagePacker:
         """
         Add any text as UTF-16, ended by a NUL character.
 
-            message.pack_unicode("中文")
-
         Raises:
             ValueError: The text contains a NUL.
 
@@ -2730,39 +2329,23 @@ class MessagePacker:
         """
         Add a decimal number, exactly: Java's ``BigDecimal``.
 
-            message.pack_decimal(Decimal("1.50"))
-
         Raises:
             ValueError: The number is infinite or not a number, or its exponent exceeds 32 bits.
 
         """
 
     def pack_big_integer(self, value: int, /) -> Self:
-        """
-        Add an integer of any size after its length: Java's ``BigInteger``.
-
-            message.pack_big_integer(2**100)
-        """
+        """Add an integer of any size after its length: Java's ``BigInteger``."""
 
     def pack_bytes(self, value: BufferLike, /) -> Self:
-        """
-        Add bytes after their length, as Java's ``unpackArray`` reads them.
-
-            message.pack_bytes(b"...")
-        """
+        """Add bytes after their length, as Java's ``unpackArray`` reads them."""
 
     def pack_raw(self, value: BufferLike, /) -> Self:
-        """
-        Add bytes without their length, which the reader must know.
-
-            message.pack_raw(b"...")
-        """
+        """Add bytes without their length, which the reader must know."""
 
     def write_message(self) -> int:
         """
         Append the message, and return its index; what is packed next is another message.
-
-            offset = message.write_message()
 
         Raises:
             ValueError: No field was packed.
@@ -2770,11 +2353,7 @@ class MessagePacker:
         """
 
     def discard(self) -> None:
-        """
-        Drop the fields that were packed.
-
-            message.pack_int(1).discard()
-        """
+        """Drop the fields that were packed."""
 
     def __len__(self) -> int:
         """Return how many bytes are packed."""
@@ -2798,80 +2377,38 @@ class MessageUnpacker:
 
     def __new__(cls, message: BufferLike, /) -> MessageUnpacker: ...
     def unpack_byte(self) -> int:
-        """
-        Return the next field, a signed integer of 8 bits.
-
-            message.unpack_byte()
-        """
+        """Return the next field, a signed integer of 8 bits."""
 
     def unpack_boolean(self) -> bool:
-        """
-        Return whether the next byte is 1.
-
-            message.unpack_boolean()
-        """
+        """Return whether the next byte is 1."""
 
     def unpack_short(self) -> int:
-        """
-        Return the next field, a signed integer of 16 bits.
-
-            message.unpack_short()
-        """
+        """Return the next field, a signed integer of 16 bits."""
 
     def unpack_char(self) -> str:
-        """
-        Return the next field, one UTF-16 unit.
-
-            message.unpack_char()
-        """
+        """Return the next field, one UTF-16 unit."""
 
     def unpack_int(self) -> int:
-        """
-        Return the next field, a signed integer of 32 bits.
-
-            message.unpack_int()
-        """
+        """Return the next field, a signed integer of 32 bits."""
 
     def unpack_long(self) -> int:
-        """
-        Return the next field, a signed integer of 64 bits.
-
-            message.unpack_long()
-        """
+        """Return the next field, a signed integer of 64 bits."""
 
     def unpack_float(self) -> float:
-        """
-        Return the next field, a number of 32 bits.
-
-            message.unpack_float()
-        """
+        """Return the next field, a number of 32 bits."""
 
     def unpack_double(self) -> float:
-        """
-        Return the next field, a number of 64 bits.
-
-            message.unpack_double()
-        """
+        """Return the next field, a number of 64 bits."""
 
     def unpack_string(self) -> str:
-        """
-        Return the next field, ASCII text.
-
-            message.unpack_string()
-        """
+        """Return the next field, ASCII text."""
 
     def unpack_unicode(self) -> str:
-        """
-        Return the next field, UTF-16 text.
-
-            message.unpack_unicode()
-        """
+        """Return the next field, UTF-16 text."""
 
     def unpack_decimal(self, *, legacy: bool = False) -> Decimal:
         """
         Return the next field, a decimal number.
-
-            message.unpack_decimal()
 
         Args:
             legacy: Read a number of more than 127 bytes or an exponent beyond 128 as Java's writer
@@ -2880,25 +2417,13 @@ class MessageUnpacker:
         """
 
     def unpack_big_integer(self) -> int:
-        """
-        Return the next field, an integer of any size after its length.
-
-            message.unpack_big_integer()
-        """
+        """Return the next field, an integer of any size after its length."""
 
     def unpack_bytes(self) -> bytes:
-        """
-        Return the next field, bytes after their length.
-
-            message.unpack_bytes()
-        """
+        """Return the next field, bytes after their length."""
 
     def unpack_raw(self, count: int, /) -> bytes:
-        """
-        Return the next *count* bytes.
-
-            message.unpack_raw(4)
-        """
+        """Return the next *count* bytes."""
 
     @property
     def position(self) -> int:
@@ -2941,30 +2466,17 @@ class QuickExcerpt:
         """
         The bytes where they lie in the file, without a copy; they never change.
 
-            excerpt.view[:4]
-
         A message that crosses pages is copied. A view keeps its page mapped.
         """
 
     def unpack(self) -> MessageUnpacker:
-        """
-        Return a reader of the message's fields, at the first one.
-
-            excerpt.unpack().unpack_int()
-        """
+        """Return a reader of the message's fields, at the first one."""
 
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[type[QuickExcerpt], tuple[int, bytes, str | None]]: ...
 
-@final
-class QuickPayloads:
-    """Iterates over payloads alone; ends at "nothing yet"."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> bytes: ...
-
 @disjoint_base
-class QuickQueue:
+class QuickQueue(_Queue):
     """An open Quick-Queue. See :class:`quire.quick_queue.QuickQueue`."""
 
     def __new__(
@@ -2978,48 +2490,12 @@ class QuickQueue:
         allow_network: bool = False,
     ) -> Self: ...
     @property
-    def path(self) -> str:
-        """The directory of the queue, as an absolute path."""
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the queue was opened with ``read_only=True``."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the queue was closed."""
-
-    @property
     def page_bytes(self) -> int:
-        """
-        The length of each file of the queue, in bytes.
-
-            assert queue.page_bytes == 1 << 30
-        """
+        """The length of each file of the queue, in bytes."""
 
     @property
     def form(self) -> Literal["single", "shared"] | None:
-        """
-        Whether one writer or named producers write the queue; None before the first appender.
-
-            assert queue.form in {"single", "shared", None}
-        """
-
-    @property
-    def first_index(self) -> int | None:
-        """
-        The index of the first message; None when there is none.
-
-            tailer = queue.tailer(start=queue.first_index)
-        """
-
-    @property
-    def last_index(self) -> int | None:
-        """
-        The index of the last message that can be read; None when there is none.
-
-            tailer = queue.tailer(start=queue.last_index)
-        """
+        """Whether one writer or named producers write the queue; None before the first appender."""
 
     @property
     def end_index(self) -> int:
@@ -3032,8 +2508,6 @@ class QuickQueue:
     def force(self) -> None:
         """
         Return when every message of the queue is on the medium, by any writer.
-
-            queue.force()
 
         Data is synced before the index that names it. Without it the system writes in its own time:
         what was written survives the end of the process, but not a power cut.
@@ -3053,34 +2527,14 @@ class QuickQueue:
     def _snapshot(self) -> _Snapshot:
         """Return the files and lengths of a consistent copy of the queue."""
 
-    def close(self) -> None:
-        """Close the queue. Idempotent."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-
 @disjoint_base
-class QuickAppender:
+class QuickAppender(_Handle):
     """Writes messages at the end of a Quick-Queue. See :class:`quire.quick_queue.QuickAppender`."""
 
     def __new__(cls, queue: QuickQueue, producer: str | None = None) -> Self: ...
     @property
     def producer(self) -> str | None:
         """The producer's name; None for the one writer of a queue."""
-
-    @property
-    def path(self) -> str:
-        """The directory of its queue."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the appender or its queue was closed."""
 
     def new_message(self) -> MessagePacker:
         """
@@ -3090,24 +2544,14 @@ class QuickAppender:
         """
 
     def write_bytes(self, payload: BufferLike, /) -> int:
-        """
-        Append a message of at least one byte, and return its index.
-
-            offset = appender.write_bytes(b"...")
-        """
+        """Append a message of at least one byte, and return its index."""
 
     def write_text(self, text: str, /) -> int:
-        """
-        Append a message of the text as UTF-8, without an end mark, and return its index.
-
-            appender.write_text("hello")
-        """
+        """Append a message of the text as UTF-8, without an end mark, and return its index."""
 
     def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
         """
         Append many messages, and return the index of the last one; None when there is none.
-
-            appender.write_many([b"one", b"two"])
 
         What came before a payload that fails stays, where *payloads* is an iterator.
         """
@@ -3116,26 +2560,10 @@ class QuickAppender:
         self, offsets: BufferLike, data: BufferLike, *, count: int, start: int, wide: bool
     ) -> int | None: ...
     def force(self) -> None:
-        """
-        Return when every message of the queue is on the medium, as :meth:`QuickQueue.force` does.
-
-            appender.force()
-        """
-
-    def close(self) -> None:
-        """Close the appender. Idempotent."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
+        """Return when every message of the queue is on the medium; see :meth:`QuickQueue.force`."""
 
 @disjoint_base
-class QuickTailer:
+class QuickTailer(_Tailer[QuickExcerpt]):
     """
     Reads messages of a Quick-Queue. May be used from any thread; calls are serialised.
 
@@ -3146,14 +2574,6 @@ class QuickTailer:
         cls, queue: QuickQueue, *, start: int | None = None, on_dead: str = "skip"
     ) -> Self: ...
     @property
-    def path(self) -> str:
-        """The directory of its queue."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the tailer or its queue was closed."""
-
-    @property
     def index(self) -> int:
         """
         The index of the next message.
@@ -3161,63 +2581,12 @@ class QuickTailer:
             position = tailer.index  # keep it, and go on with queue.tailer(start=position)
         """
 
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> QuickExcerpt: ...
-    def read(self) -> QuickExcerpt | None:
-        """
-        Return the next message, or None when nothing is there yet.
-
-            while (excerpt := tailer.read()) is not None: ...
-        """
-
-    def read_bytes(self) -> bytes | None:
-        """
-        Return the next message's bytes, or None when nothing is there yet.
-
-            payload = tailer.read_bytes()
-        """
-
     def read_text(self) -> str | None:
         """
         Return the next message as UTF-8 text, or None when nothing is there yet.
 
-            text = tailer.read_text()
-
         Raises:
             UnicodeDecodeError: The message is not UTF-8 text; the position stays.
-
-        """
-
-    def payloads(self) -> QuickPayloads:
-        """
-        Iterate over the messages' bytes alone: the fast loop.
-
-            for payload in tailer.payloads(): ...
-        """
-
-    def read_many(self, count: int, /) -> list[bytes]:
-        """
-        Return the next *count* messages' bytes; fewer at the end of the queue.
-
-            tailer.read_many(10_000)
-        """
-
-    def _read_columns(
-        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
-    ) -> tuple[int, Buffer, Buffer, Buffer]:
-        """Return a count, and buffers of indexes below *end*, offsets and payloads."""
-
-    def _prepare(self) -> bool | None:
-        """Return whether there is a message to read."""
-
-    def spin(self, timeout_s: float | None = None) -> bool:
-        """
-        Busy-wait for a message; return True once there is one to read, False after the timeout.
-
-            found = tailer.spin(timeout_s=0.001)
-
-        Raises:
-            ValueError: The timeout is negative or not a number.
 
         """
 
@@ -3225,41 +2594,13 @@ class QuickTailer:
         """
         Go to *index*; True when an entry is there. Beyond the last one it goes to the end.
 
-            tailer.move_to_index(offset)
-
         Raises:
             ValueError: *index* is not a multiple of 16.
 
         """
 
-    def to_start(self) -> None:
-        """
-        Go to the first message.
-
-            tailer.to_start()
-        """
-
-    def to_end(self) -> None:
-        """
-        Go to the end: only messages that come from now on are read.
-
-            tailer.to_end()
-        """
-
-    def close(self) -> None:
-        """Close the tailer. Idempotent."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-
 @final
-class ReadDocument:
+class ReadDocument(_Context):
     """
     One document being read, from :meth:`Tailer.reading_document`.
 
@@ -3302,137 +2643,40 @@ class ReadDocument:
         """
 
     def text(self) -> str:
-        """
-        Return the document as text, as :meth:`Tailer.read_text`.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> with tailer.reading_document() as document:
-            ...     document.text()
-            'hello'
-
-        """
+        """Return the document as text, as :meth:`quire.JournalTailer.read_text`."""
 
     def map(self) -> dict[str, Any]:
         """Return the document as a dict, as :meth:`Tailer.read_map`."""
 
     @property
     def history(self) -> MessageHistory | None:
-        """
-        The history of the message; None if it has none.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> with tailer.reading_document() as document:
-            ...     document.history is None
-            True
-
-        """
+        """The history of the message; None if it has none."""
 
     def to_yaml(self) -> str:
-        """
-        Return the document as YAML; see :func:`quire.types.to_yaml`.
-
-        Examples:
-            >>> _ = appender.write_map({"symbol": "EURUSD"})
-            >>> with tailer.reading_document() as document:
-            ...     print(document.to_yaml(), end="")
-            symbol: EURUSD
-
-        """
+        """Return the document as YAML; see :func:`quire.types.to_yaml`."""
 
     def to_json(self) -> str:
         """Return the document as one line of JSON; see :func:`quire.types.to_json`."""
 
     def to_dict(self) -> dict[Any, Any]:
-        """
-        Return the named values of the document; see :meth:`Excerpt.to_dict`.
-
-        Examples:
-            >>> _ = appender.write_map({"symbol": "EURUSD"})
-            >>> with tailer.reading_document() as document:
-            ...     document.to_dict()
-            {'symbol': 'EURUSD'}
-
-        """
+        """Return the named values of the document; see :meth:`Excerpt.to_dict`."""
 
     def message(self, cls: type[_T] | None = None, /) -> _T | Any:
-        """
-        Return the document as an object; see :meth:`Tailer.read_message`.
-
-        Examples:
-            >>> from dataclasses import dataclass
-            >>> @quire.message
-            ... @dataclass
-            ... class Bid:
-            ...     price: float
-            >>> _ = appender.write_message(Bid(1.1))
-            >>> with tailer.reading_document() as document:
-            ...     document.message(Bid)
-            Bid(price=1.1)
-
-        """
+        """Return the document as an object; see :meth:`Tailer.read_message`."""
 
     @property
     def wire(self) -> WireIn:
-        """
-        A reader of self-describing values, one after the other.
-
-        Examples:
-            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
-            >>> with tailer.reading_document() as document:
-            ...     document.wire.read("price")
-            1.1
-
-        """
+        """A reader of self-describing values, one after the other."""
 
     @property
     def raw(self) -> RawIn:
-        """
-        A reader of numbers and strings without type codes, continuing where :attr:`wire` stands.
-
-        Examples:
-            >>> _ = appender.write_bytes(b"A")
-            >>> with tailer.reading_document() as document:
-            ...     document.raw.read_int8()
-            65
-
-        """
+        """A reader of values without type codes, continuing where :attr:`wire` stands."""
 
     def rollback_on_close(self) -> None:
-        """
-        Read the same document again next time.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> with tailer.reading_document() as document:
-            ...     document.rollback_on_close()
-            >>> tailer.read_text()
-            'hello'
-
-        """
+        """Read the same document again next time."""
 
     def close(self) -> None:
-        """
-        Close the document. The tailer moves on, unless :meth:`rollback_on_close` was called.
-
-        Examples:
-            >>> _ = appender.write_text("hello")
-            >>> document = tailer.reading_document()
-            >>> document.close()
-            >>> tailer.read_text() is None
-            True
-
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
+        """Close the document. The tailer moves on, unless :meth:`rollback_on_close` was called."""
 
 # Messages as text.
 
@@ -3517,7 +2761,7 @@ def parse_json(text: str, /) -> bytes:
     """
 
 @disjoint_base
-class VanillaQueue:
+class VanillaQueue(_Queue):
     """An open Vanilla Chronicle. See :class:`quire.vanilla.VanillaQueue`."""
 
     def __new__(
@@ -3542,52 +2786,16 @@ class VanillaQueue:
         allow_network: bool = False,
     ) -> Self: ...
     @property
-    def path(self) -> str:
-        """
-        The queue's directory.
-
-            print(queue.path)
-        """
-
-    @property
-    def read_only(self) -> bool:
-        """
-        Whether the queue was opened with ``read_only=True``.
-
-            assert not queue.read_only
-        """
-
-    @property
-    def closed(self) -> bool:
-        """
-        Whether the queue was closed.
-
-            assert not queue.closed
-        """
-
-    @property
     def consumption(self) -> Literal["topic", "queue"]:
-        """
-        The receivers of a message: every reader of a ``topic``, one consumer of a ``queue``.
-
-            assert queue.consumption == "topic"
-        """
+        """The receivers of a message: every reader of a ``topic``, one consumer of a ``queue``."""
 
     @property
     def cycle_format(self) -> str:
-        """
-        The pattern of the cycles' directories.
-
-            assert queue.cycle_format == "yyyyMMdd"
-        """
+        """The pattern of the cycles' directories."""
 
     @property
     def cycle_length_ms(self) -> int:
-        """
-        The length of a cycle, in milliseconds.
-
-            assert queue.cycle_length_ms == 86_400_000
-        """
+        """The length of a cycle, in milliseconds."""
 
     @property
     def entries_per_cycle(self) -> int:
@@ -3598,58 +2806,23 @@ class VanillaQueue:
         """
 
     @property
-    def first_index(self) -> int | None:
-        """
-        The index of the first message; None when there is none.
-
-            tailer.move_to_index(queue.first_index)
-        """
-
-    @property
-    def last_index(self) -> int | None:
-        """
-        The index of the last message; None when there is none.
-
-            assert queue.last_index == appender.last_index_appended
-        """
-
-    @property
     def entry_count(self) -> int:
-        """
-        The number of messages.
-
-            print(queue.entry_count)
-        """
+        """The number of messages."""
 
     def count_excerpts(self, from_index: int, to_index: int) -> int:
-        """
-        Count the messages from the lower index (inclusive) to the higher one (exclusive).
-
-            messages = queue.count_excerpts(queue.first_index, queue.last_index)
-        """
+        """Count the messages from the lower index (inclusive) to the higher one (exclusive)."""
 
     @property
     def cycles(self) -> list[int]:
-        """
-        The cycles that have a directory, in ascending order.
-
-            for cycle in queue.cycles:
-                print(queue.directory_for_cycle(cycle))
-        """
+        """The cycles that have a directory, in ascending order."""
 
     @property
     def current_cycle(self) -> int:
-        """
-        The cycle that a message is written to now.
-
-            print(queue.directory_for_cycle(queue.current_cycle))
-        """
+        """The cycle that a message is written to now."""
 
     def cycle_at(self, time_ms: int) -> int:
         """
         Return the cycle that contains a time in epoch milliseconds.
-
-            queue.cycle_at(1_705_314_600_000)
 
         Raises:
             IndexOutOfRangeError: The time lies before the first possible cycle or after the last.
@@ -3657,17 +2830,11 @@ class VanillaQueue:
         """
 
     def cycle_start_ms(self, cycle: int) -> int:
-        """
-        Return when a cycle starts, in epoch milliseconds.
-
-            queue.cycle_start_ms(19737)
-        """
+        """Return when a cycle starts, in epoch milliseconds."""
 
     def directory_for_cycle(self, cycle: int) -> str:
         """
         Return the directory of a cycle, which need not exist.
-
-            print(queue.directory_for_cycle(queue.current_cycle))
 
         Raises:
             IndexOutOfRangeError: *cycle* is negative or above the last possible cycle.
@@ -3692,24 +2859,8 @@ class VanillaQueue:
     def _rebuild_index(self) -> list[tuple[int, int, int, int, bool]]:
         """Return cycle, messages, recovered and dropped entries, and whether indexes changed."""
 
-    def close(self) -> None:
-        """
-        Close the queue and its handles.
-
-            queue.close()
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-
 @disjoint_base
-class VanillaAppender:
+class VanillaAppender(_Handle):
     """
     Writes messages at the end of a Vanilla Chronicle. Calls from several threads are serialised.
 
@@ -3721,26 +2872,16 @@ class VanillaAppender:
         """
         Append a message, which may be empty; its index.
 
-            index = appender.write_bytes(b"an order")
-
         Raises:
             MessageTooLargeError: The message does not fit a data file; nothing was written.
 
         """
 
     def write_text(self, text: str, /) -> int:
-        """
-        Append a message that is a text, as Java's ``append`` stores it.
-
-            index = appender.write_text("an order")
-        """
+        """Append a message that is a text, as Java's ``append`` stores it."""
 
     def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
-        """
-        Append a message for each payload; the last index, or None without a payload.
-
-            last = appender.write_many([b"one", b"two"])
-        """
+        """Append a message for each payload; the last index, or None without a payload."""
 
     def _write_column(
         self,
@@ -3781,33 +2922,11 @@ class VanillaAppender:
 
     @property
     def last_index_appended(self) -> int | None:
-        """
-        The index of the last message that this appender wrote; None before the first.
-
-            assert appender.last_index_appended == index
-        """
-
-    @property
-    def path(self) -> str:
-        """
-        The directory of its queue.
-
-            print(appender.path)
-        """
-
-    @property
-    def closed(self) -> bool:
-        """
-        Whether the appender, or its queue, was closed.
-
-            assert not appender.closed
-        """
+        """The index of the last message that this appender wrote; None before the first."""
 
     def sync(self) -> None:
         """
         Return when all messages of this appender are on the medium.
-
-            appender.sync()
 
         Raises:
             OSError: The messages may not be durable. All later calls fail too, until the appender
@@ -3815,24 +2934,8 @@ class VanillaAppender:
 
         """
 
-    def close(self) -> None:
-        """
-        Close the appender.
-
-            appender.close()
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-
 @final
-class ExcerptWriter:
+class ExcerptWriter(_Context):
     """
     A message that is being written, from :meth:`quire.vanilla.VanillaAppender.writing_excerpt`.
 
@@ -3849,137 +2952,63 @@ class ExcerptWriter:
 
     @property
     def index(self) -> int | None:
-        """
-        The index of the message; None until it is finished.
-
-            print(excerpt.index)
-        """
+        """The index of the message; None until it is finished."""
 
     @property
     def position(self) -> int:
-        """
-        The number of bytes written, the claim word included.
-
-            assert excerpt.position == 0
-        """
+        """The number of bytes written, the claim word included."""
 
     def write_bytes(self, data: BufferLike, /) -> None:
-        """
-        Write bytes as they are.
-
-            excerpt.write_bytes(b"raw")
-        """
+        """Write bytes as they are."""
 
     def write_int8(self, value: int, /) -> None:
-        """
-        Write a signed number of 8 bits.
-
-            excerpt.write_int8(-1)
-        """
+        """Write a signed number of 8 bits."""
 
     def write_int16(self, value: int, /) -> None:
-        """
-        Write a signed number of 16 bits.
-
-            excerpt.write_int16(-1)
-        """
+        """Write a signed number of 16 bits."""
 
     def write_int24(self, value: int, /) -> None:
-        """
-        Write a signed number of 24 bits.
-
-            excerpt.write_int24(-1)
-        """
+        """Write a signed number of 24 bits."""
 
     def write_int32(self, value: int, /) -> None:
-        """
-        Write a signed number of 32 bits.
-
-            excerpt.write_int32(7)
-        """
+        """Write a signed number of 32 bits."""
 
     def write_int48(self, value: int, /) -> None:
-        """
-        Write a signed number of 48 bits.
-
-            excerpt.write_int48(1 << 40)
-        """
+        """Write a signed number of 48 bits."""
 
     def write_int64(self, value: int, /) -> None:
-        """
-        Write a signed number of 64 bits.
-
-            excerpt.write_int64(1 << 60)
-        """
+        """Write a signed number of 64 bits."""
 
     def write_float32(self, value: float, /) -> None:
-        """
-        Write a floating-point number of 32 bits.
-
-            excerpt.write_float32(1.5)
-        """
+        """Write a floating-point number of 32 bits."""
 
     def write_float64(self, value: float, /) -> None:
-        """
-        Write a floating-point number of 64 bits.
-
-            excerpt.write_float64(1.1)
-        """
+        """Write a floating-point number of 64 bits."""
 
     def write_boolean(self, value: bool, /) -> None:
-        """
-        Write a boolean as one byte: ``Y`` or 0.
-
-            excerpt.write_boolean(True)
-        """
+        """Write a boolean as one byte: ``Y`` or 0."""
 
     def write_char(self, value: str, /) -> None:
-        """
-        Write a character that is one UTF-16 unit.
-
-            excerpt.write_char("A")
-        """
+        """Write a character that is one UTF-16 unit."""
 
     def write_stop_bit(self, value: int, /) -> None:
-        """
-        Write a number in as few bytes as it needs, 7 bits in each.
-
-            excerpt.write_stop_bit(300)
-        """
+        """Write a number in as few bytes as it needs, 7 bits in each."""
 
     def write_compact_int(self, value: int, /) -> None:
-        """
-        Write a number of 32 bits: in two bytes if it fits.
-
-            excerpt.write_compact_int(4_000)
-        """
+        """Write a number of 32 bits: in two bytes if it fits."""
 
     def write_compact_long(self, value: int, /) -> None:
-        """
-        Write a number of 64 bits: in four bytes if it fits.
-
-            excerpt.write_compact_long(4_000)
-        """
+        """Write a number of 64 bits: in four bytes if it fits."""
 
     def write_compact_double(self, value: float, /) -> None:
-        """
-        Write a number of 64 bits: in four bytes if a float32 is equal to it.
-
-            excerpt.write_compact_double(0.5)
-        """
+        """Write a number of 64 bits: in four bytes if a float32 is equal to it."""
 
     def write_utf(self, text: str | None, /) -> None:
-        """
-        Write a text, or None, after its length: Java's ``writeUTFΔ``.
-
-            excerpt.write_utf("EURUSD")
-        """
+        """Write a text, or None, after its length: Java's ``writeUTFΔ``."""
 
     def write_utf16_length(self, text: str, /) -> None:
         """
         Write a text after its length of 16 bits: Java's ``writeUTF``.
-
-            excerpt.write_utf16_length("EURUSD")
 
         Raises:
             ValueError: The text has more than 65,535 bytes.
@@ -3987,17 +3016,11 @@ class ExcerptWriter:
         """
 
     def write_enum(self, value: Any, /) -> None:
-        """
-        Write the name of an enum's member, or a name, of Latin-1 characters.
-
-            excerpt.write_enum("BUY")
-        """
+        """Write the name of an enum's member, or a name, of Latin-1 characters."""
 
     def write_object(self, value: object, /) -> None:
         """
         Write a value as Java's ``writeObject`` does, with its type.
-
-            excerpt.write_object(Decimal("1.50"))
 
         Args:
             value: None, a bool (``Boolean`` in Java), int (``Integer``, or ``Long`` or
@@ -4011,18 +3034,11 @@ class ExcerptWriter:
         """
 
     def append(self, value: str | float, /) -> None:
-        """
-        Write a text, or a number in decimal digits, without a length.
-
-            excerpt.append("price ")
-            excerpt.append(1.5)
-        """
+        """Write a text, or a number in decimal digits, without a length."""
 
     def finish(self) -> int:
         """
         Append the message; its index.
-
-            index = excerpt.finish()
 
         Raises:
             ClosedError: The message was finished or rolled back.
@@ -4030,20 +3046,7 @@ class ExcerptWriter:
         """
 
     def rollback(self) -> None:
-        """
-        Write nothing.
-
-            excerpt.rollback()
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
+        """Write nothing."""
 
 @final
 class VanillaExcerpt:
@@ -4067,34 +3070,20 @@ class VanillaExcerpt:
     def _repr_html_(self) -> str: ...
     @property
     def index(self) -> int:
-        """
-        The 64-bit index of the message.
-
-            tailer.move_to_index(excerpt.index)
-        """
+        """The 64-bit index of the message."""
 
     @property
     def data(self) -> bytes:
-        """
-        A copy of the payload; of a claimed message, of what follows the claim word.
-
-            payload = excerpt.data
-        """
+        """A copy of the payload; of a claimed message, of what follows the claim word."""
 
     @property
     def view(self) -> memoryview:
-        """
-        The payload in place, read-only and without a copy.
-
-            first = excerpt.view[:8]
-        """
+        """The payload in place, read-only and without a copy."""
 
     @property
     def position(self) -> int:
         """
         Where in the payload the next field is read.
-
-            excerpt.position = 4
 
         Raises:
             ValueError: The position lies after the end of the message.
@@ -4107,130 +3096,62 @@ class VanillaExcerpt:
         """
         Read this many bytes.
 
-            head = excerpt.read_bytes(3)
-
         Raises:
             WireError: The message ends before this many bytes. All reading methods raise this.
 
         """
 
     def read_int8(self) -> int:
-        """
-        Read a signed number of 8 bits.
-
-            value = excerpt.read_int8()
-        """
+        """Read a signed number of 8 bits."""
 
     def read_int16(self) -> int:
-        """
-        Read a signed number of 16 bits.
-
-            value = excerpt.read_int16()
-        """
+        """Read a signed number of 16 bits."""
 
     def read_int24(self) -> int:
-        """
-        Read a signed number of 24 bits.
-
-            value = excerpt.read_int24()
-        """
+        """Read a signed number of 24 bits."""
 
     def read_int32(self) -> int:
-        """
-        Read a signed number of 32 bits.
-
-            value = excerpt.read_int32()
-        """
+        """Read a signed number of 32 bits."""
 
     def read_int48(self) -> int:
-        """
-        Read a signed number of 48 bits.
-
-            value = excerpt.read_int48()
-        """
+        """Read a signed number of 48 bits."""
 
     def read_int64(self) -> int:
-        """
-        Read a signed number of 64 bits.
-
-            value = excerpt.read_int64()
-        """
+        """Read a signed number of 64 bits."""
 
     def read_float32(self) -> float:
-        """
-        Read a floating-point number of 32 bits.
-
-            value = excerpt.read_float32()
-        """
+        """Read a floating-point number of 32 bits."""
 
     def read_float64(self) -> float:
-        """
-        Read a floating-point number of 64 bits.
-
-            value = excerpt.read_float64()
-        """
+        """Read a floating-point number of 64 bits."""
 
     def read_boolean(self) -> bool:
-        """
-        Read a boolean: true is the byte ``Y``.
-
-            value = excerpt.read_boolean()
-        """
+        """Read a boolean: true is the byte ``Y``."""
 
     def read_char(self) -> str:
-        """
-        Read a character of one UTF-16 unit.
-
-            value = excerpt.read_char()
-        """
+        """Read a character of one UTF-16 unit."""
 
     def read_stop_bit(self) -> int:
-        """
-        Read a number that :meth:`ExcerptWriter.write_stop_bit` wrote.
-
-            value = excerpt.read_stop_bit()
-        """
+        """Read a number that :meth:`ExcerptWriter.write_stop_bit` wrote."""
 
     def read_compact_int(self) -> int:
-        """
-        Read a number that :meth:`ExcerptWriter.write_compact_int` wrote.
-
-            value = excerpt.read_compact_int()
-        """
+        """Read a number that :meth:`ExcerptWriter.write_compact_int` wrote."""
 
     def read_compact_long(self) -> int:
-        """
-        Read a number that :meth:`ExcerptWriter.write_compact_long` wrote.
-
-            value = excerpt.read_compact_long()
-        """
+        """Read a number that :meth:`ExcerptWriter.write_compact_long` wrote."""
 
     def read_compact_double(self) -> float:
-        """
-        Read a number that :meth:`ExcerptWriter.write_compact_double` wrote.
-
-            value = excerpt.read_compact_double()
-        """
+        """Read a number that :meth:`ExcerptWriter.write_compact_double` wrote."""
 
     def read_utf(self) -> str | None:
-        """
-        Read a text, or None, that :meth:`ExcerptWriter.write_utf` wrote.
-
-            symbol = excerpt.read_utf()
-        """
+        """Read a text, or None, that :meth:`ExcerptWriter.write_utf` wrote."""
 
     def read_utf16_length(self) -> str:
-        """
-        Read a text that :meth:`ExcerptWriter.write_utf16_length` wrote.
-
-            symbol = excerpt.read_utf16_length()
-        """
+        """Read a text that :meth:`ExcerptWriter.write_utf16_length` wrote."""
 
     def read_enum(self, cls: type[_T] | None = None, /) -> _T | str | None:
         """
         Read the name of an enum's member, or None.
-
-            side = excerpt.read_enum()
 
         Args:
             cls: The enum to return the member of; ``str`` or None: return the name.
@@ -4243,8 +3164,6 @@ class VanillaExcerpt:
     def read_object(self, cls: type[Any] | None = None, /) -> Any:
         """
         Read a value as Java's ``writeObject`` or :meth:`ExcerptWriter.write_object` stored it.
-
-            price = excerpt.read_object()
 
         Args:
             cls: How to return an object of a class that is not known: the member of an enum, or for
@@ -4259,24 +3178,14 @@ class VanillaExcerpt:
         """
 
     def parse_int(self) -> int:
-        """
-        Read a whole number in digits, and the one character after it.
-
-            value = excerpt.parse_int()
-        """
+        """Read a whole number in digits, and the one character after it."""
 
     def parse_float(self) -> float:
-        """
-        Read a number in digits, and the one character after it.
-
-            value = excerpt.parse_float()
-        """
+        """Read a number in digits, and the one character after it."""
 
     def compare_and_swap_int32(self, offset: int, expected: int, new: int, /) -> bool:
         """
         Store *new* at *offset* of the message if *expected* is stored there; return whether it was.
-
-            taken = excerpt.compare_and_swap_int32(0, 0, 7)
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
@@ -4289,8 +3198,6 @@ class VanillaExcerpt:
         Store 64 bits at *offset* if *expected* is stored there; return whether it was.
 
         The word has to lie at a multiple of 8 in its file; messages start at multiples of 4.
-
-            taken = excerpt.compare_and_swap_int64(4, 0, 7)
         """
 
     def try_lock(self, offset: int, owner: int | None = None, /) -> bool:
@@ -4298,9 +3205,6 @@ class VanillaExcerpt:
         Take the lock word at *offset*, as Java's ``tryLockInt``; return whether it succeeded.
 
         An owner may take it up to 255 times, and gives it back as often.
-
-            if excerpt.try_lock(0):
-                excerpt.unlock(0)
 
         Args:
             offset: Where the word is: 32 bits that are 0 while the lock is free.
@@ -4312,100 +3216,31 @@ class VanillaExcerpt:
         """
         Give back a lock of :meth:`try_lock`.
 
-            excerpt.unlock(0)
-
         Raises:
             ValueError: The owner does not hold the lock.
 
         """
 
 @disjoint_base
-class IndexedQueue:
+class IndexedQueue(_Queue):
     """An open Indexed Chronicle. See :class:`quire.indexed.IndexedQueue`."""
 
     def __new__(
         cls, path: str | PathLike[str], *, read_only: bool = True, create: bool = False
     ) -> Self: ...
     @property
-    def path(self) -> str:
-        """
-        The path of its files without ``.index`` and ``.data``.
-
-            print(queue.path)
-        """
-
-    @property
     def read_only(self) -> bool:
-        """
-        Always True: Indexed Chronicles are only read.
-
-            assert queue.read_only
-        """
-
-    @property
-    def closed(self) -> bool:
-        """
-        Whether the queue was closed.
-
-            assert not queue.closed
-        """
-
-    @property
-    def first_index(self) -> int | None:
-        """
-        The index of the first message; None when there is none.
-
-            tailer.move_to_index(queue.first_index)
-        """
-
-    @property
-    def last_index(self) -> int | None:
-        """
-        The index of the last message; None when there is none.
-
-            tailer.move_to_index(queue.last_index)
-        """
+        """Always True: Indexed Chronicles are only read."""
 
     @property
     def entry_count(self) -> int:
-        """
-        The number of index entries; those that end a block of the data file hold no message.
-
-            print(queue.entry_count)
-        """
+        """The number of index entries; those that end a block of the data file hold no message."""
 
     def count_excerpts(self, from_index: int, to_index: int) -> int:
-        """
-        Count the messages from the lower index (inclusive) to the higher one (exclusive).
-
-            messages = queue.count_excerpts(0, queue.entry_count)
-        """
-
-    def close(self) -> None:
-        """
-        Close the queue and its tailers.
-
-            queue.close()
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-
-@final
-class IndexedPayloads:
-    """Iterates over payloads alone; ends at "nothing yet"."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> bytes: ...
+        """Count the messages from the lower index (inclusive) to the higher one (exclusive)."""
 
 @disjoint_base
-class IndexedTailer:
+class IndexedTailer(_ChronicleTailer[VanillaExcerpt]):
     """
     Reads messages of an Indexed Chronicle. May be used from any thread; calls are serialised.
 
@@ -4413,154 +3248,15 @@ class IndexedTailer:
     """
 
     def __new__(cls, queue: IndexedQueue) -> Self: ...
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> VanillaExcerpt: ...
-    def read(self) -> VanillaExcerpt | None:
-        """
-        Return the next message, or None when nothing is there yet.
-
-            while (excerpt := tailer.read()) is not None: ...
-        """
-
-    def payloads(self) -> IndexedPayloads:
-        """
-        Iterate over the messages' bytes alone: the fast loop.
-
-            for payload in tailer.payloads(): ...
-        """
-
-    def read_bytes(self) -> bytes | None:
-        """
-        Return the next message's bytes, or None when nothing is there yet.
-
-            payload = tailer.read_bytes()
-        """
-
-    def read_text(self) -> str | None:
-        """
-        Return the next message as a text, or None when nothing is there yet.
-
-            text = tailer.read_text()
-
-        Raises:
-            WireError: The message is not a text value; the position stays.
-
-        """
-
-    def read_many(self, count: int, /) -> list[bytes]:
-        """
-        Return the next *count* messages' bytes; fewer at the end of the queue.
-
-            payloads = tailer.read_many(1_000)
-        """
-
-    def _read_columns(
-        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
-    ) -> tuple[int, Buffer, Buffer, Buffer]:
-        """Return a count, and buffers of indexes below *end*, offsets and payloads."""
-
-    def _prepare(self) -> bool | None:
-        """Return whether there is a message to read."""
-
-    def spin(self, timeout_s: float | None = None) -> bool:
-        """
-        Busy-wait for a message; return True once there is one to read, False after the timeout.
-
-            found = tailer.spin(timeout_s=0.001)
-
-        Raises:
-            ValueError: The timeout is negative or not a number.
-
-        """
-
     @property
     def index(self) -> int:
-        """
-        The index of the next message; -1 once all were read backward.
+        """The index of the next message; -1 once all were read backward."""
 
-            position = tailer.index
-        """
-
-    @property
-    def last_read_index(self) -> int | None:
-        """
-        The index of the message that was delivered last; None before the first.
-
-            print(tailer.last_read_index)
-        """
-
-    @property
-    def direction(self) -> Direction:
-        """
-        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
-
-            tailer.direction = "backward"
-        """
-
-    @direction.setter
-    def direction(self, value: Direction, /) -> None: ...
     def move_to_index(self, index: int, /) -> bool:
-        """
-        Go to a message, or to where the next one will be; false unless it is there.
-
-            found = tailer.move_to_index(index)
-        """
-
-    def to_start(self) -> None:
-        """
-        Go to the first message.
-
-            tailer.to_start()
-        """
-
-    def to_end(self) -> None:
-        """
-        Go to where the next message will be.
-
-            tailer.to_end()
-        """
-
-    @property
-    def path(self) -> str:
-        """
-        The path of its queue.
-
-            print(tailer.path)
-        """
-
-    @property
-    def closed(self) -> bool:
-        """
-        Whether the tailer, or its queue, was closed.
-
-            assert not tailer.closed
-        """
-
-    def close(self) -> None:
-        """
-        Close the tailer.
-
-            tailer.close()
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
-
-@final
-class VanillaPayloads:
-    """Iterates over payloads alone; ends at "nothing yet"."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> bytes: ...
+        """Go to a message, or to where the next one will be; false unless it is there."""
 
 @disjoint_base
-class VanillaTailer:
+class VanillaTailer(_ChronicleTailer[VanillaExcerpt]):
     """
     Reads messages of a Vanilla Chronicle. May be used from any thread; calls are serialised.
 
@@ -4575,22 +3271,11 @@ class VanillaTailer:
         on_missing: str = "warn",
         shared: bool = False,
     ) -> Self: ...
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> VanillaExcerpt: ...
-    def read(self) -> VanillaExcerpt | None:
-        """
-        Return the next message, or None when nothing is there yet.
-
-            while (excerpt := tailer.read()) is not None: ...
-        """
-
     def claim(self, owner: int, /) -> VanillaExcerpt | None:
         """
         Return the next message that no consumer has, claimed for *owner*; None when there is none.
 
         The data of the excerpt follow the claim word. Messages claimed by others are skipped.
-
-            excerpt = tailer.claim(owner=7)
 
         Args:
             owner: 32 bits, not 0; Java's consumers use their thread id.
@@ -4602,20 +3287,6 @@ class VanillaTailer:
 
         """
 
-    def payloads(self) -> VanillaPayloads:
-        """
-        Iterate over the messages' bytes alone: the fast loop.
-
-            for payload in tailer.payloads(): ...
-        """
-
-    def read_bytes(self) -> bytes | None:
-        """
-        Return the next message's bytes, or None when nothing is there yet.
-
-            payload = tailer.read_bytes()
-        """
-
     def _watch_earlier(self, known: list[int], /) -> None:
         """
         Have what is appended to earlier cycles from now on be delivered, too.
@@ -4624,133 +3295,19 @@ class VanillaTailer:
         last messages that a reader has of some cycles, to which it lacks what follows.
         """
 
-    def read_text(self) -> str | None:
-        """
-        Return the next message as a text, or None when nothing is there yet.
-
-            text = tailer.read_text()
-
-        Raises:
-            WireError: The message is not a text value; the position stays.
-
-        """
-
-    def read_many(self, count: int, /) -> list[bytes]:
-        """
-        Return the next *count* messages' bytes; fewer at the end of the queue.
-
-            payloads = tailer.read_many(1_000)
-        """
-
-    def _read_columns(
-        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
-    ) -> tuple[int, Buffer, Buffer, Buffer]:
-        """Return a count, and buffers of indexes below *end*, offsets and payloads."""
-
-    def _prepare(self) -> bool | None:
-        """Return whether there is a message to read."""
-
-    def spin(self, timeout_s: float | None = None) -> bool:
-        """
-        Busy-wait for a message; return True once there is one to read, False after the timeout.
-
-            found = tailer.spin(timeout_s=0.001)
-
-        Raises:
-            ValueError: The timeout is negative or not a number.
-
-        """
-
-    @property
-    def direction(self) -> Direction:
-        """
-        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
-
-            tailer.direction = "backward"
-        """
-
-    @direction.setter
-    def direction(self, value: Direction, /) -> None: ...
     @property
     def index(self) -> int:
-        """
-        The index of the next message; 0 while there is none and none was read.
-
-            position = tailer.index
-        """
-
-    @property
-    def last_read_index(self) -> int | None:
-        """
-        The index of the message that was delivered last; None before the first.
-
-            print(tailer.last_read_index)
-        """
+        """The index of the next message; 0 while there is none and none was read."""
 
     def move_to_index(self, index: int, /) -> bool:
-        """
-        Go to a message, or to where the next one of its cycle will be; false unless it is there.
-
-            found = tailer.move_to_index(index)
-        """
-
-    def to_start(self) -> None:
-        """
-        Go to the first message.
-
-            tailer.to_start()
-        """
-
-    def to_end(self) -> None:
-        """
-        Go to where the next message will be.
-
-            tailer.to_end()
-        """
+        """Go to *index*, or where its cycle ends if it is beyond; return whether it is there."""
 
     def commit(self) -> None:
-        """
-        Of a named tailer: what was delivered is done, and is not delivered again.
-
-            tailer.commit()
-        """
+        """Of a named tailer: what was delivered is done, and is not delivered again."""
 
     @property
     def name(self) -> str | None:
-        """
-        The name that the position is kept under; None of a tailer without one.
-
-            assert tailer.name == "risk"
-        """
-
-    @property
-    def path(self) -> str:
-        """
-        The directory of its queue.
-
-            print(tailer.path)
-        """
-
-    @property
-    def closed(self) -> bool:
-        """
-        Whether the tailer, or its queue, was closed.
-
-            assert not tailer.closed
-        """
+        """The name that the position is kept under; None of a tailer without one."""
 
     def close(self) -> None:
-        """
-        Close the tailer; of a named one, what was delivered is done.
-
-            tailer.close()
-        """
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
+        """Close the tailer; of a named one, what was delivered is done."""

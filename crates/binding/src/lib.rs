@@ -99,7 +99,7 @@ mod _native {
     #[pymodule_export]
     use crate::handles::roll_cycle::RollCycle;
     #[pymodule_export]
-    use crate::handles::tailer::{Payloads, Tailer};
+    use crate::handles::tailer::Tailer;
     #[pymodule_export]
     use crate::handles::write_document::WriteDocument;
     #[pymodule_export]
@@ -118,7 +118,7 @@ mod _native {
     #[pymodule_export]
     use crate::quick_queue::queue::QuickQueue;
     #[pymodule_export]
-    use crate::quick_queue::tailer::{QuickPayloads, QuickTailer};
+    use crate::quick_queue::tailer::QuickTailer;
     #[pymodule_export]
     use crate::quick_queue::unpacker::MessageUnpacker;
     #[pymodule_export]
@@ -136,11 +136,11 @@ mod _native {
     #[pymodule_export]
     use crate::vanilla::indexed_queue::IndexedQueue;
     #[pymodule_export]
-    use crate::vanilla::indexed_tailer::{IndexedPayloads, IndexedTailer};
+    use crate::vanilla::indexed_tailer::IndexedTailer;
     #[pymodule_export]
     use crate::vanilla::queue::VanillaQueue;
     #[pymodule_export]
-    use crate::vanilla::tailer::{VanillaPayloads, VanillaTailer};
+    use crate::vanilla::tailer::VanillaTailer;
 
     #[pymodule_export]
     use crate::entry_bytes;

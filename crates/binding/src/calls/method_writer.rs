@@ -288,7 +288,6 @@ impl Chain {
         Bound::new(py, call)?.getattr(intern!(py, "call"))
     }
 
-    #[doc = stub!("Chain.__quire_methods__")]
     #[getter]
     fn __quire_methods__<'py>(&self, py: Python<'py>) -> &Bound<'py, PyDict> {
         self.methods.bind(py)

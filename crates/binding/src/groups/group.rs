@@ -37,13 +37,11 @@ impl Group {
         self.kernel.name()
     }
 
-    #[doc = stub!("Group._path")]
     #[getter]
     fn _path(&self) -> OsString {
         self.kernel.path().as_os_str().to_owned()
     }
 
-    #[doc = stub!("Group._join")]
     #[pyo3(name = "_join", signature = (name, ack_timeout_ms, end, /))]
     fn join(
         &self,
@@ -56,13 +54,11 @@ impl Group {
         or_raise(py, joined).map(GroupMember)
     }
 
-    #[doc = stub!("Group._reset")]
     #[pyo3(name = "_reset", signature = (start, end, /))]
     fn reset(&self, py: Python<'_>, start: u64, end: u64) -> PyResult<()> {
         or_raise(py, py.detach(|| self.kernel.reset(start, end)))
     }
 
-    #[doc = stub!("Group._delete")]
     #[pyo3(name = "_delete")]
     fn delete(&self, py: Python<'_>) -> PyResult<bool> {
         or_raise(py, py.detach(|| self.kernel.delete()))

@@ -92,7 +92,6 @@ impl Appender {
         in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
     }
 
-    #[doc = stub!("Appender._write_column")]
     #[pyo3(
         name = "_write_column",
         signature = (offsets, data, *, count, start, wide, text, note = None)
@@ -146,7 +145,6 @@ impl Appender {
         py.detach(|| self.kernel.last_index_appended()).map_err(to_py)
     }
 
-    #[doc = stub!("Appender._without_waiting")]
     #[pyo3(name = "_without_waiting", signature = (write, /, *, waited_ms = None))]
     #[allow(clippy::unused_self)] // a method of Python's
     fn without_waiting<'py>(
@@ -165,13 +163,11 @@ impl Appender {
         self.kernel.is_locked()
     }
 
-    #[doc = stub!("Appender._waits_for_disk")]
     #[getter(_waits_for_disk)]
     fn waits_for_disk(&self) -> bool {
         self.kernel.queue().commit().durability() == Durability::Each
     }
 
-    #[doc = stub!("Appender._waits_for_room")]
     #[getter(_waits_for_room)]
     fn waits_for_room(&self) -> bool {
         self.ring.as_ref().is_some_and(|ring| ring.waits_for_room())
@@ -182,7 +178,6 @@ impl Appender {
         self.kernel.lock_timeout().as_secs_f64()
     }
 
-    #[doc = stub!("Appender._has_field_names")]
     #[getter(_has_field_names)]
     fn has_field_names(&self) -> bool {
         !self.kernel.queue().is_fieldless()

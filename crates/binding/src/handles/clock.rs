@@ -39,7 +39,6 @@ impl ManualClock {
         Ok(self.0.fetch_add(ms, Ordering::AcqRel).wrapping_add(ms))
     }
 
-    #[doc = stub!("ManualClock.__call__")]
     fn __call__(&self) -> i64 {
         self.now_ms()
     }

@@ -164,7 +164,6 @@ impl Queue {
         ring.map(super::ring::Ring)
     }
 
-    #[doc = stub!("Queue._file_events")]
     #[getter(_file_events)]
     fn file_events(&self) -> Option<FileEvents> {
         self.kernel.file_events().cloned().map(FileEvents)
@@ -264,19 +263,16 @@ impl Queue {
         self.ask(py, Kernel::refresh)
     }
 
-    #[doc = stub!("Queue._messages_before")]
     #[pyo3(name = "_messages_before", signature = (cycle, time_ms, /))]
     fn messages_before(&self, py: Python<'_>, cycle: i32, time_ms: i64) -> PyResult<Option<u64>> {
         self.ask(py, |queue| queue.messages_before(cycle, time_ms))
     }
 
-    #[doc = stub!("Queue._announce_removal")]
     #[pyo3(name = "_announce_removal", signature = (first_left, /))]
     fn announce_removal(&self, py: Python<'_>, first_left: i32) -> PyResult<()> {
         self.ask(py, |queue| queue.announce_removal(first_left))
     }
 
-    #[doc = stub!("Queue._announce_compression")]
     #[pyo3(name = "_announce_compression", signature = (cycle, /))]
     fn announce_compression(&self, py: Python<'_>, cycle: i32) -> PyResult<()> {
         self.ask(py, |queue| queue.announce_compression(cycle))
@@ -299,13 +295,11 @@ impl Queue {
         self.ask(py, Kernel::table_entries)
     }
 
-    #[doc = stub!("Queue._table_used")]
     #[pyo3(name = "_table_used")]
     fn table_used(&self, py: Python<'_>) -> PyResult<Option<(u64, bool)>> {
         self.ask(py, |queue| Ok(queue.table_used()))
     }
 
-    #[doc = stub!("Queue._table_identity")]
     #[pyo3(name = "_table_identity")]
     fn table_identity(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
         self.ask(py, |queue| Ok(queue.table_identity()))
@@ -316,7 +310,6 @@ impl Queue {
         self.ask(py, Kernel::named_tailers)
     }
 
-    #[doc = stub!("Queue._metrics")]
     #[pyo3(name = "_metrics")]
     fn metrics(&self, py: Python<'_>) -> PyResult<Option<Counted>> {
         self.ask(py, |queue| {
@@ -335,7 +328,6 @@ impl Queue {
         })
     }
 
-    #[doc = stub!("Queue._count_shared")]
     #[pyo3(name = "_count_shared", signature = (redeliveries, dead_letters, /))]
     fn count_shared(&self, redeliveries: u64, dead_letters: u64) {
         if let Some(metrics) = self.kernel.metrics() {
@@ -362,13 +354,11 @@ impl Queue {
         self.ask(py, |queue| stored_position::rename(queue, name, new_name))
     }
 
-    #[doc = stub!("Queue._position_of")]
     #[pyo3(name = "_position_of", signature = (index, /))]
     fn position_of(&self, py: Python<'_>, index: i64) -> PyResult<Option<u64>> {
         self.ask(py, |queue| queue.position_of(index))
     }
 
-    #[doc = stub!("Queue._explain")]
     #[pyo3(name = "_explain", signature = (index, /))]
     fn explain(&self, py: Python<'_>, index: i64) -> PyResult<Option<ExplainedRow>> {
         self.ask(py, |queue| explain::explain(queue, index)).map(explained_row)
@@ -381,7 +371,6 @@ impl Queue {
         self.ask(py, |queue| queue.lock_holder(key))
     }
 
-    #[doc = stub!("Queue._unlock")]
     #[pyo3(name = "_unlock", signature = (key, *, force))]
     fn unlock(&self, py: Python<'_>, key: &str, force: bool) -> PyResult<Option<(u32, bool)>> {
         self.ask(py, |queue| queue.unlock(key, force))
@@ -398,21 +387,18 @@ impl Queue {
         self.ask(py, |queue| queue.end_of_cycle(cycle))
     }
 
-    #[doc = stub!("Queue._write_position")]
     #[pyo3(name = "_write_position", signature = (cycle))]
     fn write_position(&self, py: Python<'_>, cycle: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let cycle = integer("cycle", cycle)?;
         self.ask(py, |queue| queue.write_position(cycle))
     }
 
-    #[doc = stub!("Queue._check_end")]
     #[pyo3(name = "_check_end", signature = (index))]
     fn check_end(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
         let index = integer("index", index)?;
         self.ask(py, |queue| queue.check_end(index))
     }
 
-    #[doc = stub!("Queue._index_spacing")]
     #[pyo3(name = "_index_spacing", signature = (cycle))]
     fn index_spacing(&self, py: Python<'_>, cycle: &Bound<'_, PyAny>) -> PyResult<u32> {
         let cycle = integer("cycle", cycle)?;

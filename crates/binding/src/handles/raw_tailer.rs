@@ -184,7 +184,6 @@ macro_rules! methods {
                 $crate::handles::raw_tailer::payloads(py, &*self.0, count)
             }
 
-            #[doc = stub!($class._read_columns)]
             #[pyo3(name = "_read_columns")]
             #[pyo3(signature = (count, /, *, max_bytes = None, end = <$index>::MAX))]
             fn read_columns(
@@ -197,7 +196,6 @@ macro_rules! methods {
                 $crate::handles::raw_tailer::columns(py, &*self.0, count, max_bytes, end)
             }
 
-            #[doc = stub!($class._prepare)]
             #[pyo3(name = "_prepare")]
             fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
                 $crate::error::or_raise(py, py.detach(|| self.0.has_next())).map(Some)

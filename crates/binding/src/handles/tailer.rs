@@ -29,7 +29,7 @@ use crate::values::{codec, decode, failure, text};
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct Tailer(pub Arc<Kernel>);
 
-#[doc = stub!("Payloads")]
+/// Iterates over payloads alone; stops when there are no more yet.
 #[pyclass(module = "quire._native", frozen)]
 pub struct Payloads(Arc<Kernel>);
 
@@ -245,7 +245,6 @@ impl Tailer {
         buffer::list(py, messages).map_err(to_py)
     }
 
-    #[doc = stub!("Tailer._prepare")]
     #[pyo3(name = "_prepare")]
     fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         Ok(match or_raise(py, py.detach(|| scan::look(&self.0, Ask::First)))? {
@@ -274,7 +273,6 @@ impl Tailer {
         scan::or_put_back(py, &self.0, &reading, list)
     }
 
-    #[doc = stub!("Tailer._read_columns")]
     #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None, end = i64::MAX))]
     fn read_columns(
         &self,
@@ -297,7 +295,6 @@ impl Tailer {
         columns.finish(reading.taken).map_err(to_py)
     }
 
-    #[doc = stub!("Tailer._read_decoded")]
     #[pyo3(name = "_read_decoded", signature = (
         plan, count, *,
         max_bytes, keep_misfits = false, layout = "tables", end = None, payload = false, topic = None
@@ -346,7 +343,6 @@ impl Tailer {
         or_raise(py, py.detach(|| self.0.set_striding(striding)))
     }
 
-    #[doc = stub!("Tailer._set_topics")]
     #[pyo3(name = "_set_topics", signature = (routes, /))]
     fn set_topics(&self, py: Python<'_>, routes: Option<Vec<Vec<u8>>>) -> PyResult<()> {
         let topics = routes
@@ -356,7 +352,6 @@ impl Tailer {
         or_raise(py, py.detach(|| self.0.set_topics(topics)))
     }
 
-    #[doc = stub!("Tailer._topic_number")]
     #[getter(_topic_number)]
     fn topic_number(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         or_raise(py, py.detach(|| self.0.topic()))

@@ -231,7 +231,6 @@ impl MessagePacker {
         self.with(Out::clear);
     }
 
-    #[doc = stub!("MessagePacker.__len__")]
     fn __len__(&self) -> usize {
         self.with(|fields| fields.len())
     }

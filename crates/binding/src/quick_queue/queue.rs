@@ -60,7 +60,6 @@ impl QuickQueue {
         }))
     }
 
-    #[doc = stub!("QuickQueue._explain")]
     #[pyo3(name = "_explain", signature = (index, /))]
     fn explain(&self, py: Python<'_>, index: u64) -> PyResult<Option<ExplainedRow>> {
         self.ask(py, |queue| explain::explain(queue, index)).map(explained_row)
@@ -77,13 +76,11 @@ impl QuickQueue {
         self.ask(py, Kernel::sync)
     }
 
-    #[doc = stub!("QuickQueue._verify")]
     #[pyo3(name = "_verify")]
     fn verify(&self, py: Python<'_>) -> PyResult<Rows> {
         self.ask(py, Kernel::verify).map(rows)
     }
 
-    #[doc = stub!("QuickQueue._snapshot")]
     #[pyo3(name = "_snapshot")]
     fn snapshot(&self, py: Python<'_>) -> PyResult<SnapshotRow> {
         self.ask(py, Kernel::snapshot).map(snapshot_row)

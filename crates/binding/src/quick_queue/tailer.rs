@@ -18,7 +18,7 @@ use crate::repr;
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct QuickTailer(Arc<Kernel>);
 
-#[doc = stub!("QuickPayloads")]
+/// Iterates over payloads alone; stops when there are no more yet.
 #[pyclass(module = "quire._native", frozen)]
 pub struct QuickPayloads(Arc<Kernel>);
 

@@ -44,7 +44,6 @@ pub fn parse_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyByt
     buffer::bytes(py, &parsed).map_err(to_py)
 }
 
-#[doc = stub!("_parse_shown")]
 #[pyfunction(name = "_parse_shown")]
 #[pyo3(signature = (text, /))]
 pub fn parse_shown<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {

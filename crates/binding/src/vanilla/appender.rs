@@ -66,7 +66,6 @@ impl VanillaAppender {
         in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
     }
 
-    #[doc = stub!("VanillaAppender._write_column")]
     #[pyo3(name = "_write_column", signature = (offsets, data, *, count, start, wide))]
     fn write_column(
         &self,

@@ -16,7 +16,7 @@ use crate::repr;
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct IndexedTailer(Arc<Kernel>);
 
-#[doc = stub!("IndexedPayloads")]
+/// Iterates over payloads alone; stops when there are no more yet.
 #[pyclass(module = "quire._native", frozen)]
 pub struct IndexedPayloads(Arc<Kernel>);
 

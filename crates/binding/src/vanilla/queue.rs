@@ -149,25 +149,21 @@ impl VanillaQueue {
         self.kernel.directory_of(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
 
-    #[doc = stub!("VanillaQueue._named_positions")]
     #[pyo3(name = "_named_positions")]
     fn named_positions(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<i64>)>> {
         self.ask(py, Kernel::named_positions)
     }
 
-    #[doc = stub!("VanillaQueue._explain")]
     #[pyo3(name = "_explain", signature = (index, /))]
     fn explain(&self, py: Python<'_>, index: i64) -> PyResult<Option<ExplainedRow>> {
         self.ask(py, |queue| explain::explain(queue, index)).map(explained_row)
     }
 
-    #[doc = stub!("VanillaQueue._end_of_cycle")]
     #[pyo3(name = "_end_of_cycle", signature = (cycle))]
     fn end_of_cycle(&self, py: Python<'_>, cycle: i32) -> PyResult<u64> {
         self.ask(py, |queue| queue.count_in(cycle))
     }
 
-    #[doc = stub!("VanillaQueue._rebuild_index")]
     #[pyo3(name = "_rebuild_index")]
     #[allow(clippy::type_complexity)] // a row of the report, of which Python makes an object
     fn rebuild_index(&self, py: Python<'_>) -> PyResult<Vec<(i32, u64, u64, u64, bool)>> {
@@ -178,13 +174,11 @@ impl VanillaQueue {
         Ok(report.into_iter().map(row).collect())
     }
 
-    #[doc = stub!("VanillaQueue._verify")]
     #[pyo3(name = "_verify")]
     fn verify(&self, py: Python<'_>) -> PyResult<Rows> {
         self.ask(py, Kernel::verify).map(rows)
     }
 
-    #[doc = stub!("VanillaQueue._snapshot")]
     #[pyo3(name = "_snapshot")]
     fn snapshot(&self, py: Python<'_>) -> PyResult<SnapshotRow> {
         self.ask(py, Kernel::snapshot).map(snapshot_row)

@@ -20,7 +20,7 @@ use crate::repr;
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct VanillaTailer(Arc<Kernel>);
 
-#[doc = stub!("VanillaPayloads")]
+/// Iterates over payloads alone; stops when there are no more yet.
 #[pyclass(module = "quire._native", frozen)]
 pub struct VanillaPayloads(Arc<Kernel>);
 
@@ -88,7 +88,6 @@ impl VanillaTailer {
         or_raise(py, py.detach(|| self.0.commit()))
     }
 
-    #[doc = stub!("VanillaTailer._watch_earlier")]
     #[pyo3(name = "_watch_earlier", signature = (known, /))]
     fn watch_earlier(&self, py: Python<'_>, known: Vec<i64>) -> PyResult<()> {
         or_raise(py, py.detach(|| self.0.watch_earlier(&known)))
