@@ -161,8 +161,9 @@ def _width(parameter: inspect.Parameter, names: Mapping[str, Any]) -> int:
 
 
 def _is_result(kind: type) -> bool:
-    """Whether users get objects of a class, and make none."""
-    return hasattr(kind, "__dataclass_fields__") or issubclass(kind, BaseException | tuple)
+    """Whether users get objects of a class, such as handles, and make none."""
+    is_value = hasattr(kind, "__dataclass_fields__") or issubclass(kind, BaseException | tuple)
+    return is_value or issubclass(kind, quire.Queue | quire.Appender | quire.Tailer)
 
 
 def _methods(path: str, kind: type) -> Iterator[tuple[str, int]]:

@@ -213,7 +213,7 @@ def test_acknowledgements_of_real_sinks(queue: quire.vanilla.VanillaQueue, tmp_p
 
 
 def test_looking_for_a_message_while_others_are_stored_does_no_harm(tmp_path: Path) -> None:
-    replica = Replica(tmp_path / "copy", dict(SMALL))
+    replica = Replica(tmp_path / "copy", {"files": FILES})
     messages = Run(FIRST_CAPTURED, [b"x" * length for length in range(1, 6)])
     replica.store(messages)
     is_done = threading.Event()

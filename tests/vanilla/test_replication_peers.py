@@ -13,6 +13,7 @@ import pytest
 import quire
 from any_format import open_vanilla
 from quire.errors import LockHeldError
+from quire.vanilla import FileOptions
 from quire.vanilla.replication import RemoteAppender, Sink, Source
 from replication_wire import (
     CAPTURED_CYCLE,
@@ -290,7 +291,8 @@ def test_a_sink_that_takes_nothing_is_disconnected_and_others_are_not(
             reader, writer = await asyncio.open_connection(*source.address, limit=1000)
             writer.write(subscribe(-1))
             # Nothing is read from here on.
-            async with sink_of(tmp_path / "copy", source.address[1], **large) as sink:
+            files = FileOptions(**large)
+            async with sink_of(tmp_path / "copy", source.address[1], files=files) as sink:
                 await sink.stored(last)
                 while stuck := [it for it in source.sinks if it.peer.endswith(local_port(writer))]:
                     assert (stuck[0].sent_index or 0) < last  # the rest is not in memory

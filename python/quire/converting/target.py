@@ -81,8 +81,7 @@ class QueueTarget:
         self.longest = self._adapter.longest(block_bytes)
 
     def _options(self, settings: Settings, source: Source) -> dict[str, Any]:
-        # The clock is set for each cycle.
-        options: dict[str, Any] = {"buffer_mode": "none"} if self._adapter.is_wire else {}
+        options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each cycle
         if self._adapter is source.adapter and self._adapter.is_wire:
             options |= self._adapter.options_like(source.queue)
         if settings.block_bytes is not None:

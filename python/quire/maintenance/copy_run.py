@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from quire._common.durable import SafeFolder
 from quire.errors import CorruptError
+from quire.maintenance.findings import Finding
 
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being done, how many bytes are done, and how many there are."""
@@ -86,6 +87,22 @@ class CopyRun:
                 if os.pread(source, piece, at) != kept.read(piece):
                     return 0
         return length
+
+    def _begun(self, source: int, folder: SafeFolder, name: str, known: int) -> int:
+        """Return where to go on with a file; it is made again unless its first bytes are kept."""
+        start = self._kept(source, folder, name, known)
+        if start == 0:
+            folder.remove(name)
+            folder.create(name).close()
+        return start
+
+    def _damaged(self, finding: Finding) -> CorruptError:
+        """Return the error about what a check of the copy found, as it is in the source."""
+        file = self._source / Path(finding.file).absolute().relative_to(self._folder.path)
+        return CorruptError(
+            "the source is damaged: see what quire.verify finds, and repair it:"
+            f" kind={finding.kind} file={file} position={finding.position} found={finding.found}"
+        )
 
     def _copy_range(
         self, source: int, target: BufferedWriter, name: str, start: int, end: int

@@ -226,10 +226,7 @@ class _Copy(CopyRun):
 
     def _copy_bytes(self, source: int, file: _File) -> None:
         known = min(self._lengths.get(file.name, 0), file.end)
-        start = self._kept(source, self._folder, file.name, known)
-        if start == 0:
-            self._folder.remove(file.name)
-            self._folder.create(file.name).close()
+        start = self._begun(source, self._folder, file.name, known)
         with self._folder.update(file.name) as target:
             if start == 0:
                 start = target.write(file.head)
@@ -275,11 +272,7 @@ class _Copy(CopyRun):
         report = repair(path, dry_run=False)
         wrong = next((it for it in report.after.findings if it.severity != "note"), None)
         if wrong is not None:
-            raise CorruptError(
-                "the source is damaged: see what quire.verify finds, and repair it:"
-                f" kind={wrong.kind} file={self._source / Path(wrong.file).name}"
-                f" position={wrong.position} found={wrong.found}"
-            )
+            raise self._damaged(wrong)
         with open_queue(path, read_only=True, create=False) as copy:
             for file in files:
                 end = copy.end_of_cycle(file.cycle)

@@ -15,7 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from io import BufferedWriter
 from itertools import groupby
 from pathlib import Path
@@ -115,13 +115,8 @@ class SnapshotCopy(CopyRun):
         """
         name = file.name.rsplit("/", maxsplit=1)[-1]
         known = 0 if _INDEX.fullmatch(name) else min(self._lengths.get(file.name, 0), file.used)
-        start = 0
-        if known:
-            with _opened(self._source, file.name) as source:
-                start = self._kept(source, folder, name, known)
-        if start == 0:
-            folder.remove(name)
-            folder.create(name).close()
+        with _opened(self._source, file.name) if known else nullcontext(-1) as source:
+            start = self._begun(source, folder, name, known)
         self._done += start
         with folder.update(name) as target:
             if start < file.used:
@@ -146,11 +141,7 @@ class SnapshotCopy(CopyRun):
         report = verify(self._folder.path)
         wrong = next((it for it in report.findings if it.severity != "note"), None)
         if wrong is not None:
-            file = self._source / Path(wrong.file).relative_to(self._folder.path)
-            raise CorruptError(
-                "the source is damaged: see what quire.verify finds, and repair it:"
-                f" kind={wrong.kind} file={file} position={wrong.position} found={wrong.found}"
-            )
+            raise self._damaged(wrong)
         if report.messages != messages:
             raise CorruptError(
                 "the source changed otherwise than by appends while it was copied:"

@@ -13,9 +13,8 @@ from typing import Any, Self
 from quire._common import arguments
 from quire._native import Excerpt, ManualClock, RollCycle
 from quire.errors import ReplayError
-from quire.formats.adapters import adapter_of, numbering_of, periods_of
+from quire.formats.adapters import adapter_named, adapter_of, numbering_of, periods_of
 from quire.formats.columns import Columns
-from quire.formats.detection import CHRONICLE
 from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
 from quire.handles.base import Appender
@@ -330,9 +329,8 @@ def out_options(
     """
     adapter = adapter_of(source)
     options = adapter.options_like(source)
-    kind = options.pop("format", CHRONICLE)
-    if kind == CHRONICLE:
-        options["buffer_mode"] = "none"  # the clock is set for each message
+    kind = adapter_named(options.pop("format", None)).name
+    options["buffer_mode"] = "none"  # the clock is set for each message
     if not _is_timed(source):
         if roll_cycle is not None:
             raise ValueError(f"{article(adapter.title)} has no cycles: roll_cycle={roll_cycle}")

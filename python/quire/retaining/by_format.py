@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Final, Generic, TypeVar
 
 from quire._common.durable import SafeFolder
 from quire.errors import NotAQueueError, UnsupportedError
-from quire.formats.adapters import adapter_at, numbering_of
+from quire.formats.adapters import adapter_at, adapter_of
 from quire.formats.detection import refuse_part, refuse_queues
 from quire.formats.missing import article
 from quire.handles.journal.queue import JournalQueue
@@ -28,6 +29,7 @@ from quire.maintenance.removal import (
 )
 from quire.opening.discovery import check_local
 from quire.opening.opener import open as open_queue
+from quire.ranges.stored_positions import stored_position
 from quire.retaining.pruning_plan import Cycle
 from quire.retaining.rule import Action
 from quire.vanilla import VanillaQueue
@@ -61,13 +63,13 @@ class Cycles(ABC, Generic[_Queue]):
             ended_ms = self.queue.cycle_start_ms(number + 1)
             yield Cycle(number, file, on_disk, ended_ms, identity)
 
-    @abstractmethod
     def place_of(self, number: int) -> Path:
         """Return the file of a cycle, or its directory."""
+        return adapter_of(self.queue).place(self.queue, number)
 
-    @abstractmethod
     def files_of(self, place: Path) -> list[Path]:
-        """Return the files of a cycle."""
+        """Return the files of a cycle; a link is not followed."""
+        return [*place.iterdir()] if S_ISDIR(os.lstat(place).st_mode) else [place]
 
     @abstractmethod
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
@@ -99,14 +101,6 @@ class JournalCycles(Cycles[JournalQueue]):
         """Keep the removal; None in a dry run."""
         super().__init__(queue, None if removes is None else removes.folder)
         self._removes: Final = removes
-
-    def place_of(self, number: int) -> Path:
-        """Return the file of a cycle."""
-        return Path(self.queue.file_for_cycle(number))
-
-    def files_of(self, place: Path) -> list[Path]:
-        """Return the cycle's roll file."""
-        return [place]
 
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
         """Return why Java could append to a cycle, or that it is damaged."""
@@ -142,14 +136,6 @@ class VanillaCycles(Cycles[VanillaQueue]):
         """Take the queue's directory, whose lock is held; None in a dry run."""
         super().__init__(queue, folder)
 
-    def place_of(self, number: int) -> Path:
-        """Return the directory of a cycle."""
-        return Path(self.queue.directory_for_cycle(number))
-
-    def files_of(self, place: Path) -> list[Path]:
-        """Return the index and data files."""
-        return [*place.iterdir()]
-
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
         """Say so if the cycle has just ended: nothing in its files shows that appends are over."""
         if cycle.ended_ms + _LATE_MS > now_ms:
@@ -158,12 +144,9 @@ class VanillaCycles(Cycles[VanillaQueue]):
 
     def holders(self) -> list[Holder]:
         """Return the named tailers that have a file; there are no groups."""
-        numbering = numbering_of(self.queue)
         return [
-            Holder(
-                "named tailer", name, index or 0, -1 if index is None else numbering.to_cycle(index)
-            )
-            for name, index in self.queue._named_positions()  # noqa: SLF001 - the package's own
+            Holder("named tailer", name, index, stored_position(self.queue, index)[0])
+            for name, index in adapter_of(self.queue).named_tailers(self.queue)
         ]
 
     def moved(self, cycle: Cycle) -> str | None:
