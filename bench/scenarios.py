@@ -141,14 +141,17 @@ def _spark(*names: str) -> tuple[Operation, ...]:
 
 
 TOOLS = {
-    "read": (*_quire("read"), *_java("ChronicleReaderMain")),
+    "read": (
+        *_quire("read", "read@jsonl", "read@csv", "read@text"),
+        *_java("ChronicleReaderMain"),
+    ),
     "dump": _quire("dump"),
     "where": _quire("where"),
     "verify": _quire("verify"),
     "stat": _quire("stat"),
     "start": _quire("version"),
 }
-"""Commands, by what they do; `where` and `verify` without the start of the process."""
+"""Commands, by what they do, with their format; `where` and `verify` without their start."""
 
 LIFE_SIZE = 96
 LIFE_RATE = LATENCY_RATES[0]

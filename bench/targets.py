@@ -41,6 +41,8 @@ TOOLS = {"quire.where": 2e6, "quire.verify": 500e6}
 """The least rates, in messages and in bytes a second."""
 TOOLS_AGAINST_JAVA = [("read", "ChronicleReaderMain", 5.0)]
 """The least ratio of two times, Java's to ours, of commands with their start."""
+MOST_OF_JSONL = 2.0
+"""The most ratio of two times of `quire read`, of csv and of text to jsonl."""
 MOST_STAT_S = 0.3
 PERCENTILES = ("p50", "p90", "p98", "p99", "p99.9")
 WINDOW_PERCENTILES = ("p98", "p99")
@@ -112,6 +114,11 @@ def _tools(scenario: Result) -> Iterator[Verdict]:
         pair = f"quire.{ours}", f"chronicle.{java}"
         if set(pair) <= measured:
             yield _ratio(scenario, pair, f"quire {ours} : {java}", least)
+    for style in ("csv", "text"):
+        pair = f"quire.read@{style}", "quire.read@jsonl"
+        if set(pair) <= measured:
+            ratio = summary.ratio(scenario, *reversed(pair))
+            yield _at_most(scenario, f"quire read, {style} : jsonl", ratio, MOST_OF_JSONL)
     for key in measured & {*TOOLS}:
         unit = "bytes" if key == "quire.verify" else "messages"
         yield _rate(scenario, key, f"quire {key.split('.')[1]}, {unit}", TOOLS[key])

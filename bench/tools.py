@@ -29,7 +29,9 @@ SIZE = 58
 """The bytes of a message, nearly."""
 CYCLES = 1000
 _SYMBOLS = ("EURUSD", "USDJPY", "GBPUSD", "AUDUSD")
-_FIELD = b"symbol: "
+_IN_A_MESSAGE: Final = {"read@jsonl": b"\n", "read@csv": b"\n", "read@text": b"\n"}
+"""What a format has once in each message; the others have the first field."""
+_FIELD: Final = b"symbol: "
 UNITS: Final = {"read": "message", "dump": "message", "where": "message", "verify": "byte"}
 """What a rate counts; the other kinds are whole commands."""
 
@@ -102,7 +104,9 @@ def _line(folder: Path, one: Operation) -> list[str]:
     program = [sys.executable, "-c", "import sys; from quire.cli import main; sys.exit(main())"]
     if one.name == "version":
         return [*program, "--version"]
-    return [*program, one.name, str(folder / ("cycles" if one.name == "stat" else "large"))]
+    verb, _, style = one.name.partition("@")
+    path = str(folder / ("cycles" if verb == "stat" else "large"))
+    return [*program, verb, path, *(["--format", style] if style else [])]
 
 
 def _command(line: Sequence[str], out: Path) -> tuple[int, int]:
@@ -137,11 +141,12 @@ def _inside(folder: Path, name: str, out: Path, count: int) -> tuple[int, int]:
 
 def _check(one: Operation, out: Path, count: int) -> None:
     """Check that it printed every message, or the one that was looked for."""
-    wanted = {"where": 1, "verify": 0, "stat": 0, "version": 0}.get(one.name, count)
+    with_heading = {"where": 1, "verify": 0, "stat": 0, "version": 0, "read@csv": count + 1}
+    wanted, mark = with_heading.get(one.name, count), _IN_A_MESSAGE.get(one.name, _FIELD)
     with out.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as printed:
-        found, at = 0, printed.find(_FIELD)
+        found, at = 0, printed.find(mark)
         while at >= 0:
-            found, at = found + 1, printed.find(_FIELD, at + 1)
+            found, at = found + 1, printed.find(mark, at + 1)
     if found != wanted:
         raise Failed(f"other messages: operation={one.key} found={found} expected={wanted}")
 

@@ -67,6 +67,7 @@ __all__ = [
     "network_file_system",
     "parse_json",
     "parse_yaml",
+    "render_columns",
     "render_rows",
     "repair_journal",
     "reported_losses",
@@ -89,6 +90,9 @@ BUILD_PROFILE: Final[str]
 Value: TypeAlias = Any
 Direction: TypeAlias = Literal["forward", "backward", "none"]
 _Columns: TypeAlias = tuple[BufferLike | None, BufferLike, BufferLike]
+
+# Name, kind, position of the first row, buffers, the columns inside.
+RenderedColumn: TypeAlias = tuple[str, str, int, list[Any], list[RenderedColumn]]
 
 # Columns: a field is its name, whether it may be null, its type, two numbers, and what is inside.
 PlanField: TypeAlias = tuple[str, bool, str, tuple[int, int], Sequence[PlanField]]
@@ -312,6 +316,25 @@ def kind_parts(kind: Kind, /) -> tuple[str, list[Kind], Codec | None]:
 
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""
+
+def render_columns(style: str, columns: list[RenderedColumn], rows: int, /) -> tuple[bytes, bool]:
+    """
+    Return rows of Arrow columns as the command line prints them.
+
+    Args:
+        style: ``csv``, ``jsonl`` or ``text``, which has tabs between the cells.
+        columns: Their names; their kinds as the decoder calls them, as ``timestamp[ns, UTC]`` with
+            this zone, or ``index``, or ``json`` for values that are JSON already; the position of
+            their first row; their buffers as in Arrow; and the columns inside.
+        rows: How many rows.
+
+    Returns:
+        The lines, and whether they have no other characters than those that every terminal shows.
+
+    Raises:
+        WireError: A buffer ends before its rows.
+
+    """
 
 def render_rows(style: str, columns: _Columns, start: int, stop: int, /) -> tuple[bytes, int, bool]:
     """

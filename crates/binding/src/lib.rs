@@ -95,6 +95,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::render::render_rows;
     #[pymodule_export]
+    use crate::handles::render_columns::render_columns;
+    #[pymodule_export]
     use crate::handles::ring::Ring;
     #[pymodule_export]
     use crate::handles::roll_cycle::RollCycle;

@@ -6,6 +6,12 @@ use crate::codes::{STRING_0, STRING_ANY};
 use crate::error::{Result, WireError};
 use crate::reader::{self, Name, Reader, Shape, Token};
 
+/// Whether a message begins with a string: others are not worth the error of [`text`].
+#[must_use]
+pub fn begins_with_text(message: &[u8]) -> bool {
+    matches!(message.first().copied(), Some(STRING_0..=0xFF | STRING_ANY))
+}
+
 /// The content of a message that is a single non-null string.
 pub fn text(message: &[u8]) -> Result<Cow<'_, str>> {
     let mut cursor = Reader::new(message);

@@ -5,7 +5,8 @@
 //! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
 //! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes
 //! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
-//! wait without a pause, and [`direction`] where reads go. [`raw_tailer`] is what the tailers of
+//! wait without a pause, and [`direction`] where reads go. [`render`] and [`render_columns`] are what
+//! the command line prints of a batch. [`raw_tailer`] is what the tailers of
 //! formats whose messages are raw bytes share.
 
 pub mod appender;
@@ -21,6 +22,7 @@ pub mod queue;
 pub mod raw_tailer;
 pub mod read_document;
 pub mod render;
+pub mod render_columns;
 pub mod ring;
 pub mod roll_cycle;
 pub mod scan;

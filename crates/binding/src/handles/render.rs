@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use quire_wire::message;
-use quire_wire::text::{json, yaml};
+use quire_wire::text::{hex, json, terminal, yaml};
 
 use crate::buffer::{self, Borrowed};
 use crate::error::to_py;
@@ -66,8 +66,7 @@ pub fn render_rows<'py>(
             rows(style, indexes, &column, start..stop)
         })
         .map_err(to_py)?;
-    let is_plain = out.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~'));
-    Ok((buffer::bytes(py, out.as_bytes()).map_err(to_py)?, row, is_plain))
+    Ok((buffer::bytes(py, out.as_bytes()).map_err(to_py)?, row, terminal::is_plain(&out)))
 }
 
 /// Puts rows until one cannot be shown in this style.
@@ -114,8 +113,8 @@ fn put(
     match style {
         Style::Yaml | Style::Java => yaml::put(out, message, true)?,
         Style::Json => json::put(out, message)?,
-        Style::Text => put_line(out, message)?,
-        Style::Hex => put_digits(out, message),
+        Style::Text => put_line(out, message),
+        Style::Hex => hex::put_digits(out, message),
     }
     match (style, index) {
         (Style::Yaml, Some(_)) if out.len() == start => {}
@@ -126,23 +125,13 @@ fn put(
     Ok(())
 }
 
-/// Puts a text on one line; other messages are not put.
-fn put_line(out: &mut String, message: &[u8]) -> quire_wire::Result<()> {
-    let text = message::text(message)?;
-    for (number, line) in text.split('\n').enumerate() {
-        if number > 0 {
-            out.push_str("\\n");
-        }
-        out.push_str(line);
-    }
-    Ok(())
-}
-
-fn put_digits(out: &mut String, message: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in message {
-        for half in [byte >> 4, byte & 0xF] {
-            out.push(char::from(DIGITS[usize::from(half)]));
-        }
+/// Puts a text, or the bytes of another message as UTF-8, on one line.
+fn put_line(out: &mut String, message: &[u8]) {
+    if message::begins_with_text(message)
+        && let Ok(text) = message::text(message)
+    {
+        terminal::put_line(out, &text);
+    } else {
+        terminal::put_bytes(out, message);
     }
 }

@@ -1,8 +1,19 @@
-//! A hex dump in Java's form for bytes that are not a message: 16 per line, with their characters.
+//! Bytes in hexadecimal: their digits alone, and Java's dump of bytes that are not a message, with
+//! 16 per line and their characters.
 
 use std::fmt::Write;
 
 const WIDTH: u64 = 16;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Appends two digits for each byte.
+pub fn put_digits(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        for half in [byte >> 4, byte & 0xF] {
+            out.push(char::from(DIGITS[usize::from(half)]));
+        }
+    }
+}
 
 /// Dumps the bytes of a file from `position` on. Lines equal to the previous one are omitted.
 pub fn put(out: &mut String, bytes: &[u8], position: u64) {

@@ -227,7 +227,7 @@ fn put_history(out: &mut String, history: &History) {
 }
 
 /// A float; NaN and infinities become strings, since JSON has no names for them.
-fn put_float(out: &mut String, value: f64) {
+pub(super) fn put_float(out: &mut String, value: f64) {
     use fmt::Write;
     let _ = match value {
         value if value.is_nan() => out.write_str("\"NaN\""),
@@ -237,7 +237,7 @@ fn put_float(out: &mut String, value: f64) {
     };
 }
 
-fn put_string(out: &mut String, text: &str) {
+pub(super) fn put_string(out: &mut String, text: &str) {
     use fmt::Write;
     out.push('"');
     let mut rest = text;

@@ -1,5 +1,6 @@
 //! Messages as text and back: [`yaml`] and [`yaml_parser`], [`json`], [`hex`] for other
-//! bytes, and [`summary`] for a short form.
+//! bytes, and [`summary`] for a short form. [`rows`] are Arrow columns as text, and [`terminal`]
+//! is what a terminal must not be shown.
 //!
 //! Shared parts: [`layout`] writes separators, [`escape`] quotes strings, [`number`] and
 //! [`uuid`] format values, [`source`] is a text being parsed, [`scalar`] a value in it.
@@ -9,9 +10,11 @@ pub mod hex;
 pub mod json;
 pub mod layout;
 pub mod number;
+pub mod rows;
 pub mod scalar;
 pub mod source;
 pub mod summary;
+pub mod terminal;
 pub mod uuid;
 pub mod yaml;
 pub mod yaml_parser;

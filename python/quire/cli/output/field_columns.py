@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from quire._common.terminal import escape_controls, escape_json, escape_line
+from quire._common.terminal import escape_controls, escape_json
+from quire._native import render_columns
 from quire.cli.exit_codes import print_error
 from quire.cli.output.message_formats import encoded
 from quire.cli.output.row_formats import ArrowOutput
@@ -24,10 +27,12 @@ from quire.formats.columns import Columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quire._native import RenderedColumn
     from quire.arrow.schema import Schema
 
 QUEUE: Final = "queue"
 _ERROR: Final = "_error"
+_NO_NUMBERS: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 class ColumnPrinter:
@@ -36,67 +41,119 @@ class ColumnPrinter:
 
     Args:
         style: The format.
-        schema: What the messages look like; None: they have nothing in common.
+        infer: Returns what the messages look like; None if they have nothing in common, or if there
+            are none: it is asked again when the first is shown.
         columns: The fields to show, ``trade.price`` for one inside another; None: all.
         with_index: Put the index before them.
+        with_queue: Put the name of the queue before both.
         zone: The time zone of times.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options of the command line
         self,
         style: str,
-        schema: Schema | None,
+        infer: Callable[[], Schema | None],
         columns: Sequence[str] | None,
         *,
         with_index: bool,
+        with_queue: bool,
         zone: Zone | None,
     ) -> None:
-        """Choose the columns."""
-        if schema is None and (columns is None or style == "arrow"):
+        """Choose the columns, if there are messages that have some."""
+        self._style = style
+        self._infer = infer
+        self._given = columns
+        self._with_index = with_index
+        self._with_queue = with_queue
+        self._zone = zone
+        self._decoder: Decoder | None = None
+        self._columns: list[str] = []
+        self._misfits = 0
+        self._before = b"["
+        self._output = Output()
+        self._arrow = ArrowOutput() if style == "arrow" else None
+        self._is_started = False
+        self.flush = self._output.flush
+        self._choose_columns()
+
+    def show(self, source: str, batch: Columns, rows: Rows) -> None:
+        """
+        Show rows of a batch.
+
+        Raises:
+            click.ClickException: The messages have no common columns.
+
+        """
+        if not self._is_started:
+            self._start()
+        if self._arrow is not None:
+            self._arrow.write(self._with_source(source, self._table(batch, rows)))
+            return
+        columns = [_json_column(QUEUE, [source] * len(rows))] if self._with_queue else []
+        if self._with_index:
+            columns.append((INDEX, "index", 0, [None, array("Q", _indexes(batch, rows))], []))
+        self._print([*columns, *self._fields(batch, rows)], len(rows))
+
+    def end(self) -> None:
+        """Close what is open, and report messages that did not fit."""
+        if self._arrow is not None:
+            if not self._is_started:
+                self._arrow.write(self._with_source("", self._no_rows()))
+            self._arrow.__exit__()
+        elif not self._is_started and self._style == "csv":
+            self._put_heading()
+        if self._style == "json":
+            self._output.write(b"[]\n" if self._before == b"[" else b"\n]\n")
+        self.flush()
+        if self._misfits:
+            print_error(f"messages that do not fit the schema have no values: {self._misfits}")
+
+    def _choose_columns(self) -> None:
+        schema = self._infer()
+        names = None if self._given is None else [it.partition(".")[0] for it in self._given]
+        self._decoder = None if schema is None else Decoder(schema, names)
+        shown = self._given if self._given is not None or schema is None else schema.names
+        self._columns = [name for name in shown or () if name != INDEX]
+
+    def _start(self) -> None:
+        if self._decoder is None:
+            self._choose_columns()
+        if self._decoder is None and (self._given is None or self._style == "arrow"):
             raise click.ClickException(
                 "the messages have no common columns: name them by --schema"
                 " (a file of names and types, or module:Name)"
             )
-        self._style = style
-        names = None if columns is None else [name.partition(".")[0] for name in columns]
-        self._decoder = None if schema is None else Decoder(schema, names)
-        shown = columns if columns is not None or schema is None else schema.names
-        self._columns = [name for name in shown or () if name != INDEX]
-        self._with_index = with_index
-        self._zone = zone
-        self._misfits = 0
-        self._before = "["
-        self._output = Output()
-        self._arrow = ArrowOutput() if style == "arrow" else None
-        self._has_heading = False
-        self.flush = self._output.flush
+        self._is_started = True
+        if self._style == "csv":
+            self._put_heading()
 
-    def show(self, source: str, batch: Columns, rows: Rows) -> None:
-        """Show rows of a batch."""
+    def _put_heading(self) -> None:
+        names = [QUEUE] if self._with_queue else []
+        names += [INDEX] if self._with_index else []
+        names += self._columns
+        if names:
+            self._put("csv", [_json_column(name, [name]) for name in names], 1)
+
+    def _fields(self, batch: Columns, rows: Rows) -> list[RenderedColumn]:
+        """Return the columns of the fields."""
         if self._decoder is None:
-            found = iter([_picked(values_of(batch, row), self._columns) for row in rows])
-        else:
-            table = self._table(batch, rows)
-            if self._arrow is not None:
-                self._arrow.write(_with_queue(source, table))
-                return
-            found = _values(table)
-        for row, values in zip(rows, found, strict=True):
-            index = {INDEX: batch.indexes[row]} if self._with_index else {}
-            shown = {name: self._as_shown(value) for name, value in values.items()}
-            queue = {QUEUE: source} if source else {}
-            self._output.write(encoded(self._line({**queue, **index, **shown})))
+            found = [values_of(batch, row) for row in rows]
+            return [
+                _json_column(name, [self._as_shown(_picked(values, name)) for values in found])
+                for name in self._columns
+            ]
+        from quire.cli.output.rendered_columns import native_column
 
-    def end(self) -> None:
-        """Close what is open, and report messages that did not fit."""
-        if self._style == "json":
-            self._output.write(b"[]\n" if self._before == "[" else b"\n]\n")
-        if self._arrow is not None:
-            self._arrow.__exit__()
-        self.flush()
-        if self._misfits:
-            print_error(f"messages that do not fit the schema have no values: {self._misfits}")
+        table: Any = self._table(batch, rows)
+        columns: list[RenderedColumn] = []
+        for name in self._columns:
+            column = table.column(name)
+            native = native_column(name, column, with_times=self._zone is None)
+            columns.append(
+                native or _json_column(name, [self._as_shown(it) for it in column.to_pylist()])
+            )
+        return columns
 
     def _table(self, batch: Columns, rows: Rows) -> pa.RecordBatch:
         """Return the chosen rows and columns."""
@@ -104,7 +161,7 @@ class ColumnPrinter:
 
         decoder = cast("Decoder", self._decoder)
         decoded = decoder.batch(batch)
-        if len(rows) != len(batch) or rows[0] > rows[-1]:
+        if len(rows) != len(batch) or (rows and rows[0] > rows[-1]):
             data = pa.py_buffer(array("q", rows))  # made of a list, it would import pandas
             decoded = decoded.take(pa.Array.from_buffers(pa.int64(), len(rows), [None, data]))
         if _ERROR in decoded.schema.names:
@@ -114,9 +171,27 @@ class ColumnPrinter:
         arrays = [column_of(decoded, Field(name.split("."))) for name in names]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
+    def _no_rows(self) -> pa.RecordBatch:
+        """Return the columns that are known, without a row."""
+        if self._decoder is not None:
+            return self._table(Columns.of_payloads([], []), range(0))
+        import pyarrow as pa
+
+        names = [INDEX] if self._with_index else []
+        return pa.RecordBatch.from_arrays([pa.nulls(0, pa.uint64()) for _ in names], names=names)
+
+    def _with_source(self, source: str, table: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._with_queue:
+            return table
+        import pyarrow as pa
+
+        names = pa.array([source] * len(table), pa.string())
+        columns = [QUEUE, *table.schema.names]
+        return pa.RecordBatch.from_arrays([names, *table.columns], names=columns)
+
     def _as_shown(self, value: Any) -> Any:  # noqa: ANN401 - what messages hold
-        if isinstance(value, datetime):
-            return (value if self._zone is None else self._zone(value)).isoformat()
+        if isinstance(value, datetime) and self._zone is not None:
+            value = self._zone(value)
         if isinstance(value, date | time):
             return value.isoformat()
         if isinstance(value, bytes):
@@ -126,71 +201,48 @@ class ColumnPrinter:
             return {name: self._as_shown(it) for name, it in items}
         if isinstance(value, list | tuple):
             return [self._as_shown(it) for it in cast("list[Any]", value)]
-        return value if value is None or isinstance(value, str | int | float) else str(value)
+        if isinstance(value, float):
+            return value if math.isfinite(value) else _NO_NUMBERS[str(value)]
+        return value if value is None or isinstance(value, str | int) else str(value)
 
-    def _line(self, values: dict[str, Any]) -> str:
-        if self._style == "csv":
-            return self._csv(values)
-        if INDEX in values and self._with_index:
-            values = {**values, INDEX: f"{values[INDEX]:#x}"}
-        if self._style == "text":
-            return "\t".join(escape_line(_cell(it)) for it in values.values()) + "\n"
-        text = escape_json(json.dumps(values, ensure_ascii=False))
-        if self._style == "yaml":
-            from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
-            from quire.types import to_yaml
+    def _print(self, columns: list[RenderedColumn], count: int) -> None:
+        self._put(self._style if self._style in {"csv", "text"} else "jsonl", columns, count)
 
-            return escape_controls("---\n" + to_yaml(_parse_shown(text)))
-        if self._style == "jsonl":
-            return f"{text}\n"
-        before, self._before = self._before, ","
-        return f"{before}\n{text}"
-
-    def _csv(self, values: dict[str, Any]) -> str:
-        import csv
-        import io
-
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if not self._has_heading:
-            self._has_heading = True
-            writer.writerow(values)
-        writer.writerow(_cell(it) for it in values.values())
-        return escape_controls(text.getvalue())
+    def _put(self, rendered_as: str, columns: list[RenderedColumn], count: int) -> None:
+        text, is_plain = render_columns(rendered_as, columns, count)
+        if not is_plain:
+            escape = escape_json if rendered_as == "jsonl" else escape_controls
+            text = encoded(escape(text.decode()))
+        if self._style == "json":
+            text = self._before + b"\n" + text.removesuffix(b"\n").replace(b"\n", b",\n")
+            self._before = b","
+        elif self._style == "yaml":
+            text = encoded("".join(map(_yaml, text.decode().splitlines())))
+        self._output.write(text)
 
 
-def _cell(value: Any) -> str:  # noqa: ANN401 - what messages hold
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _yaml(line: str) -> str:
+    """Return an object of JSON as a document of YAML."""
+    from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
+    from quire.types import to_yaml
+
+    return escape_controls("---\n" + to_yaml(_parse_shown(line)))
 
 
-def _picked(values: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Return the values of these fields; None where a message lacks one."""
-    found: dict[str, Any] = {}
-    for name in columns:
-        value: Any = values
-        for part in name.split("."):
-            value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, dict) else None
-        found[name] = value
+def _indexes(batch: Columns, rows: Rows) -> Iterable[int]:
+    return batch.indexes if rows == range(len(batch)) else [batch.indexes[row] for row in rows]
+
+
+def _json_column(name: str, values: Iterable[Any]) -> RenderedColumn:
+    """Return values of any kinds as a column."""
+    texts = [encoded(json.dumps(value, ensure_ascii=False)) for value in values]
+    offsets = array("i", accumulate(map(len, texts), initial=0))
+    return name, "json", 0, [None, offsets, b"".join(texts)], []
+
+
+def _picked(values: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - what messages hold
+    """Return the value of a field; None where a message lacks it."""
+    found: Any = values
+    for part in name.split("."):
+        found = cast("Mapping[str, Any]", found).get(part) if isinstance(found, dict) else None
     return found
-
-
-def _values(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Yield the rows, without their index."""
-    names = [name for name in table.schema.names if name != INDEX]
-    if not names:
-        yield from ({} for _ in range(len(table)))
-        return
-    columns: list[list[Any]] = [cast("Any", table).column(name).to_pylist() for name in names]
-    for row in zip(*columns, strict=True):
-        yield dict(zip(names, row, strict=True))
-
-
-def _with_queue(source: str, table: pa.RecordBatch) -> pa.RecordBatch:
-    if not source:
-        return table
-    import pyarrow as pa
-
-    names = pa.array([source] * len(table))
-    return pa.RecordBatch.from_arrays([names, *table.columns], names=[QUEUE, *table.schema.names])

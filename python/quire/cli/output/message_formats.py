@@ -81,7 +81,7 @@ def text_of(columns: Columns, style: str, row: int) -> str:
         return escape_controls(found.removeprefix("---\n"))
     if style == "jsonl":
         return escape_json(found.removesuffix("\n"))
-    return escape_line(found.removesuffix("\n")) if style == "text" else escape_controls(found)
+    return found.removesuffix("\n") if style == "text" else escape_controls(found)
 
 
 def _plain(data: memoryview) -> str | None:
@@ -105,6 +105,4 @@ def _unreadable(style: str, data: bytes) -> str:
     """Return bytes that hold no values."""
     if style == "jsonl":
         return f'{{"bytes": "{data.hex()}"}}'
-    if style == "text":
-        return escape_line(data.decode("utf-8", "backslashreplace"))
     return readable_text(data)

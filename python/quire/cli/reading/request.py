@@ -99,7 +99,9 @@ def show(path: Path, request: Request) -> list[Lost]:
     limiter = None if request.limiter is None else Limiter(request.limiter)
     lost: list[Lost] = []
     with value_errors_as_usage():
-        printer = printer_of(request, lambda: _first_schema(sources))
+        printer = printer_of(
+            request, lambda: _first_schema(sources), with_queue=bool(sources[0].name)
+        )
         try:
             if request.most != 0:
                 _run(sources, request, limiter, printer, lost)
@@ -244,16 +246,19 @@ def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[
     return stages
 
 
-def printer_of(request: Request, infer: Callable[[], Schema | None]) -> AnyPrinter:
+def printer_of(
+    request: Request, infer: Callable[[], Schema | None], *, with_queue: bool = False
+) -> AnyPrinter:
     """
     Return what shows messages as a command line asks for.
 
     Args:
         request: What it asks for.
         infer: Returns the schema of the messages, where columns are shown and none was given.
+        with_queue: Whether the messages are of several queues.
 
     Raises:
-        click.ClickException: There are no columns to show.
+        click.UsageError: The options do not go together.
 
     """
     if request.is_java:
@@ -264,14 +269,13 @@ def printer_of(request: Request, infer: Callable[[], Schema | None]) -> AnyPrint
         raise click.UsageError(f"--columns and --format {request.style} do not go together")
     from quire.cli.output.field_columns import ColumnPrinter
 
-    schema = request.schema
-    if schema is None and request.interface is None:
-        schema = infer()
+    is_given = request.schema is not None or request.interface is not None
     return ColumnPrinter(
         request.style,
-        schema,
+        (lambda: request.schema) if is_given else infer,
         request.columns,
         with_index=request.with_index,
+        with_queue=with_queue,
         zone=request.zone,
     )
 
