@@ -138,3 +138,34 @@ def test_tail_has_the_formats_of_read(cli: Cli, queues: Path, style: str) -> Non
     assert rows(cli, style, "tail", queues / "a", "--no-follow") == rows(
         cli, style, "read", queues / "a"
     )
+
+
+@pytest.mark.parametrize("style", PARSERS)
+def test_a_verb_that_changes_something_reports_it_in_one_row(
+    cli: Cli, queues: Path, tmp_path: Path, style: str
+) -> None:
+    a, b = queues / "a", queues / "b"
+    (copied,) = rows(cli, style, "copy", a, tmp_path / "copy")
+    assert (int(copied["messages"]), int(copied["files"])) == (6, 2)
+    assert copied["last"].startswith("0x")
+    (merged,) = rows(cli, style, "merge", a, a, tmp_path / "merged", "--by", "n")
+    assert int(merged["messages"]) == 12
+    (converted,) = rows(cli, style, "convert", a, tmp_path / "vanilla", "--into", "vanilla")
+    assert int(converted["written"]) == 6
+    (salvaged,) = rows(cli, style, "salvage", a, tmp_path / "saved")
+    assert (int(salvaged["messages"]), int(salvaged["ranges_lost"])) == (6, 0)
+    (refreshed,) = rows(cli, style, "refresh", b)
+    assert int(refreshed["files"]) == 3
+    (unlocked,) = rows(cli, style, "unlock", b)
+    assert str(unlocked["unlocked"]) == "False"
+    assert not unlocked["pid"]
+
+
+def test_numbers_have_no_commas_where_no_person_looks(cli: Cli, tmp_path: Path) -> None:
+    with quire.open(tmp_path / "many") as queue, queue.appender() as appender:
+        appender.write_many([b"x"] * 1_234)
+        queue.tailer("risk").close()
+    for verb in ("tailers", "verify"):
+        text = cli.ok(verb, tmp_path / "many").out
+        assert "1234" in text
+        assert "1,234" not in text

@@ -16,7 +16,7 @@ import pytest
 
 import quire
 from cli_runs import ENVIRONMENT, Cli
-from quire.cli.output.row_formats import print_rows
+from quire.cli.output.row_formats import counted, number_text, print_rows
 from quire.cli.verb_group import VERBS
 
 HEAVY = {
@@ -69,10 +69,18 @@ def test_a_table_aligns_numbers_and_escapes_controls(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     assert printed("text", capsysbinary).decode().splitlines() == [
-        "name         count  share  alive  note",
-        "risk        12,345    0.5  yes    \\x1b[31m\\u202e",
-        "audit, old       7   1.25  no     -",
+        "name        count  share  alive  note",
+        "risk        12345    0.5  yes    \\x1b[31m\\u202e",
+        "audit, old      7   1.25  no     -",
     ]
+
+
+def test_numbers_have_commas_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert number_text(12_345) == "12345"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert number_text(12_345) == "12,345"
+    assert counted(1, "file") == "1 file"
+    assert counted(2_000, "file") == "2,000 files"
 
 
 def test_a_verb_imports_nothing_heavy_for_its_help_nor_for_text(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from quire._common import arguments
@@ -65,6 +65,25 @@ def duration_us(text: str) -> int:
     if duration <= 0:
         raise ValueError(f"not a duration: found={text!r} expected: 500 ms, 30s, 10 minutes, 1 h")
     return duration
+
+
+def relative_time(text: str, now: datetime) -> datetime | None:
+    """
+    Return the time that ``now``, or a duration before it such as ``-15m``, names; else None.
+
+    Args:
+        text: Any text: other forms of times have their own parsers.
+        now: The present, with a zone.
+
+    """
+    if text == "now":
+        return now
+    if not text.startswith("-"):
+        return None
+    try:
+        return now - timedelta(microseconds=duration_us(text[1:]))
+    except (ValueError, OverflowError):  # no duration, or before the year 1
+        return None
 
 
 def size_bytes(text: str) -> int:

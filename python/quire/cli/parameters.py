@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 import quire
+from quire._common.units import relative_time
 from quire.errors import WhereError
 from quire.ranges.event_time import datetime_of
 
@@ -28,7 +29,7 @@ Zone: TypeAlias = Callable[[datetime], datetime]
 
 _PAST_INDEXES: Final = 2**63
 _INDEX: Final = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[: ]*")
-_MILLISECONDS: Final = re.compile(r"-?[0-9]+ms")
+_MILLISECONDS: Final = re.compile(r"[0-9]+ms")
 
 
 class _Path(click.Path):
@@ -84,14 +85,19 @@ def index_of(value: str) -> int:
 
 def parse_point(value: str) -> int | datetime:
     """
-    Return a point of a queue: an index, a time in ISO 8601, or milliseconds with the suffix ``ms``.
+    Return a point of a queue: an index; or a time.
+
+    A time is in ISO 8601, in milliseconds since 1970 as ``1705314600000ms``, ``now``, or a duration
+    before now as ``-15m``.
 
     Raises:
-        click.BadParameter: The value is not an index, a time, or milliseconds.
+        click.BadParameter: The value is neither.
 
     """
     if _INDEX.fullmatch(value):
         return index_of(value)
+    if (time := relative_time(value, datetime.now(UTC))) is not None:
+        return time
     try:
         if _MILLISECONDS.fullmatch(value):
             return datetime_of(int(value.removesuffix("ms")) * 1_000_000)
@@ -99,7 +105,7 @@ def parse_point(value: str) -> int | datetime:
     except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{value!r} is neither an index, such as 0x4d1900000000, nor a time, such as"
-            " 2024-01-15T10:30:00Z or 1705314600000ms"
+            " 2024-01-15T10:30:00Z, 1705314600000ms, or -15m for 15 minutes ago"
         ) from None
 
 

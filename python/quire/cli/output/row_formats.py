@@ -70,6 +70,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[
     yield from (line(row) for row in cells)
 
 
+def number_text(number: int) -> str:
+    """Return a number, with commas between its thousands where a person looks: on a terminal."""
+    return f"{number:,}" if sys.stdout.isatty() else str(number)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things whose plural ends in s: ``1 file``, ``2 files``."""
+    return f"{number_text(count)} {noun}{'' if count == 1 else 's'}"
+
+
 class ArrowOutput:
     """
     Record batches on stdout, as one Arrow IPC stream.
@@ -126,7 +136,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return number_text(value)
     return escape_line(f"{value:.6g}" if isinstance(value, float) else str(value))
 
 

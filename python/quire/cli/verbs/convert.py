@@ -12,8 +12,9 @@ import click
 import quire
 from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH, value_errors_as_usage
-from quire.cli.shared_options import on_damage_option, print_lost
+from quire.cli.shared_options import on_damage_option, print_lost, row_format_option
 
 _FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")
 
@@ -35,6 +36,7 @@ _FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")
 )
 @click.option("--skip", is_flag=True, help="Leave out messages that the format cannot hold.")
 @on_damage_option()
+@row_format_option()
 def convert(  # noqa: PLR0913 - its options
     source: Path,
     dest: Path,
@@ -44,6 +46,7 @@ def convert(  # noqa: PLR0913 - its options
     block_bytes: int | None,
     skip: bool,
     on_damage: Literal["stop", "skip"],
+    style: str,
 ) -> int:
     """
     Convert a queue into another format, or into Parquet files.
@@ -80,16 +83,15 @@ def convert(  # noqa: PLR0913 - its options
             with suppress(OSError):
                 print_error("interrupted: repeat the command to resume")
             raise click.exceptions.Exit(INTERRUPTED) from None
-    click.echo(_summary(done))
+    print_report(style, _facts(done))
     return print_lost(done.lost)
 
 
-def _summary(done: quire.converting.Converted) -> str:
+def _facts(done: quire.converting.Converted) -> dict[str, object]:
     there = done.messages - done.written
-    parts = {
+    return {
         "written": done.written,
         "there": there or None,
         "skipped": done.skipped or None,
         "last": None if done.last is None else f"{done.last:#x}",
     }
-    return " ".join(f"{name}={value}" for name, value in parts.items() if value is not None)

@@ -10,13 +10,16 @@ import click
 import quire
 from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.shared_options import row_format_option
 
 
 @click.command()
 @click.argument("source", metavar="SRC", type=PATH)
 @click.argument("dest", metavar="DEST", type=PATH)
-def copy(source: Path, dest: Path) -> None:
+@row_format_option()
+def copy(source: Path, dest: Path, *, style: str) -> None:
     """
     Copy a queue while processes append to it.
 
@@ -37,5 +40,6 @@ def copy(source: Path, dest: Path) -> None:
             with suppress(OSError):
                 print_error("interrupted: repeat the command to resume")
             raise click.exceptions.Exit(INTERRUPTED) from None
-    last = "" if done.last_index is None else f" last={done.last_index:#x}"
-    click.echo(f"messages={done.messages} files={done.files} bytes={done.bytes}{last}")
+    last = None if done.last_index is None else f"{done.last_index:#x}"
+    counts = {"messages": done.messages, "files": done.files, "bytes": done.bytes}
+    print_report(style, {**counts, "last": last})

@@ -10,7 +10,7 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire.cli.output.row_formats import print_rows
+from quire.cli.output.row_formats import number_text, print_rows
 from quire.cli.parameters import PATH, index_of, value_errors_as_usage
 from quire.cli.shared_options import row_format_option
 from quire.cli.streams import styled
@@ -82,7 +82,7 @@ def _part(part: quire.maintenance.ExplainedPart) -> Iterator[str]:
         yield f"{place}{styled(digits, **_style(part))} {code} {meaning}"
     more = part.length - _LINES * _ON_A_LINE
     if more > 0:
-        yield f"{' ' * _PLACE_WIDTH}  and {more:,} bytes more"
+        yield f"{' ' * _PLACE_WIDTH}  and {number_text(more)} bytes more"
 
 
 def _style(part: quire.maintenance.ExplainedPart) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import click
 from quire._common.terminal import escape_line
 from quire.cli.exit_codes import FAILED, INTERRUPTED
 from quire.cli.output.progress import Progress
-from quire.cli.output.row_formats import print_rows
+from quire.cli.output.row_formats import counted, number_text, print_rows
 from quire.cli.parameters import NumberRange
 from quire.cli.shared_options import row_format_option
 from quire.testing.stacks import LEAST_INTERVAL_US, Stack, StackSampler
@@ -222,8 +222,8 @@ def _row(stack: Stack, sampler: StackSampler) -> dict[str, Any]:
 def _text(sampler: StackSampler) -> Iterator[str]:
     stacks = [*_stacks_of_program(sampler)]
     late = sum(it.samples for it in stacks)
-    yield f"late in {late:,} of {sampler.samples:,} samples"
+    yield f"late in {number_text(late)} of {counted(sampler.samples, 'sample')}"
     for stack in stacks:
-        plural = "" if stack.samples == 1 else "s"
-        yield f"\n{stack.samples:,} sample{plural}, {100 * stack.samples / sampler.samples:.1f} %"
+        share = 100 * stack.samples / sampler.samples
+        yield f"\n{counted(stack.samples, 'sample')}, {share:.1f} %"
         yield from (f"  {escape_line(it)}" for it in str(stack).splitlines())

@@ -8,8 +8,10 @@ import click
 
 import quire
 from quire.cli.output.progress import Progress
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.reading.order_keys import by_order
+from quire.cli.shared_options import row_format_option
 from quire.ranges.event_time import Field, TimeField
 
 
@@ -21,13 +23,15 @@ from quire.ranges.event_time import Field, TimeField
 @click.option(
     "--roll-cycle", metavar="NAME", help="The roll cycle of DEST. Default: that of the first SRC."
 )
-def merge(
+@row_format_option()
+def merge(  # noqa: PLR0913 - one for each option
     sources: tuple[Path, ...],
     dest: Path,
     *,
     by: str | None,
     time_field: str | None,
     roll_cycle: str | None,
+    style: str,
 ) -> None:
     """
     Write several queues into a new one, ordered by a field of the messages.
@@ -48,4 +52,4 @@ def merge(
         count = quire.maintenance.merge_queues(
             sources, dest, by_order(field), roll_cycle=roll_cycle, progress=progress.show
         )
-    click.echo(f"messages={count}")
+    print_report(style, {"messages": count})

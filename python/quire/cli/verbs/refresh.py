@@ -7,13 +7,16 @@ from pathlib import Path
 import click
 
 import quire
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.shared_options import row_format_option
 from quire.formats.adapters import require_journal
 
 
 @click.command()
 @click.argument("path", type=PATH)
-def refresh(path: Path) -> None:
+@row_format_option()
+def refresh(path: Path, *, style: str) -> None:
     """
     Update the listing of a queue's files after some were added or removed by hand.
 
@@ -29,5 +32,5 @@ def refresh(path: Path) -> None:
         with quire.open(path, create=False, force_unlock="never", buffer_mode="none") as queue:
             queue.refresh()
             names = [Path(queue.file_for_cycle(cycle)).name for cycle in queue.cycles]
-    ends = f" first={names[0]} last={names[-1]}" if names else ""
-    click.echo(f"files={len(names)}{ends}")
+    first, last = (names[0], names[-1]) if names else (None, None)
+    print_report(style, {"files": len(names), "first": first, "last": last})

@@ -98,9 +98,9 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     left out.
 
     A POINT is an index, 0x… or decimal; or a time, such as 2024-01-15T10:30:00Z (UTC without a
-    zone) or 1705314600000ms. Without --time-field, a time must be the start of a cycle unless the
-    cycle has an index of times (time-index), and the pace is taken from the history of the
-    messages.
+    zone), 1705314600000ms, now, or a while ago: -30s, -15m, -1.5h, -7d. Without --time-field, a
+    time must be the start of a cycle unless the cycle has an index of times (time-index), and the
+    pace is taken from the history of the messages.
 
     \b
     Examples:

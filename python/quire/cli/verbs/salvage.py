@@ -8,14 +8,16 @@ import click
 
 import quire
 from quire.cli.output.progress import Progress
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH, value_errors_as_usage
-from quire.cli.shared_options import print_lost
+from quire.cli.shared_options import print_lost, row_format_option
 
 
 @click.command()
 @click.argument("damaged", metavar="DAMAGED", type=PATH)
 @click.argument("dest", metavar="NEW", type=PATH)
-def salvage(damaged: Path, dest: Path) -> int:
+@row_format_option()
+def salvage(damaged: Path, dest: Path, *, style: str) -> int:
     """
     Write the messages of a damaged queue that can be read to a new queue.
 
@@ -29,5 +31,5 @@ def salvage(damaged: Path, dest: Path) -> int:
     """  # noqa: D301 - click reads the backspace
     with Progress() as progress, value_errors_as_usage():
         done = quire.salvage(damaged, dest, progress=progress.show)
-    click.echo(f"messages={done.messages} ranges_lost={len(done.lost)}")
+    print_report(style, {"messages": done.messages, "ranges_lost": len(done.lost)})
     return print_lost(done.lost)

@@ -9,7 +9,9 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.shared_options import row_format_option
 from quire.formats.adapters import require_journal
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", type=PATH)
 @click.option("--force", is_flag=True, help="Take it from a living process too.")
-def unlock(path: Path, *, force: bool) -> None:
+@row_format_option()
+def unlock(path: Path, *, force: bool, style: str) -> None:
     """
     Free the write lock of a process that died, and say who held it, since when.
 
@@ -45,7 +48,21 @@ def unlock(path: Path, *, force: bool) -> None:
                 " (stop that process, or take the lock from it with --force)"
             )
         freed = lock.force_unlock() if force else lock.unlock()
-    click.echo("the write lock was free" if freed is None else f"unlocked: {_text(freed)}")
+    if style == "text":
+        click.echo("the write lock was free" if freed is None else f"unlocked: {_text(freed)}")
+    else:
+        print_report(style, {"unlocked": freed is not None, **_facts(freed)})
+
+
+def _facts(holder: LockHolder | None) -> dict[str, object]:
+    """Return who had the lock; None for each where nobody had it."""
+    since = None if holder is None else holder.since
+    return {
+        "pid": None if holder is None else holder.pid,
+        "alive": None if holder is None else holder.alive,
+        "since": None if since is None else f"{since:%Y-%m-%dT%H:%M:%SZ}",
+        "command": None if holder is None else holder.command,
+    }
 
 
 def _text(holder: LockHolder) -> str:

@@ -13,7 +13,7 @@ import quire
 from quire._common.terminal import escape_line
 from quire._common.units import size_text
 from quire.cli.exit_codes import FAILED, OK
-from quire.cli.output.row_formats import print_rows
+from quire.cli.output.row_formats import counted, print_rows
 from quire.cli.parameters import PATH
 from quire.cli.shared_options import row_format_option
 from quire.cli.streams import styled
@@ -97,8 +97,8 @@ def lines(report: VerifyReport) -> Iterator[str]:
     for finding in report.findings:
         yield from _paragraph(finding)
         yield ""
-    files = f"{report.files:,} {'file' if report.files == 1 else 'files'}"
-    yield f"{files}, {report.messages:,} messages, {size_text(report.bytes)}: {_sum(report)}"
+    found = f"{counted(report.files, 'file')}, {counted(report.messages, 'message')}"
+    yield f"{found}, {size_text(report.bytes)}: {_sum(report)}"
 
 
 def place_of(file: str, position: int | None) -> str:
@@ -121,4 +121,4 @@ def _sum(report: VerifyReport) -> str:
     if not counts:
         return "nothing wrong"
     parts = ((counts[name], name) for name in _COLORS if counts[name])
-    return ", ".join(f"{count:,} {name}{'s' if count > 1 else ''}" for count, name in parts)
+    return ", ".join(counted(count, name) for count, name in parts)
