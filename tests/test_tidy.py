@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import rust_modules
+from figures import upward
 from paths import ROOT
 from python_modules import bound_in, circles, imports, packages, trees
 
@@ -136,6 +137,12 @@ def test_python_imports_make_no_circle() -> None:
             edges.setdefault(importer, set()).add(imported)
     edges["quire"] = set()  # a module asks the package at its top for what was imported before
     assert circles(edges) == [], "move what both modules need into one below them"
+
+
+def test_few_imports_point_upward_in_the_map() -> None:
+    found = sorted(upward())
+    hint = "move what both need into a room below, or a room to its place in docs/design.md"
+    assert len(found) <= 8, f"{hint}: {found}"
 
 
 def test_no_module_is_named_like_a_public_name_of_its_package() -> None:

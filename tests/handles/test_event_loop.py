@@ -15,7 +15,7 @@ import pytest
 import quire
 from event_loops import held, ticking
 from queues import UNLOCKED, WRITE_LOCK, payloads, poke
-from quire._common import async_reading
+from quire._waiting import async_reading
 from quire.calls import method_reader
 
 BACKLOG = 400_000

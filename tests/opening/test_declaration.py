@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import figures
 import quire
 from quire import _native
 from quire.opening.options import (
@@ -61,8 +62,10 @@ def test_the_signature_of_open_has_the_declared_types() -> None:
         assert parameters[it.name].annotation == it.type, it.name
 
 
-def test_opening_is_learnt_in_a_day() -> None:
-    assert len(inspect.signature(quire.open).parameters) <= 26
+def test_calls_are_learnt_in_a_day() -> None:
+    widths = dict(figures.calls())
+    assert widths.pop("quire.open") <= 26
+    assert {name: it for name, it in widths.items() if it > 12} == {}
 
 
 @pytest.mark.parametrize("kind", NATIVE)

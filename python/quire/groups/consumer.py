@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from quire._common import arguments
-from quire._common.async_reading import AsyncClosing, AsyncMessages, Tasks
+from quire._waiting.async_reading import AsyncClosing, AsyncMessages, Tasks
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
 from quire.pausers import pauser_of

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from quire._common.async_reading import AsyncClosing
-from quire._common.following import Following
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
+from quire._waiting.async_reading import AsyncClosing
+from quire._waiting.following import Following
 from quire.dataframes.framed import DataFrameMethods
 from quire.groups.shared import GroupMethods
 from quire.opening.by_path import PickledByPath

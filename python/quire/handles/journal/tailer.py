@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, 
 
 from quire import _native
 from quire._common import arguments
-from quire._common.async_reading import AsyncMessages
 from quire._native import Excerpt
+from quire._waiting.async_reading import AsyncMessages
 from quire.errors import UnsupportedError, WaitTimeoutError
 from quire.handles.base import BATCH_BYTES, BATCH_COUNT, Tailer
 from quire.handles.journal.subtopics import ROUTE

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from quire._common import arguments
-from quire._common.async_reading import AsyncMessages, Tasks
 from quire._common.optional_arrow import need_arrow
+from quire._waiting.async_reading import AsyncMessages, Tasks
 from quire.errors import WaitTimeoutError
 from quire.pausers import Pauser, pauser_of
 
