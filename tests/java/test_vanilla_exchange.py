@@ -236,7 +236,9 @@ def test_java_reads_on_after_an_index_was_rebuilt(java: JavaPeer, tmp_path: Path
     before = java_messages(java, tmp_path)
     for file in folder.glob("index-*"):
         file.unlink()
-    [rebuilt] = quire.vanilla.rebuild_index(tmp_path, **QUIRE_BLOCKS)
+    [rebuilt] = quire.vanilla.rebuild_index(
+        tmp_path, files=quire.vanilla.FileOptions(**QUIRE_BLOCKS)
+    )
     assert (rebuilt.messages, rebuilt.recovered) == (2 * count, 2 * count)
     after = java_messages(java, tmp_path)
     assert [index for index, _ in after] == [index for index, _ in before]

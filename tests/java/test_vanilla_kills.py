@@ -66,7 +66,14 @@ def test_java_outlives_quire_writers_that_are_killed(
     java: JavaPeer, tmp_path: Path, tally: Tally
 ) -> None:
     def start(producer: int) -> JavaProcess:
-        return vanilla_peer.start("produce", tmp_path, producer, FOREVER, 200, **QUIRE_BLOCKS)
+        return vanilla_peer.start(
+            "produce",
+            tmp_path,
+            producer,
+            FOREVER,
+            200,
+            files=quire.vanilla.FileOptions(**QUIRE_BLOCKS),
+        )
 
     with java.start(
         "produce", dir=tmp_path, id=SURVIVOR, count=FOREVER, pause_us=1000, **JAVA_BLOCKS
@@ -135,7 +142,7 @@ def assert_nothing_lost(
 def assert_the_same_after_a_rebuild(java: JavaPeer, path: Path) -> None:
     """Messages without an entry are recovered, one for each victim at most; Java reads on."""
     before = java_messages(java, path)
-    rebuilt = quire.vanilla.rebuild_index(path, **QUIRE_BLOCKS)
+    rebuilt = quire.vanilla.rebuild_index(path, files=quire.vanilla.FileOptions(**QUIRE_BLOCKS))
     assert sum(cycle.recovered for cycle in rebuilt) <= KILLS
     assert sum(cycle.dropped for cycle in rebuilt) == 0
     after = java_messages(java, path)

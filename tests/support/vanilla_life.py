@@ -41,7 +41,7 @@ def live(path: Path, form: str, name: str) -> None:
         with open_vanilla(path, clock=clock, **options) as queue:
             append(queue, f"{name} {day}")
         lose(Path(queue.directory_for_cycle(queue.current_cycle)), f"{name} {day} 99 ")
-        quire.vanilla.rebuild_index(path, **SMALL)
+        quire.vanilla.rebuild_index(path, files=quire.vanilla.FileOptions(**SMALL))
         with open_vanilla(path, clock=clock, **options) as queue:
             deliver(queue, f"{name} {day} 99 ")
 

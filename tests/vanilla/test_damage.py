@@ -122,9 +122,7 @@ def with_first_entries_lost(path: Path, lost: int, count: int = 12) -> tuple[int
 def test_a_lost_index_is_made_again(lost: str, queue_path: Path) -> None:
     for file in (queue_path / FOLDER).glob("index-*" if lost == "every index" else lost):
         file.unlink()
-    report = quire.vanilla.rebuild_index(
-        queue_path, tid_bits=16, index_block_bytes=1024, data_block_bytes=4096
-    )
+    report = quire.vanilla.rebuild_index(queue_path, files=quire.vanilla.FileOptions(**SMALL))
     [first, second] = report
     assert (first.messages, second.messages) == (1200, 1200)
     assert first.recovered == {"index-9": 48, "every index": 1200}.get(lost, 128)

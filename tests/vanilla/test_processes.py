@@ -21,6 +21,7 @@ from quire.vanilla.replication.replica import Replica
 from vanilla_peer import RECORD
 
 SMALL: Any = {"index_block_bytes": 4096, "data_block_bytes": 8192}
+FILES = {"files": quire.vanilla.FileOptions(**SMALL)}
 
 
 def peer(*arguments: str | Path | int) -> subprocess.Popen[str]:
@@ -103,17 +104,17 @@ def test_locks_end_with_their_handles_though_a_child_lives(tmp_path: Path) -> No
     with open_vanilla(tmp_path / "queue", **SMALL) as queue:
         appender, tailer = queue.appender(), queue.tailer("risk")
         appender.write_bytes(b"one")
-        sink = Replica(tmp_path / "copy", SMALL)
+        sink = Replica(tmp_path / "copy", FILES)
         with forked():
             with pytest.raises(quire.errors.TailerInUseError):
                 queue.tailer("risk")
             with pytest.raises(LockHeldError):
-                Replica(tmp_path / "copy", SMALL)
+                Replica(tmp_path / "copy", FILES)
             with pytest.raises(QuireError, match="an appender writes to the cycle"):
                 quire.vanilla.rebuild_index(queue.path)
             for handle in (appender, tailer, sink):
                 handle.close()
             with queue.tailer("risk") as again:
                 assert again.read_bytes() == b"one"
-            Replica(tmp_path / "copy", SMALL).close()
+            Replica(tmp_path / "copy", FILES).close()
             quire.vanilla.rebuild_index(queue.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, NamedTuple
 
-from quire.handles.vanilla import VanillaQueue
+from quire.handles.vanilla import open as open_vanilla
 
 
 class RebuiltCycle(NamedTuple):
@@ -46,14 +46,14 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
 
     Args:
         path: The queue's directory.
-        options: Those of :class:`quire.vanilla.VanillaQueue`, as block sizes that files do not
-            show.
+        options: Those of :func:`quire.vanilla.open`, such as *files* with sizes that the files
+            do not show.
 
     Raises:
         WriterInUseError: An appender writes to a cycle.
 
     """
-    with VanillaQueue(path, create=False, **options) as queue:
+    with open_vanilla(path, create=False, **options) as queue:
         return [
             RebuiltCycle(
                 cycle, queue.directory_for_cycle(cycle), messages, recovered, dropped, moved
