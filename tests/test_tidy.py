@@ -63,7 +63,7 @@ MARKDOWN_WIDTH = 120
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 MIN_WORDS = 40  # characters of a package's docstring
 OWN = {"bench", "demo", "pyspark_quire", "quire"}
-BROUGHT_ALONG = {"numpy", "opentelemetry"}  # by pandas, and opentelemetry-sdk
+BROUGHT_ALONG = {"numpy", "opentelemetry", "yaml"}  # by pandas, opentelemetry-sdk and PyYAML
 CRATES = set(rust_modules.FOLDERS.values())  # what their roots declare serves all of their modules
 
 

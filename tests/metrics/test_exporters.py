@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import quire
+from paths import ROOT
+from quire.formats.adapters import numbering_of
+from quire.formats.detection import Format
 from quire.metrics.opentelemetry import observe
 from quire.metrics.prometheus import Collector
+from quire.metrics.queue_state import StateReader
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -161,8 +166,10 @@ def test_queues_that_cannot_be_read_leave_the_others(
         collector = Collector({"closed": closed, "damaged": damaged, "busy": busy, "other": other})
         scraped(collector)
         found = scraped(collector)
-    names = {dict(labels)["queue"] for _, labels in found}
+    names = {dict(labels)["queue"] for name, labels in found if name != "quire_up"}
     assert names == {"busy", "other"}
+    up = {dict(labels)["queue"]: it for (name, labels), it in found.items() if name == "quire_up"}
+    assert up == {"closed": 0, "damaged": 0, "busy": 1, "other": 1}
     assert [line.split(" error=")[0] for line in caplog.messages] == [
         "metrics of a queue cannot be read: queue=closed metric=all",
         "metrics of a queue cannot be read: queue=damaged metric=all",
@@ -191,3 +198,96 @@ def test_the_dashboard_asks_for_metrics_that_there_are(busy: quire.JournalQueue)
     places = [panel["gridPos"] for panel in dashboard["panels"]]
     assert len({(place["x"], place["y"]) for place in places}) == len(places)
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(places)
+
+
+FORMATS = ("chronicle", "vanilla", "quick-queue")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_queue_whose_writer_counts_nothing_says_where_it_ends(path: Path, form: Format) -> None:
+    collector = Collector({"orders": path})
+    assert scraped(collector) == {("quire_up", (("queue", "orders"),)): 0}
+    with quire.open(path, format=form) as queue, queue.appender() as appender:
+        assert states(collector).get("quire_end_index", 0) == 0
+        assert "quire_last_message_age_seconds" not in states(collector)
+        last = appender.write_bytes(b"x")
+        found = states(collector)
+        assert found["quire_up"] == 1
+        # A float has 53 bits: the index of a Vanilla Chronicle needs more.
+        assert found["quire_end_index"] == pytest.approx(last + numbering_of(queue).step, rel=1e-15)
+        sequence = numbering_of(queue).to_sequence(last)
+        assert found["quire_end_sequence"] == sequence + numbering_of(queue).step
+        assert 0 <= found["quire_last_message_age_seconds"] < 3600
+        assert (found["quire_locks_held"], found["quire_locks_dead"]) == (0, 0)
+        assert 0 < found["quire_disk_used_bytes"] <= found["quire_disk_size_bytes"]
+    assert not any(re.search("appended|latency|last_prune", name) for name in found)
+
+
+def states(collector: Collector) -> dict[str, float]:
+    return {name: value for (name, _), value in scraped(collector).items()}
+
+
+def test_the_age_is_that_of_the_last_message_and_not_of_the_file(path: Path) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        appender.write_bytes(b"x")
+        (file,) = path.glob("*.cq4")
+        os.utime(file, (0, 0))
+        reader = StateReader(queue)
+        ages = [reader.read().last_message_age_s]
+        appender.write_bytes(b"y")
+        ages.append(reader.read().last_message_age_s)
+        os.utime(file, (0, 0))
+        ages.append(reader.read().last_message_age_s)
+    assert [age is not None and age > 1e9 for age in ages] == [True, False, False]
+
+
+def test_a_lock_that_is_held_is_seen(path: Path) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        collector = Collector({"orders": path})
+        with appender.writing_document():
+            found = states(collector)
+            assert (found["quire_locks_held"], found["quire_locks_dead"]) == (1, 0)
+        assert states(collector)["quire_locks_held"] == 0
+
+
+def test_a_queue_that_took_the_place_of_another_is_opened(path: Path, tmp_path: Path) -> None:
+    collector = Collector({"orders": path})
+    with quire.open(path) as queue, queue.appender() as appender:
+        appender.write_many([b"x"] * 3)
+    before = states(collector)["quire_end_index"]
+    path.rename(tmp_path / "away")
+    assert states(collector) == {"quire_up": 0}
+    quire.open(path).close()
+    found = states(collector)
+    assert before > 0
+    assert (found["quire_up"], found["quire_end_index"]) == (1, 0)
+
+
+def test_a_damaged_queue_is_down_and_the_others_are_up(
+    path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for place in (path, tmp_path / "other"):
+        with quire.open(place) as queue, queue.appender() as appender:
+            appender.write_bytes(b"x")
+    (path / "metadata.cq4t").write_bytes(b"spoiled!" * 512)
+    collector = Collector({"a": path, "b": tmp_path / "other"})
+    for _ in range(2):
+        found = scraped(collector)
+        assert found["quire_up", (("queue", "a"),)] == 0
+        assert found["quire_up", (("queue", "b"),)] == 1
+    assert len(caplog.messages) == 1
+
+
+def test_the_alerts_ask_for_metrics_that_there_are(busy: quire.JournalQueue) -> None:
+    rules = yaml.safe_load((ROOT / "docs/prometheus-alerts.yaml").read_text("utf-8"))
+    (group,) = rules["groups"]
+    exported = {name for name, _ in scraped(Collector({"orders": busy}))}
+    labels = {key for _, labels in scraped(Collector({"orders": busy})) for key, _ in labels}
+    assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"])
+    for rule in group["rules"]:
+        names = {*re.findall(r"\bquire_\w+", rule["expr"])}
+        assert names, rule
+        assert names <= exported, rule
+        summary = rule["annotations"]["summary"]
+        assert {*re.findall(r"\$labels\.(\w+)", summary)} <= labels, rule
+        assert rule["labels"]["severity"] in {"critical", "warning"}

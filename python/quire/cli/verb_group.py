@@ -24,6 +24,7 @@ VERBS: Final = {
     "history": "quire.cli.verbs.history:history",
     "jitter": "quire.cli.verbs.jitter:jitter",
     "merge": "quire.cli.verbs.merge:merge",
+    "metrics": "quire.cli.verbs.metrics:metrics",
     "pipeline": "quire.cli.verbs.pipeline:pipeline",
     "pretouch": "quire.cli.verbs.pretouch:pretouch",
     "prune": "quire.cli.verbs.prune:prune",

@@ -9,6 +9,7 @@ What a queue does, in numbers: counters, latencies, lag and disk space, and thei
 """
 
 from quire.metrics.disk_monitor import DiskMonitor, DiskSpace
+from quire.metrics.queue_state import QueueState
 from quire.metrics.running_minimum import RunningMinimum
 from quire.metrics.snapshot import Disk, Histogram, Metrics, RingState
 
@@ -18,6 +19,7 @@ __all__ = [
     "DiskSpace",
     "Histogram",
     "Metrics",
+    "QueueState",
     "RingState",
     "RunningMinimum",
 ]

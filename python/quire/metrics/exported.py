@@ -9,14 +9,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from quire._native import Queue
 from quire.errors import NotAQueueError, QuireError
+from quire.formats.adapters import adapter_at, is_queue
+from quire.formats.protocols import AnyQueue
+from quire.metrics.queue_state import StateReader
 from quire.metrics.snapshot import Histogram, Metrics, metrics_of
 
 _log: Final = logging.getLogger("quire")
 
-Watched: TypeAlias = "Queue | str | PathLike[str]"
-"""A queue, or the path of one."""
+Watched: TypeAlias = "AnyQueue | str | PathLike[str]"
+"""A queue of any format, or the path of one."""
 
 
 class Exported(NamedTuple):
@@ -25,7 +27,7 @@ class Exported(NamedTuple):
 
     Attributes:
         name: Its name, without the prefix ``quire``.
-        unit: ``messages``, ``bytes``, ``files``.
+        unit: ``messages``, ``bytes``, ``files``, ``seconds``; empty for a place.
         help: What it is, in a sentence.
         attribute: Where it is in :class:`Metrics`.
         label: What the numbers are by, ``tailer`` or ``group``; empty for a single one.
@@ -38,12 +40,16 @@ class Exported(NamedTuple):
     attribute: str
     label: str = ""
 
-    def values(self, metrics: Metrics) -> Mapping[str, int]:
+    def values(self, metrics: Metrics) -> Mapping[str, float]:
         """Return the numbers by the name of a tailer or group; a single one has ``""``."""
         if self.attribute.startswith("ring.") and metrics.ring is None:
             return {}
-        found: int | Mapping[str, int] = attrgetter(self.attribute)(metrics)
-        return {"": found} if isinstance(found, int) else found
+        if self.attribute in _COUNTED and not metrics.recorded:
+            return {}  # nobody counts: 0 would say that nothing happened
+        found: float | Mapping[str, float] | None = attrgetter(self.attribute)(metrics)
+        if found is None:
+            return {}
+        return found if isinstance(found, Mapping) else {"": found}
 
 
 class ExportedLatency(NamedTuple):
@@ -75,6 +81,16 @@ COUNTERS: Final = (
     Exported("ring_stalls", "stalls", "Appends that found no room in the ring.", "ring.stalls"),
 )
 GAUGES: Final = (
+    Exported("end_index", "", "The index after the last message.", "state.end_index"),
+    Exported("end_sequence", "", "The same within its cycle.", "state.end_sequence"),
+    Exported(
+        "last_message_age",
+        "seconds",
+        "Time since the last message came.",
+        "state.last_message_age_s",
+    ),
+    Exported("locks_held", "locks", "Locks that are held.", "state.locks_held"),
+    Exported("locks_dead", "locks", "Locks of processes that died.", "state.locks_dead"),
     Exported(
         "tailer_lag", "messages", "Messages that a named tailer has not read.", "lag", "tailer"
     ),
@@ -94,6 +110,7 @@ GAUGES: Final = (
     Exported("disk_free", "bytes", "Bytes left on its file system.", "disk.free"),
     Exported("disk_size", "bytes", "Bytes of its file system.", "disk.total"),
 )
+_COUNTED: Final = {*(it.attribute for it in COUNTERS), "last_prune_ms"} - {"ring.stalls"}
 LATENCIES: Final = (
     ExportedLatency("append_latency", "Duration of a call that appends."),
     ExportedLatency("read_latency", "Duration of a call that reads something."),
@@ -102,15 +119,28 @@ LATENCIES: Final = (
 
 
 class Watch:
-    """The queues that an exporter reads; those given by path are opened when they exist."""
+    """
+    The queues that an exporter reads, of any format; those given by path are opened read-only.
+
+    A path where no queue is, or where another one has taken its place, is looked at again each
+    time.
+    """
 
     def __init__(self, queues: Iterable[Watched] | Mapping[str, Watched]) -> None:
         """Name the queues: by the keys of a mapping, or by their paths."""
-        if isinstance(queues, Mapping):
-            self._queues = dict(cast("Mapping[str, Watched]", queues))
-        else:
-            self._queues = {_path_of(queue): queue for queue in queues}
+        self._queues: dict[str, _Source] = {}
         self._failed: dict[tuple[str, str], str] = {}
+        if isinstance(queues, Mapping):
+            self.set(cast("Mapping[str, Watched]", queues))
+        else:
+            self.set({_path_of(queue): queue for queue in queues})
+
+    def set(self, queues: Mapping[str, Watched]) -> None:
+        """Watch these queues, of which known ones stay open, and no others."""
+        known = self._queues
+        self._queues = {name: known.get(name) or _Source(it) for name, it in queues.items()}
+        for name in known.keys() - self._queues.keys():
+            known[name].close()
 
     def metrics(self) -> dict[str, Metrics]:
         """
@@ -119,18 +149,18 @@ class Watch:
         Those of a queue that is not there yet, was closed, or cannot be read are left out.
         """
         found: dict[str, Metrics] = {}
-        for name, queue in self._queues.items():
+        for name, source in self._queues.items():
             try:
-                opened = queue if isinstance(queue, Queue) else self._open(name, queue)
-                if opened is not None:
-                    found[name] = metrics_of(opened)
+                metrics = source.metrics()
             except (QuireError, OSError) as error:
                 self._say(name, "all", error)
-            else:
-                self._failed.pop((name, "all"), None)
+                continue
+            self._failed.pop((name, "all"), None)
+            if metrics is not None:
+                found[name] = metrics
         return found
 
-    def values(self, one: Exported, queue: str, metrics: Metrics) -> Mapping[str, int]:
+    def values(self, one: Exported, queue: str, metrics: Metrics) -> Mapping[str, float]:
         """
         Return the numbers of one of the queues.
 
@@ -146,6 +176,12 @@ class Watch:
         self._failed.pop((queue, source), None)
         return found
 
+    def up(self, found: Mapping[str, Metrics]) -> dict[str, bool]:
+        """Return of each queue whether it is there, and its end could be read."""
+        return {
+            name: name in found and (name, "state") not in self._failed for name in self._queues
+        }
+
     def _say(self, queue: str, source: str, error: Exception) -> None:
         """Log an error once, as long as it stays."""
         text = str(error)
@@ -156,14 +192,51 @@ class Watch:
             "metrics of a queue cannot be read: queue=%s metric=%s error=%s", queue, source, text
         )
 
-    def _open(self, name: str, path: str | PathLike[str]) -> Queue | None:
-        try:
-            opened = Queue(Path(path), read_only=True, create=False)
-        except (NotAQueueError, FileNotFoundError):
+
+class _Source:
+    """A queue that was given, or that is opened where its path is."""
+
+    def __init__(self, given: Watched) -> None:
+        self._path = None if is_queue(given) else Path(cast("str | PathLike[str]", given))
+        self._queue: AnyQueue | None = given if is_queue(given) else None
+        self._reader = None if self._queue is None else StateReader(self._queue)
+        self._opened_as: tuple[int, int] | None = None
+
+    def metrics(self) -> Metrics | None:
+        """Return the metrics; None where no queue is."""
+        if self._path is not None and not self._is_open(self._path):
             return None
-        self._queues[name] = opened
-        return opened
+        queue = cast("AnyQueue", self._queue)
+        return metrics_of(queue, self._reader)
+
+    def close(self) -> None:
+        """Close the queue if it was opened here."""
+        if self._path is not None and self._queue is not None:
+            self._queue.close()
+            self._queue = None
+
+    def _is_open(self, path: Path) -> bool:
+        """Open the queue at the path, unless it is that which is open; return whether there is."""
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            self.close()
+            return False
+        identity = (found.st_dev, found.st_ino)
+        if self._queue is not None and identity == self._opened_as:
+            return True
+        self.close()
+        try:
+            adapter = adapter_at(path)
+            if adapter is None:
+                return False
+            opened: AnyQueue = adapter.open(str(path.absolute()))
+        except (NotAQueueError, FileNotFoundError):
+            return False
+        self._queue, self._opened_as, self._reader = opened, identity, StateReader(opened)
+        return True
 
 
 def _path_of(queue: Watched) -> str:
-    return queue.path if isinstance(queue, Queue) else str(Path(queue).absolute())
+    """Return what a queue that was given without a name is called."""
+    return queue.path if is_queue(queue) else str(Path(cast("str", queue)).absolute())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from threading import Lock
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -23,8 +24,8 @@ class Collector(BaseCollector):
     Gives the metrics of queues to a registry, read when it is scraped.
 
     Args:
-        queues: Queues or their paths, or a mapping of the names to show to either. A path where no
-            queue is yet is looked at again at each scrape.
+        queues: Queues of any format or their paths, or a mapping of the names to show to either. A
+            path where no queue is yet is looked at again at each scrape.
 
     Examples:
         >>> from prometheus_client import CollectorRegistry, generate_latest
@@ -39,6 +40,18 @@ class Collector(BaseCollector):
     def __init__(self, queues: Iterable[Watched] | Mapping[str, Watched]) -> None:
         """Remember the queues."""
         self._watch = Watch(queues)
+        self._lock = Lock()  # a server scrapes in a thread for each request
+
+    def watch(self, queues: Mapping[str, Watched]) -> None:
+        """
+        Watch these queues from now on, and no others.
+
+        Args:
+            queues: The names to show, and a queue or the path of one for each.
+
+        """
+        with self._lock:
+            self._watch.set(queues)
 
     def describe(self) -> Iterator[Metric]:
         """Return no metrics: registering must not read the queues."""
@@ -46,6 +59,10 @@ class Collector(BaseCollector):
 
     def collect(self) -> Iterator[Metric]:
         """Return the metrics of all queues."""
+        with self._lock:
+            return iter([*self._families()])
+
+    def _families(self) -> Iterator[Metric]:
         found = self._watch.metrics()
         for kind, exported in ((CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)):
             for one in exported:
@@ -60,9 +77,15 @@ class Collector(BaseCollector):
                 f"quire_{latency.name}_seconds", latency.help, labels=["queue"]
             )
             for queue, metrics in found.items():
+                if not metrics.recorded:
+                    continue
                 values = latency.values(metrics)
                 histogram.add_metric([queue], _cumulative(values), values.sum_ns / 1e9)
             yield histogram
+        up = GaugeMetricFamily("quire_up", "Whether the queue could be read.", labels=["queue"])
+        for queue, is_up in self._watch.up(found).items():
+            up.add_metric([queue], is_up)
+        yield up
 
 
 def _name(name: str, unit: str) -> str:

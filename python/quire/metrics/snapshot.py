@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from quire._native import Queue, ring_stats
+from quire.formats.adapters import journal_of
+from quire.formats.protocols import AnyQueue
 from quire.groups.states import states_of
+from quire.metrics.queue_state import QueueState, StateReader, disk_used
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ class Metrics:
     """
     The counts of all processes of a queue since its side file was made.
 
-    Counters and latencies are those of the call; ``lag``, ``group_lag``, ``ring`` and ``disk`` are
-    found when they are first asked for.
+    Counters and latencies are those of the call; ``state``, ``lag``, ``group_lag``, ``ring`` and
+    ``disk`` are found when they are first asked for.
 
     Attributes:
         recorded: Whether any process counts: one that opened the queue with ``metrics=True``.
@@ -171,12 +172,19 @@ class Metrics:
     append_latency: Histogram = field(default_factory=Histogram)
     read_latency: Histogram = field(default_factory=Histogram)
     lock_wait: Histogram = field(default_factory=Histogram)
-    _queue: Queue | None = field(default=None, repr=False, compare=False)
+    _queue: AnyQueue | None = field(default=None, repr=False, compare=False)
+    _reader: StateReader | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def state(self) -> QueueState:
+        """Where the queue ends, when its last message came, and whether it is locked."""
+        return QueueState(0, 0, None, 0, 0) if self._reader is None else self._reader.read()
 
     @cached_property
     def lag(self) -> Mapping[str, int]:
         """For each named tailer, the number of messages that it has not read."""
-        return {} if self._queue is None else _lags(self._queue)
+        queue = journal_of(self._queue)
+        return {} if queue is None else _lags(queue)
 
     @cached_property
     def group_lag(self) -> Mapping[str, int]:
@@ -194,23 +202,37 @@ class Metrics:
     @cached_property
     def disk(self) -> Disk:
         """The space that the queue uses and has."""
-        return Disk(0, 0, 0) if self._queue is None else _disk(Path(self._queue.path))
+        return Disk(0, 0, 0) if self._queue is None else _disk(self._queue)
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle without the queue: what was not asked for is empty elsewhere."""
-        return {**self.__dict__, "_queue": None}
+        return {**self.__dict__, "_queue": None, "_reader": None}
 
 
-def metrics_of(queue: Queue) -> Metrics:
-    """Return the counts of a queue's processes."""
-    found = queue._metrics()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+def metrics_of(queue: AnyQueue, reader: StateReader | None = None) -> Metrics:
+    """
+    Return the counts of a queue's processes, and what its files say.
+
+    Args:
+        queue: A queue of any format; only those of Chronicle Queue 5 have counts.
+        reader: What has read its state before, and knows when its last message came.
+
+    """
+    reader = reader or StateReader(queue)
+    journal = journal_of(queue)
+    found = None if journal is None else journal._metrics()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if found is None:
-        return Metrics(_queue=queue)
+        return Metrics(_queue=queue, _reader=reader)
     (since_ms, last_prune_ms), counters, latencies = found
     values: dict[str, Any] = dict(counters)
     values |= {name: Histogram(*latency) for name, latency in latencies}
     return Metrics(
-        recorded=True, since_ms=since_ms, last_prune_ms=last_prune_ms, **values, _queue=queue
+        recorded=True,
+        since_ms=since_ms,
+        last_prune_ms=last_prune_ms,
+        **values,
+        _queue=queue,
+        _reader=reader,
     )
 
 
@@ -230,10 +252,6 @@ def _lag(queue: Queue, counts: Mapping[int, int], index: int) -> int:
     return own + sum(count for other, count in counts.items() if other > cycle)
 
 
-def _disk(path: Path) -> Disk:
-    used = 0
-    for entry in os.scandir(path if path.is_dir() else path.parent):
-        with suppress(FileNotFoundError):
-            used += entry.stat(follow_symlinks=False).st_blocks * 512
-    left = os.statvfs(path)
-    return Disk(used, left.f_bavail * left.f_frsize, left.f_blocks * left.f_frsize)
+def _disk(queue: AnyQueue) -> Disk:
+    left = os.statvfs(queue.path)
+    return Disk(disk_used(queue), left.f_bavail * left.f_frsize, left.f_blocks * left.f_frsize)

@@ -1,0 +1,90 @@
+"""``quire metrics``: the metrics of queues for Prometheus."""
+
+from __future__ import annotations
+
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from quire.cli.exit_codes import OK, print_error
+from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.reading.sources import sources_of
+from quire.cli.signals import exit_on_sigterm
+from quire.recording.addresses import Address, parse_address, show_address
+
+if TYPE_CHECKING:
+    from quire.metrics.prometheus import Collector
+
+_LOOK_S: Final = 10.0  # between looks for queues that were made or removed
+
+
+def _address_of(value: str) -> Address:
+    try:
+        return parse_address(value)
+    except ValueError:
+        expected = "HOST:PORT, such as 127.0.0.1:9464, or a port alone"
+        raise click.BadParameter(f"{value!r} is no {expected}") from None
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", type=PATH, nargs=-1, required=True)
+@click.option(
+    "--listen",
+    type=_address_of,
+    metavar="ADDRESS",
+    help="Serve them over HTTP at HOST:PORT or PORT, until interrupted.",
+)
+def metrics(paths: tuple[Path, ...], *, listen: Address | None) -> int:
+    """
+    Print the metrics of queues for Prometheus, or serve them.
+
+    PATH is a queue of any format or a directory of queues, in which new ones are looked for every
+    10 seconds. Their writers, Java's among them, need no option: where each queue ends, when its
+    last message came, its locks and its disk space are in its files. Counts and latencies are there
+    too if a writer counts (metrics=True). Queues are named by their paths, which begin as PATH
+    does. Nothing is written, and no lock taken.
+
+    \b
+    Examples:
+      quire metrics /var/queues
+      quire metrics /var/queues orders --listen 9464
+      quire metrics /var/queues > /var/lib/node_exporter/quire.prom
+    """  # noqa: D301 - click reads the backspace
+    if find_spec("prometheus_client") is None:
+        raise click.ClickException("metrics need prometheus-client: pip install 'quire[metrics]'")
+    from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+
+    from quire.metrics.prometheus import Collector
+
+    with value_errors_as_usage():
+        collector = Collector(_queues(paths))
+    registry = CollectorRegistry()
+    registry.register(collector)
+    if listen is None:
+        click.echo(generate_latest(registry), nl=False)
+        return OK
+    host, port = listen
+    server, _ = start_http_server(port, addr=host, registry=registry)
+    try:
+        print_error(f"listening: http://{show_address(server.server_address)}/metrics")
+        with exit_on_sigterm(OK):
+            _look_for_queues(collector, paths)
+    finally:
+        server.shutdown()
+        server.server_close()
+    return OK
+
+
+def _look_for_queues(collector: Collector, paths: tuple[Path, ...]) -> None:
+    """Look for queues again and again, until interrupted."""
+    while True:
+        time.sleep(_LOOK_S)
+        collector.watch(_queues(paths))
+
+
+def _queues(paths: tuple[Path, ...]) -> dict[str, Path]:
+    """Return the queues at these paths, by their names."""
+    return {str(path / source.name): source.path for path in paths for source in sources_of(path)}
