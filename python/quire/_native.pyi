@@ -601,7 +601,10 @@ class Excerpt:
 
         """
 
-    def to_message(self, cls: type[_T] | None = None, /) -> _T | Any:
+    @overload
+    def to_message(self, cls: type[_T], /) -> _T: ...
+    @overload
+    def to_message(self, cls: None = None, /) -> Any:
         """
         Return the message as an object, as :meth:`Tailer.read_message`.
 
@@ -1912,6 +1915,9 @@ class WireIn:
 
     """
 
+    @overload
+    def read(self, name: str, /, type: type[_T]) -> _T: ...
+    @overload
     def read(self, name: str, /, type: Any = None) -> Any:
         """
         Return the value of a field, wherever it is in the document.
@@ -1927,6 +1933,9 @@ class WireIn:
 
         """
 
+    @overload
+    def read_value(self, type: type[_T]) -> _T: ...
+    @overload
     def read_value(self, type: Any = None) -> Any:
         """Return the next value; see :meth:`read`."""
 
@@ -2064,7 +2073,10 @@ class Tailer(_ChronicleTailer[Excerpt]):
 
         """
 
-    def read_message(self, cls: type[_T] | None = None, /) -> _T | Any | None:
+    @overload
+    def read_message(self, cls: type[_T], /) -> _T | None: ...
+    @overload
+    def read_message(self, cls: None = None, /) -> Any:
         """
         Return the next message as an object; None if there is none yet.
 
@@ -2684,7 +2696,10 @@ class ReadDocument(_Context):
     def to_dict(self) -> dict[Any, Any]:
         """Return the named values of the document; see :meth:`Excerpt.to_dict`."""
 
-    def message(self, cls: type[_T] | None = None, /) -> _T | Any:
+    @overload
+    def message(self, cls: type[_T], /) -> _T: ...
+    @overload
+    def message(self, cls: None = None, /) -> Any:
         """Return the document as an object; see :meth:`Tailer.read_message`."""
 
     @property
@@ -3172,7 +3187,10 @@ class VanillaExcerpt:
     def read_utf16_length(self) -> str:
         """Read a text that :meth:`ExcerptWriter.write_utf16_length` wrote."""
 
-    def read_enum(self, cls: type[_T] | None = None, /) -> _T | str | None:
+    @overload
+    def read_enum(self, cls: type[_T], /) -> _T | None: ...
+    @overload
+    def read_enum(self, cls: None = None, /) -> str | None:
         """
         Read the name of an enum's member, or None.
 

@@ -143,7 +143,7 @@ class GroupMessage:
     def to_message(self, cls: type[_T]) -> _T: ...
     @overload
     def to_message(self, cls: None = None) -> Any: ...  # noqa: ANN401 - of any class
-    def to_message(self, cls: type[_T] | None = None) -> _T | Any:
+    def to_message(self, cls: type[Any] | None = None) -> Any:
         """
         Return the message as an object; see :meth:`Excerpt.to_message`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from quire import _native
@@ -163,11 +162,11 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
     ) -> Iterator[Any]: ...
     def follow_messages(
         self,
-        cls: type[_T] | None = None,
+        cls: type[Any] | None = None,
         timeout_s: float | None = None,
         *,
         pauser: Pauser | None = None,
-    ) -> Iterator[_T | Any]:
+    ) -> Iterator[Any]:
         """
         Yield messages as objects and wait for more: see :meth:`follow`, :meth:`read_message`.
 
@@ -210,11 +209,11 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
     ) -> AsyncMessages[Any]: ...
     def afollow_messages(
         self,
-        cls: type[_T] | None = None,
+        cls: type[Any] | None = None,
         timeout_s: float | None = None,
         *,
         pauser: Pauser | None = None,
-    ) -> AsyncMessages[_T | Any]:
+    ) -> AsyncMessages[Any]:
         """
         Yield messages as objects in an event loop: see :meth:`follow_messages`, :meth:`afollow`.
 
@@ -241,15 +240,15 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             [Last(price=1.1)]
 
         """
-        return AsyncMessages(self, partial(self.read_message, cls), timeout_s, pauser)
+        return AsyncMessages(self, lambda: self.read_message(cls), timeout_s, pauser)
 
     @overload
     async def aread_message(self, cls: type[_T], timeout_s: float | None = None) -> _T | None: ...
     @overload
     async def aread_message(self, cls: None = None, timeout_s: float | None = None) -> Any: ...  # noqa: ANN401 - of any class
     async def aread_message(
-        self, cls: type[_T] | None = None, timeout_s: float | None = None
-    ) -> _T | Any:
+        self, cls: type[Any] | None = None, timeout_s: float | None = None
+    ) -> Any:
         """
         Return the next message as an object and wait for it: see :meth:`aread`.
 
@@ -273,7 +272,7 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             Mid(price=1.1)
 
         """
-        return await self._aread(partial(self.read_message, cls), timeout_s)
+        return await self._aread(lambda: self.read_message(cls), timeout_s)
 
     async def aread_map(self, timeout_s: float | None = None) -> dict[str, Any] | None:
         """

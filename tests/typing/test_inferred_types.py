@@ -1,0 +1,169 @@
+"""What type checkers infer from calls: mypy and pyright check each `assert_type` in `make lint`."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, assert_type
+
+import quire
+from quire.vanilla import VanillaExcerpt
+
+
+@quire.message
+@dataclass
+class Trade:
+    symbol: str
+    price: float
+
+
+class Side(enum.Enum):
+    BUY = 1
+
+
+class Market(Protocol):
+    def trade(self, symbol: str, price: float) -> None: ...
+
+
+TRADE = Trade("EURUSD", 1.1)
+
+
+def journal(path: Path, messages: int = 2) -> quire.JournalQueue:
+    queue = quire.open(path)
+    assert_type(queue, quire.JournalQueue)
+    with queue.appender() as appender:
+        for _ in range(messages):
+            appender.write_message(TRADE, typed=True)
+    return queue
+
+
+def test_a_message_has_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    with journal(tmp_path) as queue, queue.tailer() as tailer:
+        asked = tailer.read_message(Trade)
+        assert_type(asked, Trade | None)
+        named = tailer.read_message()
+        assert_type(named, Any)
+
+        assert asked == named == TRADE
+
+
+def test_messages_have_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    with journal(tmp_path) as queue, queue.tailer() as tailer:
+        asked = tailer.read_messages(Trade, 1)
+        assert_type(asked, list[Trade])
+        named = tailer.read_messages(None, 1)
+        assert_type(named, list[Any])
+
+        assert asked == named == [TRADE]
+
+
+def test_an_excerpt_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    with journal(tmp_path) as queue, queue.tailer() as tailer:
+        excerpt = tailer.read()
+        assert_type(excerpt, quire.Excerpt | None)
+        assert excerpt is not None
+        asked = excerpt.to_message(Trade)
+        assert_type(asked, Trade)
+        named = excerpt.to_message()
+        assert_type(named, Any)
+
+        assert asked == named == TRADE
+        for each in tailer:
+            assert_type(each, quire.Excerpt)
+        assert_type(tailer.payloads(), Iterator[bytes])
+
+
+def test_a_document_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    with (
+        journal(tmp_path) as queue,
+        queue.tailer() as tailer,
+        tailer.reading_document() as document,
+    ):
+        asked = document.message(Trade)
+        assert_type(asked, Trade)
+        named = document.message()
+        assert_type(named, Any)
+
+        assert asked == named == TRADE
+
+
+def test_a_value_has_the_type_that_was_asked_for(tmp_path: Path) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender, queue.tailer() as tailer:
+        appender.write_map({"symbol": "EURUSD", "size": 3, "note": None})
+        with tailer.reading_document() as document:
+            symbol = document.wire.read("symbol", str)
+            assert_type(symbol, str)
+            assert document.wire.read_name() == "size"
+            size = document.wire.read_value(int)
+            assert_type(size, int)
+            note = document.wire.read("note")
+            assert_type(note, Any)
+
+    assert (symbol, size, note) == ("EURUSD", 3, None)
+
+
+def test_messages_that_are_followed_have_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    with journal(tmp_path, 1) as queue, queue.tailer() as tailer:
+        asked = tailer.follow_messages(Trade, timeout_s=0)
+        assert_type(asked, Iterator[Trade])
+        named = tailer.follow_messages(timeout_s=0)
+        assert_type(named, Iterator[Any])
+
+        assert [*asked, *named] == [TRADE]
+
+
+def test_messages_that_are_awaited_have_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    async def read(tailer: quire.JournalTailer) -> list[Trade]:
+        one = await tailer.aread_message(Trade)
+        assert_type(one, Trade | None)
+        assert one is not None
+        named = await tailer.aread_message()
+        assert_type(named, Any)
+        rest: list[Trade] = []
+        async for each in tailer.afollow_messages(Trade, timeout_s=0):
+            assert_type(each, Trade)
+            rest.append(each)
+        return [one, named, *rest]
+
+    with journal(tmp_path, 3) as queue, queue.tailer() as tailer:
+        assert asyncio.run(read(tailer)) == [TRADE] * 3
+
+
+def test_a_message_of_a_group_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    with journal(tmp_path) as queue, queue.group("billing").consumer("c1") as consumer:
+        message = consumer.read()
+        assert message is not None
+        asked = message.to_message(Trade)
+        assert_type(asked, Trade)
+        named = message.to_message()
+        assert_type(named, Any)
+
+        assert asked == named == TRADE
+
+
+def test_a_method_writer_has_the_interface_that_was_asked_for(tmp_path: Path) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender:
+        market = appender.method_writer(Market)
+        assert_type(market, Market)
+
+        market.trade("EURUSD", 1.1)
+        assert queue.entry_count == 1
+
+
+def test_a_member_of_an_enum_has_the_class_that_was_asked_for(tmp_path: Path) -> None:
+    with quire.open(tmp_path, format="vanilla") as queue, queue.appender() as appender:
+        with appender.writing_excerpt() as writer:
+            writer.write_enum(Side.BUY)
+            writer.write_enum("SELL")
+        excerpt = queue.tailer().read()
+        assert_type(excerpt, VanillaExcerpt | None)
+        assert excerpt is not None
+        side = excerpt.read_enum(Side)
+        assert_type(side, Side | None)
+        name = excerpt.read_enum()
+        assert_type(name, str | None)
+
+    assert (side, name) == (Side.BUY, "SELL")
