@@ -70,8 +70,6 @@ class IndexedQueue(_native.IndexedQueue, Queue, Handle):
         """
         Raise the reason why there is no appender.
 
-            quire.open("copy").appender().write_many(queue.tailer().payloads())
-
         Raises:
             UnsupportedError: Indexed Chronicles are only read.
 
@@ -82,8 +80,6 @@ class IndexedQueue(_native.IndexedQueue, Queue, Handle):
     def tailer(self, name: str | None = None, **named: object) -> IndexedTailer:
         """
         Return a new tailer, at the first message.
-
-            tailer = queue.tailer()
 
         Args:
             name: Not supported: nothing is stored about readers.

@@ -122,9 +122,6 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
         """
         Return the queue's one writer, or the producer of a name.
 
-            with queue.appender("AA0") as appender:
-                appender.write_bytes(b"an order")
-
         Args:
             producer: Three ASCII letters or digits. Producers write at once without a lock, from
                 any number of processes; each name belongs to one appender at a time.
@@ -151,8 +148,6 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
     ) -> QuickTailer:
         """
         Return a new tailer, at the first message.
-
-            tailer = queue.tailer(start=offset)
 
         Args:
             name: Not supported: a Quick-Queue stores nothing about its readers.

@@ -40,8 +40,6 @@ class RawAppender(Appender, Handle):
 
         No Python object is made per message. Strings are written as UTF-8.
 
-            appender.write_batch(pa.array([b"one", b"two"]))
-
         Args:
             batch: A binary or string array of pyarrow, 32 or 64 bits wide, chunked or not; or a
                 batch or table with one such column, or one called ``payload``.
@@ -87,8 +85,6 @@ class RawTailer(Tailer[_E_co], Handle):
         Return at most *count* messages as the columns ``index`` (uint64) and ``payload`` (binary).
 
         No Python object is made per message. The batch is empty when nothing is there yet.
-
-            tailer.read_batch(1_000).column("payload")
 
         Args:
             count: Rows, at most.

@@ -103,9 +103,6 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
         """
         Return a new appender, with data files of its own.
 
-            with queue.appender() as appender:
-                appender.write_bytes(b"an order")
-
         Args:
             thread_id: The number in the names of its data files, where Java puts the id of the
                 thread. None: the greatest there is, which hardly a Java thread has.
@@ -129,8 +126,6 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
     ) -> VanillaTailer:
         """
         Return a new tailer, at the first message.
-
-            tailer = queue.tailer("risk")
 
         Args:
             name: Keep the position in the queue's directory under this name, and resume there.
