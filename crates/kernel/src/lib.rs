@@ -26,12 +26,10 @@ pub mod memory;
 pub mod metrics;
 pub mod os;
 pub mod probe;
-#[cfg(not(loom))]
 pub mod quick_queue;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod snapshot;
-#[cfg(not(loom))]
 pub mod vanilla;
 pub mod warnings;
 

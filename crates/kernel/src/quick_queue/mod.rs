@@ -6,12 +6,19 @@
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 
+#[cfg(not(loom))]
 pub mod append;
+#[cfg(not(loom))]
 pub mod explain;
 pub mod format;
+#[cfg(not(loom))]
 mod open;
 pub mod protocol;
+#[cfg(not(loom))]
 pub mod queue;
+#[cfg(not(loom))]
 pub mod read;
+#[cfg(not(loom))]
 mod snapshot;
+#[cfg(not(loom))]
 mod verify;

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::queue::{QuickQueue, lock};
 use crate::memory::window::Region;
-use crate::quick_queue::format::entry::{ENTRY, MESSAGE_MAX, STAMP, Stamp, State};
+use crate::quick_queue::format::entry::{ENTRY, MESSAGE_MAX, State};
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
 use crate::quick_queue::protocol::entries::Entry;
+use crate::quick_queue::protocol::entry_words;
 use crate::quick_queue::protocol::pages::{Pages, ReadPage};
 use crate::quick_queue::protocol::pending::{self, Verdict};
 use crate::quick_queue::protocol::shared::check_directory;
@@ -405,9 +406,8 @@ impl Opened {
         }
         let Some(page) = &mut self.index_page else { return Ok(None) };
         let Some(region) = page.ready(position, ENTRY)? else { return Ok(None) };
-        // The stamp first: what it says is complete is visible afterwards.
-        let stamp = Stamp::of(region.load_acquire(position + STAMP));
-        Ok(Some(Entry { index, begin: region.load_acquire(position), stamp }))
+        let (begin, stamp) = entry_words::read(region, position);
+        Ok(Some(Entry { index, begin, stamp }))
     }
 
     #[cold]

@@ -6,15 +6,29 @@
 //! into data of its own, and claims index entries by compare-and-swap. [`pending`] says what becomes
 //! of an entry whose producer died between the two.
 
+pub mod entry_words;
+
+#[cfg(not(loom))]
 pub mod directory;
+#[cfg(not(loom))]
 pub mod durable;
+#[cfg(not(loom))]
 pub mod end;
+#[cfg(not(loom))]
 pub mod entries;
+#[cfg(not(loom))]
 pub mod pages;
+#[cfg(not(loom))]
 pub mod pending;
+#[cfg(not(loom))]
 pub mod profile_file;
+#[cfg(not(loom))]
 pub mod repair;
+#[cfg(not(loom))]
 pub mod shared;
+#[cfg(not(loom))]
 pub mod single;
+#[cfg(not(loom))]
 pub mod space;
+#[cfg(not(loom))]
 pub mod survey;

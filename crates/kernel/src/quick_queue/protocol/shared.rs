@@ -17,6 +17,7 @@ use std::path::Path;
 use super::directory::{Form, length_of};
 use super::end::end_of_index;
 use super::entries::{Entries, Entry};
+use super::entry_words;
 use super::pages::Pages;
 use super::pending::{self, Search};
 use super::profile_file::{OTHER, ProfileFile};
@@ -28,7 +29,7 @@ use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::probe::fault::{self, step};
 use crate::quick_queue::format::address::PageSize;
-use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
+use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::format::profile::{ATTEMPT, LAST, Profile};
 use crate::{Error, Result, warnings};
@@ -111,9 +112,7 @@ impl Shared {
         self.profile.region.store_release(LAST, index, step!("quick-queue.last.store"));
         let position = size.position(index);
         let entry = self.index.ready(size.page(index), position, ENTRY)?;
-        entry.store_release(position, begin, step!("quick-queue.begin.store"));
-        let completed = claim.completed().word();
-        entry.store_release(position + STAMP, completed, step!("quick-queue.stamp.store"));
+        entry_words::complete(entry, position, begin, claim.completed());
         self.data_end = end;
         self.slot = OTHER - slot;
         self.next = index + ENTRY;
@@ -128,12 +127,10 @@ impl Shared {
             let (index, position) = (self.next, size.position(self.next));
             check_room(size, 0, 0, index)?;
             let entry = self.index.ready(size.page(index), position, ENTRY)?;
-            let stamp = position + STAMP;
-            if entry.load_acquire(stamp) == Stamp::FREE.word() {
+            if entry_words::is_free(entry, position) {
                 let profile = &self.profile.region;
                 profile.store_release(ATTEMPT, index, step!("quick-queue.attempt.store"));
-                let (free, step) = (Stamp::FREE.word(), step!("quick-queue.claim.cas"));
-                if entry.swap_acq_rel(stamp, free, claim.word(), step).is_ok() {
+                if entry_words::claim(entry, position, claim) {
                     return Ok(index);
                 }
             }
@@ -221,9 +218,7 @@ impl Shared {
         let position = size.position(entry.index);
         self.profile.region.store_release(LAST, entry.index, step!("quick-queue.last.store"));
         let found = self.index.ready(size.page(entry.index), position, ENTRY)?;
-        found.store_release(position, begin, step!("quick-queue.begin.store"));
-        let completed = entry.stamp.completed().word();
-        found.store_release(position + STAMP, completed, step!("quick-queue.stamp.store"));
+        entry_words::complete(found, position, begin, entry.stamp.completed());
         warnings::leave(format!(
             "completed the message of a producer that died: producer={} index={:#x} path={}",
             self.producer,

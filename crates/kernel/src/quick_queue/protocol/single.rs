@@ -12,13 +12,13 @@ use std::path::Path;
 use super::directory::{Form, Listing};
 use super::end::end_of_index;
 use super::entries::{Entries, Entry};
+use super::entry_words;
 use super::pages::Pages;
 use super::space::Space;
 use super::survey::survey;
 use crate::os::locked_file::LockedFile;
-use crate::probe::fault::step;
 use crate::quick_queue::format::address::PageSize;
-use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
+use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
 use crate::{Error, Result};
 
 /// The one writer of a queue.
@@ -66,9 +66,7 @@ impl Single {
         self.data.store(begin, message)?;
         let position = size.position(index);
         let entry = self.index.ready(size.page(index), position, ENTRY)?;
-        entry.store_release(position, begin, step!("quick-queue.begin.store"));
-        let stamp = Stamp::single(length).word();
-        entry.store_release(position + STAMP, stamp, step!("quick-queue.stamp.store"));
+        entry_words::complete(entry, position, begin, Stamp::single(length));
         self.data_end = begin + u64::from(length);
         self.next = index + ENTRY;
         Ok(index)

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use super::block::Block;
 use super::detect::Layout;
-use super::{directory, entries};
+use super::{claims, directory, entries};
 use crate::os::locked_file::LockedFile;
 use crate::os::range_lock::{Kind, WHOLE_FILE};
 use crate::os::{clock, files};
@@ -217,8 +217,7 @@ impl CycleWriter {
     fn publish(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { unreachable!("the record is in a data file") };
         let header = staged.position - HEADER;
-        let word = record::word(staged.length);
-        data.block.region().store_header_release(header, word, step!("vanilla.length.store"));
+        claims::publish_record(data.block.region(), header, staged.length);
         data.position = record::next(staged.position, u64::from(staged.length));
     }
 
@@ -240,12 +239,13 @@ impl CycleWriter {
     /// Step 4, for the slot to try next; None where it is taken or has to be made present.
     #[inline]
     fn claim_next(&mut self, staged: Staged) -> Option<u64> {
-        let (per_file, position) = (self.layout.entries_per_file(), self.slot * 8);
-        if self.slot >= per_file || !self.index.is_reserved(position + 8) {
+        let per_file = self.layout.entries_per_file();
+        if self.slot >= per_file || !self.index.is_reserved((self.slot + 1) * 8) {
             return None;
         }
-        let step = step!("vanilla.entry.cas");
-        self.index.region().swap_acq_rel(position, 0, staged.entry, step).ok()?;
+        if !claims::claim_slot(self.index.region(), self.slot, staged.entry) {
+            return None;
+        }
         let sequence = self.index_number * per_file + self.slot;
         self.slot += 1;
         Some(sequence)
@@ -260,7 +260,7 @@ impl CycleWriter {
             }
             let position = self.slot * 8;
             self.index.reserve(position, position + 8, self.layout.index_block)?;
-            let is_free = self.index.region().load_acquire(position) == 0;
+            let is_free = claims::entry(self.index.region(), self.slot) == 0;
             if is_free && let Some(sequence) = self.claim_next(staged) {
                 return Ok(sequence);
             }
@@ -274,7 +274,7 @@ impl CycleWriter {
     fn take_back(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { return };
         let header = staged.position - HEADER;
-        data.block.region().store_header_release(header, 0, step!("vanilla.length.clear"));
+        claims::take_back_record(data.block.region(), header);
         let length = u64::from(staged.length);
         data.block.region().zero_plain(staged.position, length, step!("vanilla.payload.clear"));
         data.position = header;

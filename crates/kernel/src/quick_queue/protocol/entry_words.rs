@@ -1,0 +1,38 @@
+//! The steps at an index entry (`single.rs`, `shared.rs`) as operations on words, which
+//! `tests/loom_quick_queue.rs` tries in every order.
+
+use crate::memory::Cells;
+use crate::probe::fault::step;
+use crate::quick_queue::format::entry::{STAMP, Stamp};
+
+/// Claims the entry at `position` for a producer; false where another one has it.
+#[inline]
+pub fn claim(index: &Cells, position: u64, claim: Stamp) -> bool {
+    let free = Stamp::FREE.word();
+    index.swap_acq_rel(position + STAMP, free, claim.word(), step!("quick-queue.claim.cas")).is_ok()
+}
+
+/// Whether the entry at `position` is free.
+#[inline]
+#[must_use]
+pub fn is_free(index: &Cells, position: u64) -> bool {
+    index.load_acquire(position + STAMP) == Stamp::FREE.word()
+}
+
+/// Completes an entry of the caller's: its message begins at `begin`.
+///
+/// SYNC POINT with [`read`]: a reader that finds the stamp sees `begin` and the message.
+#[inline]
+pub fn complete(index: &Cells, position: u64, begin: u64, stamp: Stamp) {
+    index.store_release(position, begin, step!("quick-queue.begin.store"));
+    index.store_release(position + STAMP, stamp.word(), step!("quick-queue.stamp.store"));
+}
+
+/// Where the message of an entry begins, and the entry's stamp.
+#[inline]
+#[must_use]
+pub fn read(index: &Cells, position: u64) -> (u64, Stamp) {
+    // The stamp first: what it says is complete is visible afterwards.
+    let stamp = Stamp::of(index.load_acquire(position + STAMP));
+    (index.load_acquire(position), stamp)
+}
