@@ -7,6 +7,7 @@ use crate::quick_queue::format::entry::{STAMP, Stamp};
 
 /// Claims the entry at `position` for a producer; false where another one has it.
 #[inline]
+#[must_use]
 pub fn claim(index: &Cells, position: u64, claim: Stamp) -> bool {
     let free = Stamp::FREE.word();
     index.swap_acq_rel(position + STAMP, free, claim.word(), step!("quick-queue.claim.cas")).is_ok()

@@ -26,6 +26,7 @@ pub fn take_back_record(data: &Cells, header: u64) {
 ///
 /// SYNC POINT with [`entry`]: a reader that finds this entry sees the record it names.
 #[inline]
+#[must_use]
 pub fn claim_slot(index: &Cells, slot: u64, entry: u64) -> bool {
     index.swap_acq_rel(slot * ENTRY, 0, entry, step!("vanilla.entry.cas")).is_ok()
 }
