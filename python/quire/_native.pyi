@@ -15,6 +15,8 @@ __all__ = [
     "Buffer",
     "Call",
     "Chain",
+    "Claim",
+    "ClaimKey",
     "Codec",
     "Dump",
     "Encoder",
@@ -58,9 +60,13 @@ __all__ = [
     "compress_roll_file",
     "count_pruned",
     "entry_bytes",
+    "field_json",
     "first_entries",
     "group_backlog",
+    "group_delivered",
+    "group_extend",
     "group_members",
+    "group_release",
     "group_tails",
     "is_compressed_copy",
     "kind_parts",
@@ -101,10 +107,12 @@ PlanMethod: TypeAlias = tuple[str, int | None, str, Sequence[PlanField]]
 Column: TypeAlias = tuple[int, int, list[Buffer | None], list[Column], Column | None]
 # Rows, indexes, columns, history, errors.
 Table: TypeAlias = tuple[int, Buffer, list[Column], Column | None, Column | None]
-# Slot, generation and index of the first message; pending messages as bits, whether they are
-# delivered one at a time, whether their delivery is counted, how often each was delivered, and the
-# hash of their key.
-_Claim: TypeAlias = tuple[tuple[int, int, int], int, bool, bool, list[int], int]
+# A message's index; how often it was delivered; the name and pid of the living member that has it;
+# when it was last delivered, in epoch milliseconds; for how many milliseconds more that member has
+# it; in how many milliseconds it may be delivered again; why it is to be delivered again.
+_Delivered: TypeAlias = tuple[
+    int, int, tuple[str, int] | None, int | None, int | None, int, str | None
+]
 # Sorts of values, what is under each name, what is in lists.
 Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
 
@@ -457,6 +465,71 @@ class Group:
         """Remove the side file; False if there is none, an error if the group has members."""
 
 @final
+class ClaimKey:
+    """
+    Identifies a claim and its owner.
+
+    Slots and generations are reused; all three together are unique.
+    """
+
+    @property
+    def slot(self) -> int:
+        """The place of the claim in the side file."""
+
+    @property
+    def generation(self) -> int:
+        """A number that changes with the owner."""
+
+    @property
+    def first(self) -> int:
+        """The index of the first message."""
+
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Claim:
+    """A range of at most 32 messages that a consumer works on; a bit stands for a message."""
+
+    refused: int
+    """The messages that are to be delivered again."""
+    available_ms: int
+    """When the refused ones may be delivered again, in epoch milliseconds; 0: at once."""
+    is_new: bool
+    """Whether its timeout has just begun."""
+
+    @property
+    def key(self) -> ClaimKey:
+        """Which claim it is."""
+
+    @property
+    def first(self) -> int:
+        """The index of the first message."""
+
+    @property
+    def pending(self) -> int:
+        """The messages that are neither acknowledged nor lost."""
+
+    @property
+    def counted(self) -> int:
+        """The messages whose delivery has been counted."""
+
+    @property
+    def singly(self) -> bool:
+        """Whether its messages are delivered one at a time."""
+
+    @property
+    def hash(self) -> int:
+        """The hash of the key of its only message."""
+
+    @property
+    def cause(self) -> str | None:
+        """Why its messages are delivered again; None if they are not, or if it is unknown."""
+
+    def count_of(self, message: int, /) -> int:
+        """Return how often a message was delivered, at most 255."""
+
+@final
 class GroupMember:
     """A member of a group: it claims messages by their indexes, and acknowledges them."""
 
@@ -467,23 +540,26 @@ class GroupMember:
     def frontier(self) -> tuple[int, int]:
         """Return a word to compare with, and the index of the first message nobody claimed."""
 
-    def hold(self, at: tuple[int, int], indexes: BufferLike, /) -> list[_Claim]:
+    def hold(self, at: tuple[int, int], indexes: BufferLike, /) -> list[Claim]:
         """Claim messages that follow a frontier; none of them if another member was faster."""
 
     def offer(self, at: tuple[int, int], indexes: BufferLike, keys: Sequence[int], /) -> int:
         """Claim messages that follow a frontier for any member; how many of them."""
 
-    def take(self, count: int, /) -> list[_Claim]:
+    def take(self, count: int, /) -> list[Claim]:
         """Take claims that were offered, or whose owners died or were too slow."""
 
-    def unconfirmed(self) -> list[_Claim]:
+    def unconfirmed(self) -> list[Claim]:
         """Return the claims that were made since the last :meth:`confirm`."""
 
-    def confirm(self, of: Sequence[tuple[int, int, int]], /) -> None:
+    def confirm(self, of: Sequence[Claim], /) -> None:
         """Say that these claims are known to the caller that made them."""
 
-    def deliver(self, of: tuple[int, int, int], messages: int, /) -> bool:
-        """Count messages of a claim as delivered now; False if it was lost to another."""
+    def deliver(self, of: Sequence[tuple[Claim, int]], /) -> list[bool]:
+        """Count messages of claims as delivered now, once; False for each claim that was lost."""
+
+    def extend(self, of: Claim, timeout_ms: int, /) -> bool:
+        """Have a claim time out no earlier than this long from now; False if it was lost."""
 
     def move_to(self, at: tuple[int, int], to: int, /) -> int | None:
         """Have new claims begin at an index; how many were lost, None if another was faster."""
@@ -498,27 +574,49 @@ class GroupMember:
     def known(self) -> int:
         """Messages before this index may have been delivered before, which no count says."""
 
-    def acknowledge(self, of: tuple[int, int, int], messages: int, /) -> int:
-        """Acknowledge messages of a claim by their bits; return those that were pending."""
+    def acknowledge(self, of: Sequence[tuple[Claim, int]], /) -> list[int]:
+        """Acknowledge messages of claims by their bits; return those of each that were pending."""
 
-    def give_back(self, of: tuple[int, int, int], /) -> bool:
+    def give_back(self, of: Claim, /) -> bool:
         """Offer what is pending of a claim to all members; False if it was lost."""
 
     def close(self) -> None:
         """Leave the group; what is pending is offered to all."""
 
-def group_backlog(file: str | PathLike[str], /) -> tuple[int, int, int] | None:
+def group_backlog(file: str | PathLike[str], /) -> tuple[int, int, int, int | None] | None:
     """
     Return the backlog of a group by its side file; None if the file does not exist.
 
     Returns:
         The index after the last claimed message, how many of those claimed are not acknowledged,
-        and the index of the first message that is not.
+        the index of the first message that is not, and when the one that waits longest was
+        delivered, in epoch milliseconds.
 
     """
 
 def group_tails(file: str | PathLike[str], /) -> list[tuple[int, int]]:
     """Return indexes of claimed messages and hashes of what they looked like, the newest first."""
+
+def group_delivered(file: str | PathLike[str], /) -> list[_Delivered]:
+    """Return the messages of a group that were delivered and are not acknowledged, by index."""
+
+def group_release(file: str | PathLike[str], index: int, delay_ms: int, /) -> tuple[int, str]:
+    """
+    Take a message and its range from their member, and offer them to all after a delay.
+
+    Returns:
+        How many messages these are, and why there are none.
+
+    """
+
+def group_extend(file: str | PathLike[str], index: int, timeout_ms: int, /) -> tuple[int, str]:
+    """
+    Have a message and its range time out no earlier than this long from now.
+
+    Returns:
+        How many messages these are, and why there are none.
+
+    """
 
 def group_members(file: str | PathLike[str], /) -> list[tuple[str, int, int]]:
     """Return the name and pid of each member that is alive, and how many messages it has."""
@@ -1293,8 +1391,8 @@ class Queue(_Queue):
 
         """
 
-    def _count_shared(self, redeliveries: int, dead_letters: int, /) -> None:
-        """Count what a consumer group delivered again, and what it gave up."""
+    def _count_shared(self, counter: str, count: int, /) -> None:
+        """Add to a counter of what consumer groups do, by its name in the metrics."""
 
     def _metrics(
         self,
@@ -2779,6 +2877,19 @@ def parse_yaml(text: str, /) -> bytes:
 
 def _parse_shown(text: str, /) -> bytes:
     """Encode JSON that is to be shown: an integer of more than 64 bits becomes a float."""
+
+def field_json(name: str, offsets: BufferLike, data: BufferLike, /) -> list[str | None]:
+    """
+    Return the value of a field of each message as JSON.
+
+    None where it is not at the top level of the message, or where that cannot be read.
+
+    Args:
+        name: The name of the field.
+        offsets: Where each message starts in *data*, and where the last ends (32 bits).
+        data: The bytes of all messages.
+
+    """
 
 def parse_json(text: str, /) -> bytes:
     """

@@ -28,6 +28,7 @@ OF_OTHERS = {
     "group.unprepare.cas",
     "group.deadline.cas",
     "group.settle.cas",
+    "group.end.cas",  # only where the queue lost messages
     "group.known.cas",  # only where the queue lost messages
 }
 

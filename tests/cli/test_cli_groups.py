@@ -33,7 +33,7 @@ def listed(cli: Cli, path: Path) -> list[dict[str, Any]]:
 def test_groups_are_listed_and_nothing_changes(cli: Cli, path: Path, last: int) -> None:
     before = snapshot(path)
     (group,) = listed(cli, path)
-    assert (group["name"], group["lag"], group["members"]) == ("billing", 2, "")
+    assert (group["name"], group["lag"], group["members"]) == ("billing", 2, [])
     assert (group["lowest_index"], group["next_index"]) == (f"{last - 1:#x}", f"{last - 1:#x}")
     assert snapshot(path) == before
 
@@ -44,7 +44,9 @@ def test_members_are_listed_with_pid_and_messages(cli: Cli, path: Path, last: in
         assert message is not None
         assert message.index == last - 1
         (group,) = listed(cli, path)
-    assert group["members"] == f"c1:{os.getpid()} 1"
+        assert f"c1:{os.getpid()} 1" in cli.ok("groups", path).out
+    assert group["members"] == [{"name": "c1", "pid": os.getpid(), "messages": 1}]
+    assert (group["pending"], 0 <= group["oldest_s"] < 60) == (1, True)
 
 
 @pytest.mark.parametrize(("target", "lag"), [("start", 4), ("end", 0), ("last", 1)])
@@ -59,8 +61,10 @@ def test_what_cannot_be_reset_says_so(cli: Cli, path: Path, last: int) -> None:
     assert (
         "no group has this name: name=other" in cli("groups", path, "--reset", "other", "end").err
     )
-    wrong = cli("groups", path, "--reset", "billing", "2024-01-15")
-    assert (wrong.code, "expected an index, 'start' or 'end'" in wrong.err) == (2, True)
+    wrong = cli("groups", path, "--reset", "billing", "yesterday")
+    assert (wrong.code, "is neither an index" in wrong.err) == (2, True)
+    inside = cli("groups", path, "--reset", "billing", "2024-01-15T10:00", "--time-field", "at")
+    assert (inside.code, "at" in inside.err) == (2, True)
     with quire.open(path) as queue, queue.group("billing").consumer():
         assert "the group has members" in cli("groups", path, "--reset", "billing", "end").err
 
@@ -69,8 +73,59 @@ def test_a_group_is_deleted(cli: Cli, path: Path, last: int) -> None:
     assert last
     refused = cli("groups", path, "--delete", "billing", "--reset", "billing", "start")
     assert refused.code == 2
-    assert "exclude each other" in refused.err
+    assert "--reset and --delete exclude each other" in refused.err
     assert cli.ok("groups", path, "--delete", "billing").lines == ["deleted: name=billing"]
     assert listed(cli, path) == []
     unknown = cli("groups", path, "--delete", "billing")
     assert (unknown.code, "no group has this name: name=billing" in unknown.err) == (1, True)
+
+
+def test_a_group_is_reset_to_a_time(cli: Cli, path: Path, last: int) -> None:
+    assert last
+    cli.ok("groups", path, "--reset", "billing", "2000-01-01T00:00:00Z", "--format", "json")
+    assert [group["lag"] for group in listed(cli, path)] == [4]
+
+
+def test_pending_messages_are_listed_extended_and_released(cli: Cli, path: Path, last: int) -> None:
+    with quire.open(path) as queue:
+        with queue.group("billing", ack_timeout_s=60.0).consumer("c1") as consumer:
+            message = consumer.read()
+            assert message is not None
+            shown = cli.ok("groups", path, "--pending", "billing", "--format", "json")
+            (pending,) = json.loads(shown.out)
+            assert (pending["index"], pending["consumer"]) == (f"{last - 1:#x}", "c1")
+            assert (pending["pid"], pending["deliveries"]) == (os.getpid(), 1)
+            assert 0 <= pending["age_s"] < 30 < pending["timeout_s"] <= 60
+            extended = cli.ok("groups", path, "--extend", "billing", str(message.index), "1h")
+            assert extended.lines == [f"extended: name=billing index={message.index:#x} messages=1"]
+            released = cli.ok(
+                *("groups", path, "--release", "billing", str(message.index)),
+                *("--delay", "1h", "--format", "jsonl"),
+            )
+            assert json.loads(released.out)["messages"] == 1
+            assert not message.ack()
+        (waiting,) = queue.group("billing").pending()
+        assert (waiting.cause, waiting.delay_s > 3000) == ("released", True)
+    refused = cli("groups", path, "--extend", "billing", str(last - 1), "1h")
+    assert (refused.code, "no consumer has it" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--delay", "5s"), "--delay requires --release"),
+        (("--time-field", "at"), "--time-field requires --reset"),
+        (("--reset", "billing", "end", "--time-field", "at"), "--reset with a time"),
+        (("--extend", "billing", "1", "soon"), "not a duration"),
+        (("--release", "billing", "2024-01-15"), "expected an index"),
+        (("--pending", "other"), "no group has this name: name=other"),
+    ],
+)
+def test_bad_options_of_a_change_say_so(
+    cli: Cli, path: Path, last: int, arguments: tuple[str, ...], message: str
+) -> None:
+    assert last
+    before = snapshot(path)
+    found = cli("groups", path, *arguments)
+    assert (found.code != 0, message in found.err) == (True, True), found.err
+    assert snapshot(path) == before

@@ -66,6 +66,51 @@ def test_a_group_says_that_repair_cut_messages_which_it_had(
     assert "messages of a group were lost: group=billing" in caplog.text
 
 
+def test_a_delayed_message_keeps_its_cycle_and_is_in_a_copy_at_once(tmp_path: Path) -> None:
+    path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
+    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock) as queue:
+        appender = queue.appender()
+        for day in range(3):
+            appender.write_bytes(b"%d" % day)
+            clock.advance(DAY_MS)
+        with group(queue).consumer() as consumer:
+            first, *others = consumer
+            assert first.nack(delay_s=HOUR_S)
+            assert all(message.ack() for message in others)
+    report = quire.prune(path, max_cycles=1, clock=clock)
+    assert not report.removed
+    quire.repair(path, dry_run=False)
+    quire.copy_queue(path, tmp_path / "copy")
+    with quire.open(path, clock=clock) as queue, group(queue).consumer() as consumer:
+        assert consumer.read() is None
+        (waiting,) = group(queue).pending()
+        assert (waiting.index, waiting.cause) == (queue.first_index, "refused")
+        assert group(queue).release(waiting.index) == 1
+        assert [message.data for message in consumer if message.ack()] == [b"0"]
+    with quire.open(tmp_path / "copy", clock=clock) as copy, group(copy).consumer() as consumer:
+        found = [(it.data, it.redelivered) for it in consumer if it.ack()]
+        assert found == [(b"0", True), (b"1", True), (b"2", True)]
+
+
+def test_a_delay_is_over_when_the_wall_clock_says_so_after_a_reboot(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
+    appender.write_bytes(b"a")
+    with group(queue).consumer() as consumer:
+        message = consumer.read()
+        assert message is not None
+        assert message.nack(delay_s=HOUR_S)
+    side_file = Path(queue.path, "billing.qgroup")
+    content = bytearray(side_file.read_bytes())
+    at = next(at for at in range(69_632, len(content), 128) if content[at + 7] >> 5 == 4)
+    word = int.from_bytes(content[at + 48 : at + 56], "little")
+    # As if an hour had gone by; the monotonic clock, by which messages time out, began again.
+    content[at + 48 : at + 56] = (word - int(HOUR_S * 1000)).to_bytes(8, "little")
+    side_file.write_bytes(content)
+    with group(queue).consumer() as consumer:
+        assert [message.data for message in consumer if message.ack()] == [b"a"]
+
+
 MEMBER = """
 import os, sys
 import quire

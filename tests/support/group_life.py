@@ -65,6 +65,8 @@ def live(path: Path, form: str, name: str) -> None:
 def work(consumer: quire.Consumer, form: str) -> None:
     """Acknowledge some messages, refuse one, and keep the last, which others get at the end."""
     batch = consumer.read_many(AT_ONCE)
+    if len(batch):
+        batch[0].extend()
     numbers = [delivered(message) for message in batch]
     for place, (message, number) in enumerate(zip(batch, numbers, strict=True)):
         if place == 1:

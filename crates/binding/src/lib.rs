@@ -71,7 +71,12 @@ mod _native {
     #[pymodule_export]
     use crate::calls::method_writer::{Call, Chain, MethodWriter};
     #[pymodule_export]
-    use crate::groups::group::{Group, group_backlog, group_members, group_tails};
+    use crate::groups::claim::{Claim, ClaimKey};
+    #[pymodule_export]
+    use crate::groups::group::{
+        Group, group_backlog, group_delivered, group_extend, group_members, group_release,
+        group_tails,
+    };
     #[pymodule_export]
     use crate::groups::member::GroupMember;
     #[pymodule_export]
@@ -128,7 +133,7 @@ mod _native {
     #[pymodule_export]
     use crate::values::schema::Kind;
     #[pymodule_export]
-    use crate::values::text::{parse_json, parse_shown, parse_yaml, to_json, to_yaml};
+    use crate::values::text::{field_json, parse_json, parse_shown, parse_yaml, to_json, to_yaml};
     #[pymodule_export]
     use crate::vanilla::appender::VanillaAppender;
     #[pymodule_export]

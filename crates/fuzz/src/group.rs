@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use quire_kernel::Result;
 use quire_kernel::groups::format::layout::{self, Layout};
+use quire_kernel::groups::format::word::Cause;
 use quire_kernel::groups::group::{self, Group};
 use quire_kernel::groups::member::Member;
 use quire_kernel::groups::protocol::file::Shape;
@@ -99,11 +100,11 @@ fn sample(is_keyed: bool) -> &'static [u8] {
                 let keys: Vec<u64> = indexes.iter().map(|index| index % 3).collect();
                 member.offer(frontier, &indexes[..4], &keys[..4]).unwrap();
                 let taken = member.take(1).unwrap();
-                member.acknowledge(&taken[0].key, 1).unwrap();
+                member.acknowledge(&[(taken[0].key, 1)]).unwrap();
             } else {
                 let held = member.hold(frontier, &indexes).unwrap();
-                assert_eq!(member.acknowledge(&held[0].key, 0xFF).unwrap(), 0xFF);
-                assert!(member.give_back(&held[1].key).unwrap());
+                assert_eq!(member.acknowledge(&[(held[0].key, 0xFF)]).unwrap(), [0xFF]);
+                assert!(member.give_back(&held[1].key, Cause::Refused, 0).unwrap());
             }
         }
         std::fs::read(group.path()).unwrap()
@@ -125,10 +126,11 @@ fn work(member: &Member, is_keyed: bool) -> Result<()> {
         for (number, held) in member.take(MANY)?.iter().enumerate() {
             let pending = held.pending;
             if number % 2 == 0 {
-                assert_eq!(member.acknowledge(&held.key, pending)? & !pending, 0);
-                assert_eq!(member.acknowledge(&held.key, pending)?, 0, "acknowledged twice");
+                assert_eq!(member.acknowledge(&[(held.key, pending)])?[0] & !pending, 0);
+                let again = member.acknowledge(&[(held.key, pending)])?;
+                assert_eq!(again, [0], "acknowledged twice");
             } else {
-                member.give_back(&held.key)?;
+                member.give_back(&held.key, Cause::Refused, 0)?;
             }
         }
         let frontier = member.frontier()?;

@@ -5,13 +5,16 @@
 use loom::sync::Arc;
 use loom::thread;
 use quire_kernel::groups::format::layout::Layout;
-use quire_kernel::groups::format::word::{State, Word};
+use quire_kernel::groups::format::word::{Cause, State, Word};
 use quire_kernel::groups::protocol::claims::{Claim, Claims, NotClaimed, Range};
+use quire_kernel::groups::protocol::leases::Lease;
 use quire_kernel::memory::{Cells, Mapping};
 
 const LAYOUT: Layout = Layout { start: 0, frontier: 8, high: 16, claims: 64, count: 3 };
 const ONE: u16 = 1;
 const TWO: u16 = 2;
+const LEASE: Lease = Lease { since_ms: 500, deadline_ms: 1000 };
+const LATER: Lease = Lease { since_ms: 1500, deadline_ms: 2000 };
 
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -32,7 +35,7 @@ fn claim(cells: &Cells, owner: u16) -> Option<(u64, Claim)> {
     let claims = claims(cells);
     let frontier = claims.frontier().unwrap();
     let range = Range { first: frontier.next, count: 1, next: frontier.next + 1, key: 7 };
-    match claims.hold(frontier, range, owner, 1000, &mut 0) {
+    match claims.hold(frontier, range, owner, LEASE, &mut 0) {
         Ok((claim, _)) => Some((range.first, claim)),
         Err(NotClaimed::Moved) => None,
         Err(other) => panic!("{other:?}"),
@@ -100,7 +103,7 @@ fn a_message_is_acknowledged_or_delivered_again() {
         let other = thread::spawn(move || {
             let claims = claims(&other);
             let seen = claims.in_use().unwrap().into_iter().next()?;
-            claims.take(&seen, TWO, 2000)
+            claims.take(&seen, TWO, LATER, Cause::TimedOut)
         });
 
         let acknowledged = claims(&cells).acknowledge(&slow.key, ONE, 1) == 1;
@@ -121,11 +124,12 @@ fn an_offered_claim_is_taken_once() {
     model(|| {
         let cells = cells();
         let (_, own) = claim(&cells, ONE).unwrap();
-        assert!(claims(&cells).give_back(&own.key, ONE));
+        assert!(claims(&cells).give_back(&own.key, ONE, Cause::Refused, 0));
         let take = |cells: &Cells, owner| {
             let claims = claims(cells);
             let seen = claims.in_use().unwrap().into_iter().next().unwrap();
-            seen.word.state == State::Offered && claims.take(&seen, owner, 2000).is_some()
+            seen.word.state == State::Offered
+                && claims.take(&seen, owner, LATER, Cause::Refused).is_some()
         };
         let other = Arc::clone(&cells);
         let other = thread::spawn(move || take(&other, TWO));
@@ -136,12 +140,67 @@ fn an_offered_claim_is_taken_once() {
     });
 }
 
+/// A member that is too slow refuses a message with a delay while another takes it and refuses it
+/// with another one.
+// Red with: a stamp that is stored without a compare-and-swap, or before the state is checked.
+#[test]
+fn the_delay_of_an_offer_is_that_of_its_last_owner() {
+    model(|| {
+        let cells = cells();
+        let (_, slow) = claim(&cells, ONE).unwrap();
+        let other = Arc::clone(&cells);
+        let other = thread::spawn(move || {
+            let claims = claims(&other);
+            let seen = claims.in_use().unwrap().into_iter().next()?;
+            let cause =
+                if seen.word.state == State::Held { Cause::TimedOut } else { Cause::Refused };
+            let taken = claims.take(&seen, TWO, LATER, cause)?;
+            claims.give_back(&taken.key, TWO, Cause::Closed, 9000).then_some(())
+        });
+
+        let is_refused = claims(&cells).give_back(&slow.key, ONE, Cause::Refused, 5000);
+
+        let is_last = other.join().unwrap().is_some();
+        assert!(is_refused || is_last);
+        let claims = claims(&cells);
+        let seen = claims.in_use().unwrap().into_iter().next().unwrap();
+        let expected = if is_last { (9000, Cause::Closed) } else { (5000, Cause::Refused) };
+        assert_eq!(
+            (claims.available_ms(&seen), claims.cause(&seen)),
+            (Some(expected.0), expected.1)
+        );
+    });
+}
+
+/// Somebody lengthens a lease while its owner renews it.
+// Red with: an extension that does not look at the state after its compare-and-swap.
+#[test]
+fn an_extension_by_another_is_kept_or_reported_as_lost() {
+    model(|| {
+        let cells = cells();
+        let (_, own) = claim(&cells, ONE).unwrap();
+        let other = Arc::clone(&cells);
+        let other = thread::spawn(move || {
+            let claims = claims(&other);
+            let seen = claims.in_use().unwrap().into_iter().next()?;
+            claims.extend_for_owner(&seen, 9000, || 600)
+        });
+
+        assert!(claims(&cells).deliver(&own.key, ONE, 1, LATER).is_some());
+
+        let is_extended = other.join().unwrap() == Some(true);
+        let claims = claims(&cells);
+        let seen = claims.in_use().unwrap().into_iter().next().unwrap();
+        assert_eq!(claims.deadline_ms(&seen) == Some(9000), is_extended);
+    });
+}
+
 /// Prepares a claim of the first message, and may link it.
 fn die(claims: &Claims<'_>, is_linked: bool) -> (u32, Word) {
     let frontier = claims.frontier().unwrap();
     let range = Range { first: 0, count: 1, next: 1, key: 0 };
     let (number, word) = claims.prepare(ONE, range, State::PreparedToHold, &mut 0).unwrap();
-    claims.fill(number, word, range, 1000);
+    claims.fill(number, word, range, LEASE);
     if is_linked {
         claims.link(frontier, number, word).unwrap();
     }

@@ -5,7 +5,7 @@ Consumer groups: the messages of a queue, each to one member of a group.
 directory, ``billing.qgroup``, which other programs ignore: see ``docs/groups.md``.
 """
 
-from quire.groups.states import lowest_needed, states_of
+from quire.groups.states import PendingMessage, lowest_needed, states_of
 from quire.groups.undelivered import DeadLetter, dead_letters
 
-__all__ = ["DeadLetter", "dead_letters", "lowest_needed", "states_of"]
+__all__ = ["DeadLetter", "PendingMessage", "dead_letters", "lowest_needed", "states_of"]

@@ -1,111 +1,115 @@
-"""Delivered messages: claims, and the parts of columns that hold their messages."""
+"""Delivered messages: the columns that hold them, and the claims that they belong to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from quire._native import Claim
     from quire.formats.columns import Columns
 
-ClaimRow: TypeAlias = tuple[tuple[int, int, int], int, bool, bool, list[int], int]
-"""A claim as the kernel returns it."""
 
-
-class Claim:
+class Chunk:
     """
-    A range of at most 32 messages that a consumer works on.
+    Messages that were read together, split into payloads once.
+
+    Args:
+        columns: The messages.
 
     Attributes:
-        key: The claim's slot, its generation (which changes with its owner) and the index of its
-            first message. Slots and generations are reused; all three together are unique.
-        first: The index of the first message.
-        pending: A bit for each message that is neither acknowledged nor lost.
-        refused: A bit for each message that is to be delivered again.
-        is_new: Whether its timeout has just started.
-        is_single: Whether its messages are delivered one at a time.
-        counted: A bit for each message whose delivery has been counted.
-        counts: How often each message was delivered.
-        hash: The hash of the key of its only message.
+        columns: The messages.
+        indexes: The index of each.
 
     """
 
-    __slots__ = (
-        "counted",
-        "counts",
-        "first",
-        "hash",
-        "is_new",
-        "is_single",
-        "key",
-        "pending",
-        "refused",
-    )
+    __slots__ = ("_payloads", "_rows", "columns", "indexes")
 
-    def __init__(self, row: ClaimRow) -> None:
-        """Take what the kernel returned."""
-        self.key, self.pending, self.is_single, is_counted, self.counts, self.hash = row
-        self.first = self.key[2]
-        self.counted = self.pending if is_counted else 0
-        self.refused, self.is_new = 0, False
+    def __init__(self, columns: Columns) -> None:
+        """Split nothing yet."""
+        self.columns = columns
+        self.indexes: list[int] = columns.indexes.tolist()
+        self._payloads: list[bytes] | None = None
+        self._rows: dict[int, int] | None = None
 
-    def count(self, bits: int) -> None:
-        """Count messages as delivered, as the kernel does, unless they already are."""
-        for place in range(bits.bit_length()):
-            if (bits & ~self.counted) >> place & 1:
-                self.counts[place] = min(self.counts[place] + 1, 255)
-        self.counted |= bits
+    def part_of(self, claim: Claim, step: int) -> Part:
+        """Return the pending messages of a claim, as far as they are here."""
+        if self._rows is None:
+            self._rows = {index: row for row, index in enumerate(self.indexes)}
+        if claim.pending == 1:  # as of all claims with a key
+            row = self._rows.get(claim.first)
+            return Part(self, (), ()) if row is None else Part(self, (row,), (0,))
+        first, pending = claim.first, claim.pending
+        wanted = [place for place in range(pending.bit_length()) if pending >> place & 1]
+        found = [(self._rows.get(first + place * step), place) for place in wanted]
+        places = [place for row, place in found if row is not None]
+        return Part(self, [row for row, _ in found if row is not None], places)
 
-    def count_of(self, bit: int) -> int:
-        """Return how often a message was delivered."""
-        return self.counts[bit.bit_length() - 1]
+    @property
+    def payloads(self) -> list[bytes]:
+        """The bytes of each message."""
+        if self._payloads is None:
+            data = bytes(self.columns.data)
+            self._payloads = [data[a:b] for a, b in pairwise(self.columns.offsets.tolist())]
+        return self._payloads
 
 
 class Part:
     """
     Messages of a claim.
 
-    Args:
-        columns: Indexes, offsets and bytes of messages, these and others.
+    Attributes:
+        chunk: Messages, these and others.
         rows: Which of them they are.
         places: The place of each in the claim.
+        bits: A bit for each message, at its place in the claim.
 
     """
 
-    __slots__ = ("_columns", "_places", "_rows")
+    __slots__ = ("bits", "chunk", "places", "rows")
 
-    def __init__(self, columns: Columns, rows: Sequence[int], places: Sequence[int]) -> None:
-        """Keep the columns and the places."""
-        self._columns, self._rows, self._places = columns, rows, places
-
-    @property
-    def bits(self) -> int:
-        """A bit for each message, at its place in the claim."""
-        return sum(1 << place for place in self._places)
+    def __init__(self, chunk: Chunk, rows: Sequence[int], places: Sequence[int]) -> None:
+        """Keep the messages and their places."""
+        self.chunk, self.rows, self.places = chunk, rows, places
+        bits = 0
+        for place in places:
+            bits |= 1 << place
+        self.bits = bits
 
     def split(self) -> tuple[Part, Part]:
         """Return the first message, and all but the first."""
-        columns, rows, places = self._columns, self._rows, self._places
-        return Part(columns, rows[:1], places[:1]), Part(columns, rows[1:], places[1:])
+        chunk, rows, places = self.chunk, self.rows, self.places
+        return Part(chunk, rows[:1], places[:1]), Part(chunk, rows[1:], places[1:])
+
+    def without(self, bits: int) -> Part:
+        """Return the messages that have none of these bits."""
+        if not bits & self.bits:
+            return self
+        kept = [at for at, place in enumerate(self.places) if not bits >> place & 1]
+        rows, places = self.rows, self.places
+        return Part(self.chunk, [rows[at] for at in kept], [places[at] for at in kept])
 
     def __len__(self) -> int:
         """Return how many messages there are."""
-        return len(self._rows)
+        return len(self.rows)
 
     def __getitem__(self, number: int) -> tuple[int, int, bytes]:
         """Return the bit of a message in its claim, its index and its bytes."""
-        columns, row = self._columns, self._rows[number]
-        return 1 << self._places[number], columns.indexes[row], bytes(columns.payload(row))
+        row = self.rows[number]
+        return 1 << self.places[number], self.chunk.indexes[row], self.chunk.payloads[row]
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield the same of all messages."""
-        return (self[number] for number in range(len(self)))
+        indexes, payloads = self.chunk.indexes, self.chunk.payloads
+        for row, place in zip(self.rows, self.places, strict=True):
+            yield 1 << place, indexes[row], payloads[row]
 
 
-Row: TypeAlias = tuple[Claim, int, int, bytes]
+Row: TypeAlias = "tuple[Claim, int, int, bytes]"
 """A claim, the bit of a message in it, its index and its bytes."""
 
-Parts: TypeAlias = list[tuple[Claim, Part]]
+Parts: TypeAlias = "list[tuple[Claim, Part]]"
 """Messages of claims, in the order in which they are delivered."""
 
 
@@ -121,11 +125,19 @@ class Delivered:
     def __init__(self, parts: Parts) -> None:
         """Keep the messages."""
         self._parts = parts
-        self._count = sum(len(part) for _, part in parts)
+        self._count = sum(part.bits.bit_count() for _, part in parts)
 
-    def claims(self) -> Iterator[tuple[Claim, int]]:
-        """Yield each claim, and the bits of its messages."""
-        return ((claim, part.bits) for claim, part in self._parts)
+    def claims(self) -> list[tuple[Claim, int]]:
+        """Return each claim, and the bits of its messages."""
+        return [(claim, part.bits) for claim, part in self._parts]
+
+    def payloads(self) -> list[bytes]:
+        """Return the bytes of all messages."""
+        found: list[bytes] = []
+        for _, part in self._parts:
+            payloads = part.chunk.payloads
+            found += [payloads[row] for row in part.rows]
+        return found
 
     def at(self, place: int) -> Row:
         """Return the message at a place."""
@@ -141,4 +153,7 @@ class Delivered:
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the messages."""
-        return ((claim, *row) for claim, part in self._parts for row in part)
+        for claim, part in self._parts:
+            indexes, payloads = part.chunk.indexes, part.chunk.payloads
+            for row, place in zip(part.rows, part.places, strict=True):
+                yield claim, 1 << place, indexes[row], payloads[row]

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from quire import _native
 from quire._common import arguments
-from quire.errors import ReadOnlyError, UnsupportedError
+from quire.errors import GroupError, ReadOnlyError, UnsupportedError
 from quire.formats.adapters import adapter_of, end_index_of, numbering_of
 from quire.groups.consumer import Consumer
 from quire.groups.eligible import grouped
 from quire.groups.keys import Keys
 from quire.groups.letters import DeadLetters
 from quire.groups.membership import Membership, Rules
-from quire.groups.states import GroupState, state_of
+from quire.groups.states import GroupState, PendingMessage, pending_of, side_file, state_of
 
 if TYPE_CHECKING:
+    from datetime import date
     from os import PathLike
+    from pathlib import Path
 
     from quire.formats.protocols import AnyQueue
 
+_INDEX: Final = partial(arguments.whole(0, 2**63 - 1), "index")
 _ON_MISSING: Final = ("raise", "warn", "skip")
 
 
@@ -88,6 +92,10 @@ class Group:
         return self._native.name
 
     @property
+    def _side_file(self) -> Path:
+        return side_file(self._queue.path, self.name)
+
+    @property
     def lag(self) -> int:
         """
         The number of messages that are not acknowledged.
@@ -121,17 +129,116 @@ class Group:
         name = str(os.getpid()) if name is None else arguments.text("name", name)
         end = end_index_of(self._queue)
         member = self._native._join(name, self._ack_timeout_ms, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        rules = Rules(self.name, self._keys, self._dead_letters, self._on_missing)
+        rules = Rules(
+            self.name, self._ack_timeout_ms, self._keys, self._dead_letters, self._on_missing
+        )
         membership = Membership(self._queue, name, member, rules)
         return Consumer(name, membership)
 
-    def reset(self, index: int | None = None) -> None:
+    def pending(self) -> list[PendingMessage]:
         """
-        Make the group start at an index; None: at the first message.
+        Return the messages that were delivered and are not acknowledged, by index.
+
+        Messages that wait for their keys, or for a consumer to read them, are not among them.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> group = queue.group("billing", ack_timeout_s=30)
+            >>> with group.consumer("c1") as consumer:
+            ...     message = consumer.read()
+            ...     for it in group.pending():
+            ...         print(it.index == message.index, it.consumer, it.age_s < 10)
+            True c1 True
+
+        """
+        return pending_of(self._side_file)
+
+    def extend(self, index: int, timeout_s: float) -> int:
+        """
+        Give a message and its range of at most 32 messages more time, for the consumer that has it.
+
+        They then time out no earlier than *timeout_s* from now. That never shortens the time that
+        is left. Consumers call :meth:`GroupMessage.extend`.
+
+        Returns:
+            How many messages are in the range and not acknowledged.
+
+        Raises:
+            GroupError: No consumer has the message, or it has timed out or may just have.
+            ReadOnlyError: The queue was opened read-only.
+
+        Examples:
+            >>> index = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     message = consumer.read()
+            ...     queue.group("billing").extend(index, 600)
+            1
+
+        """
+        self._need_writable("extend the time of a message")
+        timeout_ms = arguments.milliseconds("timeout_s", timeout_s)
+        found = _native.group_extend(self._side_file, _INDEX(index), timeout_ms)
+        return self._changed(index, found)
+
+    def release(self, index: int, *, delay_s: float = 0.0) -> int:
+        """
+        Take a message and its range of at most 32 messages from the consumer that has it.
+
+        They are delivered again, to any consumer and one at a time, after *delay_s*. The former
+        consumer's ``ack()`` is then False. A message that is held back after a ``nack(delay_s=)``
+        is held back for *delay_s* instead.
+
+        Returns:
+            How many messages are in the range and not acknowledged.
+
+        Raises:
+            GroupError: The message was not delivered, or is acknowledged.
+            ReadOnlyError: The queue was opened read-only.
+
+        Examples:
+            >>> index = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     message = consumer.read()
+            ...     print(queue.group("billing").release(index), message.ack())
+            ...     consumer.read().redelivery_cause
+            1 False
+            'released'
+
+        """
+        self._need_writable("release a message")
+        delay_ms = arguments.milliseconds("delay_s", delay_s) if delay_s else 0
+        found = _native.group_release(self._side_file, _INDEX(index), delay_ms)
+        return self._changed(index, found)
+
+    def _changed(self, index: int, found: tuple[int, str]) -> int:
+        count, why_not = found
+        if not count:
+            raise GroupError(
+                f"the message cannot be changed: group={self.name} index={index:#x} ({why_not})"
+            )
+        return count
+
+    def reset(
+        self,
+        index: int | Literal["start", "end"] | None = None,
+        *,
+        time: date | float | str | None = None,
+        time_field: str | None = None,
+    ) -> None:
+        """
+        Make the group start elsewhere; without arguments, at the first message.
+
+        Args:
+            index: Of the next message, ``start`` or ``end``.
+            time: Start at the first message that is not earlier than this, as
+                :meth:`JournalTailer.move_to_time` finds it.
+            time_field: The field that holds a message's time.
 
         Raises:
             GroupError: The group has members.
-            ValueError: The queue's format has no such index, or the queue ends before the index.
+            ReadOnlyError: The queue was opened read-only.
+            ValueError: The queue's format has no such index, the queue ends before the index, or
+                the time cannot be found.
 
         Examples:
             >>> last = appender.write_many([b"one", b"two"])
@@ -139,21 +246,48 @@ class Group:
             >>> group.reset(last)
             >>> group.lag
             1
+            >>> group.reset(time="2000-01-01")
+            >>> group.lag
+            2
 
         """
-        if self._queue.read_only:
-            raise ReadOnlyError(
-                f"to reset a group needs a writable queue: path={self._queue.path} read_only=True"
-            )
-        start: int = 0 if index is None else arguments.whole(0, 2**63 - 1)("index", index)
+        self._need_writable("reset a group")
+        if index is not None and time is not None:
+            raise ValueError("index= and time= exclude each other")
+        if time is None and time_field is not None:
+            raise ValueError("time_field= requires time=")
+        end = end_index_of(self._queue)
+        start = self._start(index, end) if time is None else self._start_at(time, time_field)
+        self._native._reset(start, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def _start(self, index: int | str | None, end: int) -> int:
+        if index is None or index == "start":
+            return 0
+        if index == "end":
+            return end
+        start: int = _INDEX(index)
         step = numbering_of(self._queue).step
         if start % step:
             raise ValueError(
                 f"not the index of a message: index={start} expected=a multiple of {step}"
             )
-        if start > (end := end_index_of(self._queue)):
+        if start > end:
             raise ValueError(f"after the end of the queue: index={start} end={end}")
-        self._native._reset(start, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return start
+
+    def _start_at(self, time: date | float | str, time_field: str | None) -> int:
+        from quire.ranges.event_time import epoch_ns_of
+        from quire.ranges.seek import first_at, first_from
+
+        time_ns = epoch_ns_of(time)
+        arguments.optional(arguments.text)("time_field", time_field)
+        return first_from(self._queue, first_at(self._queue, time_ns, time_field))
+
+    def _need_writable(self, what: str) -> None:
+        if self._queue.read_only:
+            raise ReadOnlyError(
+                f"to {what} needs a writable queue: path={self._queue.path} read_only=True"
+            )
 
     def delete(self) -> bool:
         """
@@ -171,10 +305,7 @@ class Group:
             (True, False)
 
         """
-        if self._queue.read_only:
-            raise ReadOnlyError(
-                f"to delete a group needs a writable queue: path={self._queue.path} read_only=True"
-            )
+        self._need_writable("delete a group")
         return self._native._delete()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def __repr__(self) -> str:

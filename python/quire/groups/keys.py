@@ -7,11 +7,18 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from quire.ranges.event_time import Field
+from quire._native import field_json
+from quire.ranges.event_time import Field, value_of
 
 if TYPE_CHECKING:
-    from quire._native import Excerpt, QuickExcerpt
+    from quire._native import Claim, Excerpt, QuickExcerpt
+    from quire.groups.delivered import Chunk
 
+_GOLDEN: Final = 0x9E37_79B9_7F4A_7C15
+_UNKNOWN: Final = 0x756E_6B6E_6F77_6E21
+_KNOWN_MAX: Final = 65_536
+"""How many hashes of keys are remembered."""
+_WORD: Final = 2**64 - 1
 _log: Final = logging.getLogger("quire")
 
 Key: TypeAlias = "str | Callable[[Any], Any] | None"
@@ -29,7 +36,38 @@ class Keys:
     def __init__(self, key: str | Callable[[Any], Any]) -> None:
         """Keep how a key is found."""
         self._field = Field(key) if isinstance(key, str) else None
+        # Such a name is of a field in a field, or of a type.
+        is_plain = isinstance(key, str) and "." not in key and not key.startswith("@")
+        self._name = key if isinstance(key, str) and is_plain else None
+        self._known: dict[str, int] = {}
         self._function = key if callable(key) else None
+
+    def hashes_of(
+        self, chunk: Chunk, excerpt: Callable[[int, bytes], Excerpt | QuickExcerpt]
+    ) -> list[int]:
+        """Return the hash of each message's key."""
+        columns = chunk.columns
+        texts: list[str | None] = [None] * len(columns)
+        if self._name is not None:
+            texts = field_json(self._name, columns.offsets.cast("B"), columns.data)
+        hashes = [None if text is None else self._hash_of_json(text) for text in texts]
+        return [
+            found or self.hash_of(excerpt(chunk.indexes[at], chunk.payloads[at]))
+            for at, found in enumerate(hashes)
+        ]
+
+    def _hash_of_json(self, text: str) -> int | None:
+        """Return the hash of a key as JSON; None if it may be elsewhere in the message, too."""
+        found = self._known.get(text)
+        if found is None:
+            key = value_of(text)
+            if key is None:
+                return None
+            found = hash_of(("key", key))
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            self._known[text] = found
+        return found
 
     def hash_of(self, excerpt: Excerpt | QuickExcerpt) -> int:
         """Return the hash of a message's key; one of its own if it has none, or an error."""
@@ -37,11 +75,11 @@ class Keys:
             return self._of(excerpt)
         except Exception as error:  # noqa: BLE001 - of any function
             _log.debug("a message has no key: index=%#x error=%r", excerpt.index, error)
-            return self.unknown(excerpt.index)
+            return (excerpt.index * _GOLDEN ^ _UNKNOWN) & _WORD
 
-    def unknown(self, index: int) -> int:
-        """Return the hash of a message whose key cannot be found."""
-        return hash_of(("unknown", index))
+    def is_unknown(self, claim: Claim) -> bool:
+        """Whether the key of a claim's message could not be found."""
+        return claim.hash == (claim.first * _GOLDEN ^ _UNKNOWN) & _WORD
 
     def error_of(self, excerpt: Excerpt | QuickExcerpt) -> str:
         """Return why the key of a message cannot be found; an empty text if it can."""

@@ -6,11 +6,12 @@ import contextlib
 import logging
 from collections.abc import Callable
 from threading import RLock, get_ident
-from time import monotonic
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from quire.errors import QuireError
 from quire.formats.adapters import end_index_of, journal_of
-from quire.groups.delivered import Claim, Delivered, Part
+from quire.groups.delivered import Chunk, Delivered, Part
 from quire.groups.fitting import place_in, print_of, say_lost
 from quire.groups.letters import Letter
 from quire.groups.message import GroupBatch, GroupMessage
@@ -18,7 +19,9 @@ from quire.groups.reader import Reader
 from quire.groups.turns import Turn
 
 if TYPE_CHECKING:
-    from quire._native import Excerpt, GroupMember, QuickExcerpt
+    from collections.abc import Iterator
+
+    from quire._native import Claim, ClaimKey, Excerpt, GroupMember, QuickExcerpt
     from quire.formats.columns import Columns
     from quire.formats.protocols import AnyQueue
     from quire.groups.delivered import Parts
@@ -28,17 +31,36 @@ if TYPE_CHECKING:
 _LOOK_S: Final = 0.005
 """How often to look for messages to redeliver while there are new ones."""
 _OFFERED_AT_ONCE: Final = 64
+_NEAR: Final = 64
+"""Claims whose messages are at most so far apart are read together."""
 _NOTED: Final = 16
 """How many tail records to store for a run of offered messages."""
+_REASONS: Final[dict[str | None, str]] = {
+    None: "lost at work: its consumer died or took too long",
+    "refused": "refused",
+    "timed out": "lost at work: it timed out",
+    "consumer died": "lost at work: its consumer died",
+    "consumer closed": "lost at work: its consumer was closed",
+    "released": "lost at work: it was released",
+}
+"""What a dead letter says, by why its message was delivered again."""
+_COUNTERS: Final[dict[str | None, str]] = {
+    "refused": "redeliveries_refused",
+    "timed out": "redeliveries_timed_out",
+    "consumer died": "redeliveries_died",
+    "consumer closed": "redeliveries_closed",
+    "released": "redeliveries_released",
+}
 _log: Final = logging.getLogger("quire")
 
 _T = TypeVar("_T")
 
 
 class Rules(NamedTuple):
-    """How a group delivers: name, keys, dead letters, and what happens to lost messages."""
+    """How a group delivers: name, timeout, keys, dead letters, what happens to lost messages."""
 
     group: str
+    ack_timeout_ms: int
     keys: Keys | None
     dead_letters: DeadLetters | None
     on_missing: str
@@ -64,6 +86,7 @@ class Membership:
         self._lock = RLock()
         self._turns: list[Turn] = []
         self._left: Parts = []
+        self._delayed: dict[ClaimKey, Claim] = {}
         self._looked_s = 0.0
         self._is_warned = self._is_placed = False
         self._fits: tuple[int, int] | None = None
@@ -81,8 +104,15 @@ class Membership:
     def close(self) -> None:
         """Offer all messages that are not acknowledged to other members, and leave."""
         with self._lock:
-            self._member.close()
-            self._reader.close()
+            try:
+                # Not before the time that was asked for, although others of their ranges wait, too.
+                for claim in list(self._delayed.values()):
+                    self._member.give_back(claim)
+            except QuireError as error:
+                _log.debug("delays of a group end with its consumer: error=%s", error)
+            finally:
+                self._member.close()
+                self._reader.close()
 
     def read_one(self) -> GroupMessage | None:
         """Return the next message."""
@@ -98,31 +128,48 @@ class Membership:
 
     def acknowledge_all(self, delivered: Delivered) -> int:
         """Acknowledge messages; return how many were pending."""
-        return sum(self.acknowledge(claim, bits).bit_count() for claim, bits in delivered.claims())
+        return self._acknowledge(delivered.claims())
 
-    def acknowledge(self, claim: Claim, bits: int) -> int:
-        """Acknowledge messages of a claim; return those that were pending."""
+    def acknowledge(self, claim: Claim, bits: int) -> bool:
+        """Acknowledge messages of a claim; False if none of them was pending."""
+        return self._acknowledge([(claim, bits)]) != 0
+
+    def _acknowledge(self, messages: list[tuple[Claim, int]]) -> int:
         with self._lock:
-            done = self._member.acknowledge(claim.key, bits)
-            claim.pending &= ~bits
-            claim.refused &= ~bits
-            self._give_back_rest(claim)
-        return done
+            done = self._member.acknowledge(messages)
+            for claim, _ in messages:
+                if claim.refused:
+                    self._give_back_rest(claim)
+        return sum(map(int.bit_count, done))
 
-    def refuse(self, claim: Claim, bit: int) -> bool:
-        """Have a message delivered again; False if it is not pending."""
+    def refuse(self, claim: Claim, bit: int, delay_ms: int) -> bool:
+        """Have a message delivered again after a delay; False if it is not pending."""
         with self._lock:
             if not claim.pending & bit:
                 return False
             claim.refused |= bit
-            return self._give_back_rest(claim)
+            if delay_ms:
+                claim.available_ms = max(claim.available_ms, time_ns() // 10**6 + delay_ms)
+                self._delayed[claim.key] = claim
+            is_held = self._give_back_rest(claim)
+        self._count("refusals")
+        return is_held
 
     def _give_back_rest(self, claim: Claim) -> bool:
         """Offer the rest of a claim to all members once all of it is refused."""
         if not claim.refused or claim.refused != claim.pending:
             return True
-        claim.pending = 0
-        return self._member.give_back(claim.key)
+        self._delayed.pop(claim.key, None)
+        return self._member.give_back(claim)
+
+    def extend(self, claim: Claim, bit: int, timeout_ms: int | None) -> bool:
+        """Have a message time out later; False if it is not pending."""
+        timeout_ms = self._rules.ack_timeout_ms if timeout_ms is None else timeout_ms
+        with self._lock:
+            is_held = bool(claim.pending & bit) and self._member.extend(claim, timeout_ms)
+        if is_held:
+            self._count("extensions")
+        return is_held
 
     def _read(self, count: int, make: Callable[[Parts], _T], *, is_one: bool) -> _T:
         """Convert a read's messages to its result without losing any to a signal."""
@@ -165,16 +212,16 @@ class Membership:
         if rows:
             parts = [*self._left, *(part for it in self._turns for part in it.parts)]
             known = {claim.key for claim, _ in parts}
-            for claim in map(Claim, rows):
+            for claim in rows:
                 if claim.key not in known:
-                    self._keep(turn, self._again(turn, claim), [claim])
+                    self._keep(turn, self._again(turn, [claim]), [claim])
 
     def _keep(self, turn: Turn, parts: Parts, claims: list[Claim]) -> None:
         """Keep the messages of new claims until they are delivered."""
         if turn.is_stolen:
             return
         self._left = self._left + parts  # at once, whatever a signal's handler does
-        self._member.confirm([claim.key for claim in claims])
+        self._member.confirm(claims)
 
     def _choose(self, turn: Turn, count: int, *, is_one: bool) -> None:
         """Choose what a read returns: what was asked for, but single claims one by one."""
@@ -182,14 +229,11 @@ class Membership:
             if not self._left and not self._fill(turn, count):
                 return
             while self._left and not turn.is_stolen:
-                (claim, part), *rest = self._left
-                is_alone = is_one or claim.is_single
+                is_alone = is_one or self._left[0][0].singly
                 if is_alone and turn.parts:
                     return
-                part, others = part.split() if is_alone else (part, None)
-                left = [(claim, others), *rest] if others else rest
-                is_held = self._deliver(claim, part.bits)
-                parts = [*turn.parts, (claim, part)] if is_held else turn.parts
+                chosen, left = _first(self._left) if is_alone else _together(self._left)
+                parts = turn.parts + self._deliver(chosen)
                 if turn.is_stolen:
                     return
                 # One step: a signal comes before or after it.
@@ -197,18 +241,30 @@ class Membership:
                 if is_alone and parts:
                     return
 
-    def _deliver(self, claim: Claim, bits: int) -> bool:
-        """Count messages as delivered; False if they timed out and others took them."""
-        again = bits & ~claim.counted
-        if claim.is_new:
+    def _deliver(self, parts: Parts) -> Parts:
+        """Count messages as delivered; return those that no other member has taken meanwhile."""
+        again = [(claim, part.bits) for claim, part in parts if not claim.is_new]
+        for claim, _ in parts:
             claim.is_new = False
-            return True
-        is_held = self._member.deliver(claim.key, again)
-        if is_held:
-            claim.count(bits)
-            if again and claim.count_of(again & -again) > 1:
-                self._count(redeliveries=again.bit_count())
-        return is_held
+        if not again:
+            return parts
+        uncounted = [bits & ~claim.counted for claim, bits in again]
+        held = self._member.deliver(again)
+        lost = {claim.key for (claim, _), is_held in zip(again, held, strict=True) if not is_held}
+        kept = [it for it in parts if it[0].key not in lost] if lost else parts
+        if self._counted is not None:
+            self._count_again(again, uncounted, lost)
+        return kept
+
+    def _count_again(
+        self, again: list[tuple[Claim, int]], uncounted: list[int], lost: set[ClaimKey]
+    ) -> None:
+        """Count the messages that were not delivered for the first time."""
+        for (claim, _), bits in zip(again, uncounted, strict=True):
+            if bits and claim.count_of(bits & -bits) > 1 and claim.key not in lost:
+                self._count("redeliveries", bits.bit_count())
+                if claim.cause in _COUNTERS:
+                    self._count(_COUNTERS[claim.cause], bits.bit_count())
 
     def _fill(self, turn: Turn, count: int) -> bool:
         """Claim or take over messages; False if there are none."""
@@ -230,24 +286,24 @@ class Membership:
         """Claim new messages."""
         while (found := self._ahead(turn, count)) is not None:
             frontier, columns = found
-            rows = self._member.hold(frontier, columns.indexes.cast("B"))
-            start, parts = 0, list[tuple[Claim, Part]]()
-            for claim in map(Claim, rows):
-                claim.is_new = True
+            claims = self._member.hold(frontier, columns.indexes.cast("B"))
+            chunk = Chunk(columns)
+            start = 0
+            parts: Parts = []
+            for claim in claims:
                 length = claim.pending.bit_count()
-                parts.append((claim, Part(columns, range(start, start + length), range(length))))
+                parts.append((claim, Part(chunk, range(start, start + length), range(length))))
                 start += length
-                self._note(columns, start - 1, len(rows) - len(parts))
-            self._keep(turn, parts, [claim for claim, _ in parts])
-            if rows or self._is_full(frontier):
+                self._note(columns, start - 1, len(claims) - len(parts))
+            self._keep(turn, parts, claims)
+            if claims or self._is_full(frontier):
                 return
 
     def _offer(self, turn: Turn, keys: Keys, count: int) -> bool:
         """Queue messages until their keys are free; False if there are none."""
         while (found := self._ahead(turn, max(count, _OFFERED_AT_ONCE))) is not None:
             frontier, columns = found
-            part = Part(columns, range(len(columns)), range(len(columns)))
-            hashes = [keys.hash_of(self._reader.excerpt(index, data)) for _, index, data in part]
+            hashes = keys.hashes_of(Chunk(columns), self._reader.excerpt)
             offered = self._member.offer(frontier, columns.indexes.cast("B"), hashes)
             if offered:
                 for row in range(max(0, offered - _NOTED), offered):
@@ -319,36 +375,53 @@ class Membership:
         self._looked_s = monotonic()
         # Repeat if all messages taken became dead letters or were deleted.
         while not turn.is_stolen and not self._left:
-            claims = [*map(Claim, self._member.take(count))]
+            claims = self._member.take(count)
             if not claims:
                 return
             try:
-                parts = [part for claim in claims for part in self._again(turn, claim)]
+                parts = self._again(turn, claims)
             except BaseException:
                 for claim in () if turn.is_stolen else claims:
-                    self._member.give_back(claim.key)
-                self._member.confirm([claim.key for claim in claims])
+                    self._member.give_back(claim)
+                self._member.confirm(claims)
                 raise
             self._keep(turn, parts, claims)
 
-    def _again(self, turn: Turn, claim: Claim) -> Parts:
-        """Return the messages of a claim that still exist and are not dead letters."""
+    def _again(self, turn: Turn, claims: list[Claim]) -> Parts:
+        """Return the messages of claims that still exist and are not dead letters."""
+        found: Parts = []
+        keys, step = self._rules.keys, self._reader.step
+        has_letters = self._rules.dead_letters is not None
+        for claim, chunk in self._chunks_of(turn, claims):
+            if turn.is_stolen:
+                return []
+            part = chunk.part_of(claim, step)
+            missing = claim.pending & ~part.bits
+            if missing:
+                self._say_deleted(claim.first, missing.bit_count())
+                self.acknowledge(claim, missing)
+            is_checked = has_letters or (keys is not None and keys.is_unknown(claim))
+            if part.bits and (not is_checked or self._is_deliverable(claim, part)):
+                found.append((claim, part.without(~claim.pending)))
+        return found
+
+    def _chunks_of(self, turn: Turn, claims: list[Claim]) -> Iterator[tuple[Claim, Chunk]]:
+        """Yield each claim with messages among which its own are."""
         step = self._reader.step
-        end = claim.first + claim.pending.bit_length() * step
-        columns = self._reader.between(claim.first, end)
-        if turn.is_stolen:
-            return []
-        places = [(index - claim.first) // step for index in columns.indexes]
-        rows = [row for row, it in enumerate(places) if it >= 0 and claim.pending >> it & 1]
-        missing = claim.pending & ~sum(1 << places[row] for row in rows)
-        if missing:
-            self._say_deleted(claim.first, missing.bit_count())
-            self.acknowledge(claim, missing)
-        part = Part(columns, rows, [places[row] for row in rows])
-        if not len(part) or not self._is_deliverable(claim, part):
-            return []
-        rows = [row for row in rows if claim.pending >> places[row] & 1]
-        return [(claim, Part(columns, rows, [places[row] for row in rows]))]
+        ends = [claim.first + claim.pending.bit_length() * step for claim in claims]
+        start = 0
+        while start < len(claims) and not turn.is_stolen:
+            past = start + 1
+            while past < len(claims) and 0 <= claims[past].first - ends[past - 1] <= _NEAR * step:
+                past += 1
+            first = claims[start].first
+            chunk = Chunk(self._reader.between(first, ends[past - 1], is_bounded=past > start + 1))
+            # Where that was too much at once, and where messages are gone: one by one.
+            read = chunk.indexes[-1] + step if chunk.indexes else first
+            for claim, end in zip(claims[start:past], ends[start:past], strict=True):
+                alone = past > start + 1 and read < end
+                yield claim, Chunk(self._reader.between(claim.first, end)) if alone else chunk
+            start = past
 
     def _say_deleted(self, first: int, count: int) -> None:
         _log.warning(
@@ -361,13 +434,10 @@ class Membership:
 
     def _is_deliverable(self, claim: Claim, part: Part) -> bool:
         """Write the dead letters of a claim, and return whether it has other messages."""
-        failed = self._key_error(claim, part)
-        reason = failed or (
-            "lost at work: its consumer died or took too long" if claim.is_single else "refused"
-        )
-        dead = self._rules.dead_letters
+        failed, dead = self._key_error(claim, part), self._rules.dead_letters
         if dead is None:
             return True
+        reason = failed or _REASONS[claim.cause]
         letters = [
             Letter(data, index, claim.count_of(bit), reason)
             for bit, index, data in part
@@ -378,18 +448,18 @@ class Membership:
         if letters:
             dead.write(self._rules.group, letters)
             self.acknowledge(claim, ended)
-            self._count(dead_letters=len(letters))
+            self._count("dead_letters", len(letters))
         if failed and not letters:
-            self._member.deliver(claim.key, claim.pending)
-            self._member.give_back(claim.key)
+            self._member.deliver([(claim, claim.pending)])
+            self._member.give_back(claim)
         return False if failed else bool(claim.pending)
 
     def _key_error(self, claim: Claim, part: Part) -> str:
         """Return why the key of a claim's message is unknown, or nothing."""
         keys = self._rules.keys
-        _, index, data = part[0]
-        if keys is None or claim.hash != keys.unknown(index):
+        if keys is None or not keys.is_unknown(claim):
             return ""
+        _, index, data = part[0]
         error = keys.error_of(self._reader.excerpt(index, data))
         if error and self._rules.dead_letters is None:
             _log.warning(
@@ -401,7 +471,20 @@ class Membership:
             )
         return error
 
-    def _count(self, *, redeliveries: int = 0, dead_letters: int = 0) -> None:
+    def _count(self, counter: str, count: int = 1) -> None:
         """Count for the metrics of the queue, if it has any."""
         if self._counted is not None:
-            self._counted._count_shared(redeliveries, dead_letters)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            self._counted._count_shared(counter, count)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _first(parts: Parts) -> tuple[Parts, Parts]:
+    """Return the first message, and the others."""
+    (claim, part), *rest = parts
+    part, others = part.split()
+    return [(claim, part)], [(claim, others), *rest] if len(others) else rest
+
+
+def _together(parts: Parts) -> tuple[Parts, Parts]:
+    """Return the messages before the first claim that is delivered singly, and the others."""
+    count = next((place for place, (claim, _) in enumerate(parts) if claim.singly), len(parts))
+    return parts[:count], parts[count:]

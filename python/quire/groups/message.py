@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
+from quire._common import arguments
+
 if TYPE_CHECKING:
-    from quire.groups.delivered import Claim, Delivered
+    from quire._native import Claim
+    from quire.groups.delivered import Delivered
 
 _T = TypeVar("_T")
 
@@ -19,12 +22,16 @@ class Acknowledging(Protocol):
         """Messages before this index may have been delivered by a state whose counts are lost."""
         ...
 
-    def acknowledge(self, claim: Claim, bits: int, /) -> int:
-        """Acknowledge messages of a claim; return those that were pending."""
+    def acknowledge(self, claim: Claim, bits: int, /) -> bool:
+        """Acknowledge messages of a claim; False if none of them was pending."""
         ...
 
-    def refuse(self, claim: Claim, bit: int, /) -> bool:
-        """Have a message delivered again; False if it is not pending."""
+    def refuse(self, claim: Claim, bit: int, delay_ms: int, /) -> bool:
+        """Have a message delivered again after a delay; False if it is not pending."""
+        ...
+
+    def extend(self, claim: Claim, bit: int, timeout_ms: int | None, /) -> bool:
+        """Have a message time out later; False if it is not pending."""
         ...
 
     def excerpt(self, index: int, data: bytes, /) -> Any:  # noqa: ANN401 - of the queue's format
@@ -88,6 +95,25 @@ class GroupMessage:
         """
         return self.delivery_count > 1 or self.index < self._membership.known
 
+    @property
+    def redelivery_cause(self) -> str | None:
+        """
+        Why the message is delivered again; None the first time, or if it is unknown.
+
+        One of ``refused``, ``timed out``, ``consumer died``, ``consumer closed`` and ``released``
+        (see :meth:`Group.release`): how the last consumer that had it lost it. A message that was
+        extended too late, or not far enough, has timed out.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     _ = consumer.read().nack()
+            ...     consumer.read().redelivery_cause
+            'refused'
+
+        """
+        return self._claim.cause if self.delivery_count > 1 else None
+
     def ack(self) -> bool:
         """
         Acknowledge the message: the group is done with it.
@@ -95,25 +121,59 @@ class GroupMessage:
         False if it timed out and was delivered to another member, or if it was already
         acknowledged.
         """
-        return self._membership.acknowledge(self._claim, self._bit) != 0
+        return self._membership.acknowledge(self._claim, self._bit)
 
-    def nack(self) -> bool:
+    def nack(self, *, delay_s: float = 0.0) -> bool:
         """
         Have the message delivered again, to any member; False if it was lost to one already.
 
         A message of a batch is delivered again once the others of its range of at most 32
-        messages are acknowledged or refused.
+        messages are acknowledged or refused, and the longest of their delays is over.
+
+        Args:
+            delay_s: How many seconds it is held back, by the wall clock. With a key, the messages
+                of its key that follow wait for it. If the consumer dies before the rest of the
+                range is acknowledged or refused, it is delivered at once.
+
+        Raises:
+            ValueError: The delay is negative or not a number.
 
         Examples:
             >>> _ = appender.write_text("hello")
             >>> with queue.group("billing").consumer("c1") as consumer:
             ...     consumer.read().nack()
-            ...     consumer.read().delivery_count
+            ...     message = consumer.read()
+            ...     message.delivery_count, message.nack(delay_s=60), consumer.read()
             True
-            2
+            (2, True, None)
 
         """
-        return self._membership.refuse(self._claim, self._bit)
+        delay_ms = arguments.milliseconds("delay_s", delay_s) if delay_s else 0
+        return self._membership.refuse(self._claim, self._bit, delay_ms)
+
+    def extend(self, timeout_s: float | None = None) -> bool:
+        """
+        Have the message time out later; False if another member has it already.
+
+        Its range of at most 32 messages then times out no earlier than *timeout_s* from now. That
+        never shortens the time that is left.
+
+        Args:
+            timeout_s: None: the group's ``ack_timeout_s``.
+
+        Raises:
+            ValueError: The time is negative or not a number.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing", ack_timeout_s=30).consumer("c1") as consumer:
+            ...     message = consumer.read()
+            ...     message.extend(600), message.ack(), message.extend()
+            (True, True, False)
+
+        """
+        timeout_ms = None if timeout_s is None else arguments.milliseconds("timeout_s", timeout_s)
+        return self._membership.extend(self._claim, self._bit, timeout_ms)
 
     @property
     def excerpt(self) -> Any:  # noqa: ANN401 - of the queue's format
@@ -192,7 +252,7 @@ class GroupBatch(Sequence[GroupMessage]):
 
     def payloads(self) -> list[bytes]:
         """Return the bytes of all messages."""
-        return [data for _, _, _, data in self.delivered]
+        return self.delivered.payloads()
 
     def __len__(self) -> int:
         """Return how many messages there are."""

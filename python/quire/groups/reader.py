@@ -37,13 +37,14 @@ class Reader:
             return Columns.empty()  # the index is in a lost cycle
         return columns
 
-    def between(self, first: int, end: int) -> Columns:
-        """Return the remaining messages from one index up to another, exclusive."""
+    def between(self, first: int, end: int, *, is_bounded: bool = False) -> Columns:
+        """Return what is left from one index up to another, exclusive; if asked, 8 MiB at most."""
         try:
             self._again.move_to_index(first)
         except IndexOutOfRangeError:
             return Columns.empty()
-        return Columns.read(self._again, (end - first) // self.step, end=end)
+        most = _BATCH_BYTES if is_bounded else None
+        return Columns.read(self._again, (end - first) // self.step, max_bytes=most, end=end)
 
     def excerpt(self, index: int, data: bytes) -> Excerpt | QuickExcerpt:
         """Return a message as a tailer would."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quire._native import group_backlog, group_members, group_tails
+from quire._native import group_backlog, group_delivered, group_members, group_tails
 from quire.formats.adapters import adapter_of, count_of, cycles_of, numbering_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,42 @@ class GroupState(NamedTuple):
     next_index: int
     """The index after the last message that was delivered; 0 if none was."""
     members: tuple[GroupMemberState, ...]
+    pending: int
+    """How many messages were claimed and are not acknowledged."""
+    oldest_age_s: float | None
+    """The seconds since the oldest delivery that is not acknowledged; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMessage:
+    """
+    A message that was delivered and is not acknowledged, from :meth:`Group.pending`.
+
+    Examples:
+        >>> _ = appender.write_text("hello")
+        >>> with queue.group("billing").consumer("c1") as consumer:
+        ...     _ = consumer.read().nack(delay_s=60)
+        >>> (waiting,) = queue.group("billing").pending()
+        >>> waiting.consumer, waiting.delivery_count, waiting.cause, waiting.delay_s > 50
+        (None, 1, 'refused', True)
+
+    """
+
+    index: int
+    consumer: str | None
+    """The name of the living consumer that has it; None if it waits to be delivered again."""
+    pid: int | None
+    """The pid of that consumer."""
+    delivery_count: int
+    """How often it was delivered, at most 255."""
+    age_s: float | None
+    """The seconds since its range was last delivered; None if an earlier version did that."""
+    timeout_s: float | None
+    """The seconds until it times out; None if no consumer has it, or if its time has not begun."""
+    delay_s: float
+    """The seconds until it may be delivered again, where it waits for that."""
+    cause: str | None
+    """Why it waits to be delivered again, as `GroupMessage.redelivery_cause`."""
 
 
 def side_files(path: str | PathLike[str]) -> list[Path]:
@@ -72,6 +110,27 @@ def lowest_needed(path: str | PathLike[str]) -> dict[str, int]:
     return {file.stem: backlog[2] for file, backlog in found.items() if backlog is not None}
 
 
+def pending_of(file: Path) -> list[PendingMessage]:
+    """Return the messages of a side file that were delivered and are not acknowledged."""
+    return [
+        PendingMessage(
+            index,
+            owner and owner[0],
+            owner and owner[1],
+            count,
+            _age_s(since_ms),
+            None if left_ms is None else left_ms / 1000,
+            delay_ms / 1000,
+            cause,
+        )
+        for index, count, owner, since_ms, left_ms, delay_ms, cause in group_delivered(file)
+    ]
+
+
+def _age_s(since_ms: int | None) -> float | None:
+    return None if since_ms is None else max(0.0, time() - since_ms / 1000)
+
+
 def states_of(queue: AnyQueue) -> list[GroupState]:
     """Return the state of each group of a queue, in the order of their names."""
     return [state_of(queue, file.stem) for file in side_files(queue.path)]
@@ -80,14 +139,14 @@ def states_of(queue: AnyQueue) -> list[GroupState]:
 def state_of(queue: AnyQueue, name: str) -> GroupState:
     """Return the state of a group; of one that nobody joined yet, too."""
     file = side_file(queue.path, name)
-    following, unacknowledged, lowest = group_backlog(file) or (0, 0, 0)
+    following, unacknowledged, lowest, oldest_ms = group_backlog(file) or (0, 0, 0, None)
     members = tuple(GroupMemberState(*it) for it in group_members(file))
     place = _place(queue, following, file)
     if place is None or place > lowest:
         lag = unacknowledged + count_from(queue, following if place is None else place)
     else:
         lag, lowest = count_from(queue, place), place
-    return GroupState(name, lag, lowest, following, members)
+    return GroupState(name, lag, lowest, following, members, unacknowledged, _age_s(oldest_ms))
 
 
 def _place(queue: AnyQueue, following: int, file: Path) -> int | None:

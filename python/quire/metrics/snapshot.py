@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from quire._native import Queue, ring_stats
 from quire.formats.adapters import journal_of
 from quire.formats.protocols import AnyQueue
-from quire.groups.states import states_of
+from quire.groups.states import GroupState, states_of
 from quire.metrics.queue_state import QueueState, StateReader, disk_used
 
 
@@ -142,6 +142,13 @@ class Metrics:
         rolls: Roll files made.
         redeliveries: Messages that consumer groups delivered again.
         dead_letters: Messages that consumer groups wrote to their queue of dead letters.
+        refusals: Calls of :meth:`GroupMessage.nack` that refused a message.
+        extensions: Calls of :meth:`GroupMessage.extend` that gave a message more time.
+        redeliveries_refused: Of the redeliveries, those of messages that were refused.
+        redeliveries_timed_out: Those of messages that were not acknowledged in time.
+        redeliveries_died: Those of messages whose consumer died.
+        redeliveries_closed: Those of messages whose consumer was closed.
+        redeliveries_released: Those of messages that :meth:`Group.release` took from a consumer.
         cycles_removed: Cycles that retention removed.
         bytes_freed: What these took on disk.
         last_prune_ms: When retention ran last, in epoch milliseconds; 0 if it did not.
@@ -166,6 +173,13 @@ class Metrics:
     rolls: int = 0
     redeliveries: int = 0
     dead_letters: int = 0
+    refusals: int = 0
+    extensions: int = 0
+    redeliveries_refused: int = 0
+    redeliveries_timed_out: int = 0
+    redeliveries_died: int = 0
+    redeliveries_closed: int = 0
+    redeliveries_released: int = 0
     cycles_removed: int = 0
     bytes_freed: int = 0
     last_prune_ms: int = 0
@@ -189,9 +203,22 @@ class Metrics:
     @cached_property
     def group_lag(self) -> Mapping[str, int]:
         """For each consumer group, the number of messages that nobody acknowledged."""
-        if self._queue is None:
-            return {}
-        return {group.name: group.lag for group in states_of(self._queue)}
+        return {group.name: group.lag for group in self._groups}
+
+    @cached_property
+    def group_pending(self) -> Mapping[str, int]:
+        """For each consumer group, the number of claimed messages that are not acknowledged."""
+        return {group.name: group.pending for group in self._groups}
+
+    @cached_property
+    def group_oldest_age_s(self) -> Mapping[str, float]:
+        """For each consumer group that waits for one, the seconds since its oldest delivery."""
+        ages = {group.name: group.oldest_age_s for group in self._groups}
+        return {name: age_s for name, age_s in ages.items() if age_s is not None}
+
+    @cached_property
+    def _groups(self) -> list[GroupState]:
+        return [] if self._queue is None else states_of(self._queue)
 
     @cached_property
     def ring(self) -> RingState | None:

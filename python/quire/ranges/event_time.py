@@ -45,7 +45,7 @@ class Field:
     def values(self, message: bytes | memoryview) -> Iterator[Any]:
         """Yield the values that a message has for the field, those of outer levels first."""
         try:
-            level = [json.loads(to_json(message), object_hook=_without_type)]
+            level = [value_of(to_json(message))]
         except (WireError, ValueError):
             return
         while level:
@@ -150,6 +150,11 @@ def epoch_ns(time: datetime) -> int:
 def datetime_of(time_ns: int) -> datetime:
     """Return nanoseconds of the epoch as a datetime in UTC, cut to microseconds."""
     return EPOCH + timedelta(microseconds=time_ns // 1_000)
+
+
+def value_of(text: str) -> Any:  # noqa: ANN401 - what JSON holds
+    """Return the value of a message, or of a part of it, as JSON; values have no type names."""
+    return json.loads(text, object_hook=_without_type)
 
 
 def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use quire_kernel::groups::delivered::{self, Changed, Delivered};
 use quire_kernel::groups::group::{self, Backlog, Described, Group as Kernel};
 use quire_kernel::groups::protocol::file::Shape;
 
@@ -65,12 +66,16 @@ impl Group {
     }
 }
 
+type BacklogRow = (u64, u64, u64, Option<u64>);
+
 #[doc = stub!("group_backlog")]
 #[pyfunction]
 #[pyo3(signature = (file, /))]
-pub fn group_backlog(py: Python<'_>, file: PathBuf) -> PyResult<Option<(u64, u64, u64)>> {
+pub fn group_backlog(py: Python<'_>, file: PathBuf) -> PyResult<Option<BacklogRow>> {
     let found = or_raise(py, py.detach(|| group::backlog(&file)))?;
-    Ok(found.map(|Backlog { next, unacknowledged, lowest }| (next, unacknowledged, lowest)))
+    Ok(found.map(|Backlog { next, unacknowledged, lowest, oldest_ms }| {
+        (next, unacknowledged, lowest, oldest_ms)
+    }))
 }
 
 #[doc = stub!("group_tails")]
@@ -79,6 +84,55 @@ pub fn group_backlog(py: Python<'_>, file: PathBuf) -> PyResult<Option<(u64, u64
 pub fn group_tails(py: Python<'_>, file: PathBuf) -> PyResult<Vec<(u64, u64)>> {
     let found = or_raise(py, py.detach(|| group::tails(&file)))?;
     Ok(found.into_iter().map(|tail| (tail.index, tail.hash)).collect())
+}
+
+/// A message's index, the count of its deliveries, the name and pid of the member that has it,
+/// since when, for how long, its delay, and why it is delivered again.
+type DeliveredRow =
+    (u64, u8, Option<(String, u32)>, Option<u64>, Option<u64>, u64, Option<&'static str>);
+
+#[doc = stub!("group_delivered")]
+#[pyfunction]
+#[pyo3(signature = (file, /))]
+pub fn group_delivered(py: Python<'_>, file: PathBuf) -> PyResult<Vec<DeliveredRow>> {
+    let found = or_raise(py, py.detach(|| delivered::delivered(&file)))?;
+    let row = |it: Delivered| {
+        (it.index, it.count, it.owner, it.since_ms, it.left_ms, it.delay_ms, it.cause.name())
+    };
+    Ok(found.into_iter().map(row).collect())
+}
+
+/// How many messages were changed, or why none was.
+const fn changed(found: Changed) -> (u32, &'static str) {
+    match found {
+        Changed::Done(count) => (count, ""),
+        Changed::NotClaimed => (0, "no consumer has it"),
+        Changed::TooLate => (0, "too late"),
+    }
+}
+
+#[doc = stub!("group_release")]
+#[pyfunction]
+#[pyo3(signature = (file, index, delay_ms, /))]
+pub fn group_release(
+    py: Python<'_>,
+    file: PathBuf,
+    index: u64,
+    delay_ms: u64,
+) -> PyResult<(u32, &'static str)> {
+    or_raise(py, py.detach(|| delivered::release(&file, index, delay_ms))).map(changed)
+}
+
+#[doc = stub!("group_extend")]
+#[pyfunction]
+#[pyo3(signature = (file, index, timeout_ms, /))]
+pub fn group_extend(
+    py: Python<'_>,
+    file: PathBuf,
+    index: u64,
+    timeout_ms: u64,
+) -> PyResult<(u32, &'static str)> {
+    or_raise(py, py.detach(|| delivered::extend(&file, index, timeout_ms))).map(changed)
 }
 
 #[doc = stub!("group_members")]

@@ -1,31 +1,20 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quire_kernel::groups::format::word::Cause;
 use quire_kernel::groups::format::word::Newest;
 use quire_kernel::groups::member::Member as Kernel;
-use quire_kernel::groups::protocol::claims::{Claim, ClaimKey, Frontier};
+use quire_kernel::groups::protocol::claims::{self, Frontier};
 use quire_kernel::groups::protocol::tails::Tail;
 
+use super::claim::Claim;
 use crate::buffer::Borrowed;
 use crate::error::or_raise;
 
-/// Slot, generation, and the index of the first message.
-type Key = (u32, u32, u64);
-/// A claim's key, its pending messages as bits, whether they are delivered one at a time, whether
-/// their delivery is counted, how often each was delivered, and the hash of their key.
-type Row = (Key, u32, bool, bool, Vec<u16>, u64);
+/// Messages of claims, as bits.
+type Messages<'py> = Vec<(Bound<'py, Claim>, u32)>;
 
-fn row(claim: Claim) -> Row {
-    let Claim { key, pending, singly, is_counted, counts, hash } = claim;
-    (parts(key), pending, singly, is_counted, counts.map(u16::from).to_vec(), hash)
-}
-
-const fn parts(key: ClaimKey) -> Key {
-    let ClaimKey { slot, generation, first } = key;
-    (slot, generation, first)
-}
-
-const fn key((slot, generation, first): Key) -> ClaimKey {
-    ClaimKey { slot, generation, first }
+fn claims(found: Vec<claims::Claim>, is_new: bool) -> Vec<Claim> {
+    found.into_iter().map(|claim| Claim::new(claim, is_new)).collect()
 }
 
 const fn frontier((newest, next): (u64, u64)) -> Frontier {
@@ -65,10 +54,9 @@ impl GroupMember {
         py: Python<'_>,
         at: (u64, u64),
         indexes: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<Row>> {
+    ) -> PyResult<Vec<Claim>> {
         let indexes = words(indexes)?;
-        let held = or_raise(py, self.0.hold(frontier(at), &indexes))?;
-        Ok(held.into_iter().map(row).collect())
+        Ok(claims(or_raise(py, self.0.hold(frontier(at), &indexes))?, true))
     }
 
     #[doc = stub!("GroupMember.offer")]
@@ -86,27 +74,40 @@ impl GroupMember {
 
     #[doc = stub!("GroupMember.take")]
     #[pyo3(signature = (count, /))]
-    fn take(&self, py: Python<'_>, count: u64) -> PyResult<Vec<Row>> {
-        let held = or_raise(py, py.detach(|| self.0.take(count)))?;
-        Ok(held.into_iter().map(row).collect())
+    fn take(&self, py: Python<'_>, count: u64) -> PyResult<Vec<Claim>> {
+        Ok(claims(or_raise(py, py.detach(|| self.0.take(count)))?, false))
     }
 
     #[doc = stub!("GroupMember.unconfirmed")]
-    fn unconfirmed(&self) -> Vec<Row> {
-        self.0.unconfirmed().into_iter().map(row).collect()
+    fn unconfirmed(&self) -> Vec<Claim> {
+        claims(self.0.unconfirmed(), false)
     }
 
     #[doc = stub!("GroupMember.confirm")]
     #[pyo3(signature = (of, /))]
-    fn confirm(&self, of: Vec<Key>) {
-        let keys: Vec<ClaimKey> = of.into_iter().map(key).collect();
-        self.0.confirm(&keys);
+    fn confirm(&self, of: Vec<PyRef<'_, Claim>>) {
+        self.0.confirm(&of.iter().map(|claim| claim.kernel().key).collect());
     }
 
     #[doc = stub!("GroupMember.deliver")]
-    #[pyo3(signature = (of, messages, /))]
-    fn deliver(&self, py: Python<'_>, of: Key, messages: u32) -> PyResult<bool> {
-        or_raise(py, self.0.deliver(&key(of), messages))
+    #[pyo3(signature = (of, /))]
+    fn deliver(&self, py: Python<'_>, of: Messages<'_>) -> PyResult<Vec<bool>> {
+        let messages = |(claim, bits): &(Bound<'_, Claim>, u32)| {
+            let claim = claim.borrow();
+            (claim.kernel().key, claim.uncounted(*bits))
+        };
+        let messages: Vec<_> = of.iter().map(messages).collect();
+        let held = or_raise(py, self.0.deliver(&messages))?;
+        for ((claim, bits), _) in of.iter().zip(&held).filter(|(_, is_held)| **is_held) {
+            claim.borrow_mut().count(*bits);
+        }
+        Ok(held)
+    }
+
+    #[doc = stub!("GroupMember.extend")]
+    #[pyo3(signature = (of, timeout_ms, /))]
+    fn extend(&self, py: Python<'_>, of: PyRef<'_, Claim>, timeout_ms: u64) -> PyResult<bool> {
+        or_raise(py, self.0.extend(&of.kernel().key, timeout_ms))
     }
 
     #[doc = stub!("GroupMember.move_to")]
@@ -133,15 +134,28 @@ impl GroupMember {
     }
 
     #[doc = stub!("GroupMember.acknowledge")]
-    #[pyo3(signature = (of, messages, /))]
-    fn acknowledge(&self, py: Python<'_>, of: Key, messages: u32) -> PyResult<u32> {
-        or_raise(py, self.0.acknowledge(&key(of), messages))
+    #[pyo3(signature = (of, /))]
+    fn acknowledge(&self, py: Python<'_>, of: Messages<'_>) -> PyResult<Vec<u32>> {
+        let messages =
+            |(claim, bits): &(Bound<'_, Claim>, u32)| (claim.borrow().kernel().key, *bits);
+        let messages: Vec<_> = of.iter().map(messages).collect();
+        let done = or_raise(py, self.0.acknowledge(&messages))?;
+        for (claim, bits) in &of {
+            claim.borrow_mut().settle(*bits);
+        }
+        Ok(done)
     }
 
     #[doc = stub!("GroupMember.give_back")]
     #[pyo3(signature = (of, /))]
-    fn give_back(&self, py: Python<'_>, of: Key) -> PyResult<bool> {
-        or_raise(py, self.0.give_back(&key(of)))
+    fn give_back(&self, py: Python<'_>, of: &Bound<'_, Claim>) -> PyResult<bool> {
+        let (found, refused, available_ms) = {
+            let claim = of.borrow();
+            (*claim.kernel(), claim.refused(), claim.available_ms())
+        };
+        let cause = if refused == 0 { found.cause } else { Cause::Refused };
+        of.borrow_mut().settle(u32::MAX);
+        or_raise(py, self.0.give_back(&found.key, cause, available_ms))
     }
 
     #[doc = stub!("GroupMember.close")]

@@ -328,11 +328,15 @@ impl Queue {
         })
     }
 
-    #[pyo3(name = "_count_shared", signature = (redeliveries, dead_letters, /))]
-    fn count_shared(&self, redeliveries: u64, dead_letters: u64) {
+    #[pyo3(name = "_count_shared", signature = (counter, count, /))]
+    fn count_shared(&self, counter: &str, count: u64) -> PyResult<()> {
+        let Some(counter) = Counter::ALL.into_iter().find(|it| it.name() == counter) else {
+            return Err(PyValueError::new_err(format!("no such counter: {counter}")));
+        };
         if let Some(metrics) = self.kernel.metrics() {
-            metrics.shared(redeliveries, dead_letters);
+            metrics.shared(counter, count);
         }
+        Ok(())
     }
 
     #[doc = stub!("Queue.delete_tailer")]

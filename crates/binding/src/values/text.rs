@@ -28,6 +28,21 @@ pub fn to_json<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString
     Ok(json(message.py(), Borrowed::new(message)?.bytes())?)
 }
 
+#[doc = stub!("field_json")]
+#[pyfunction]
+#[pyo3(signature = (name, offsets, data, /))]
+pub fn field_json(
+    name: &str,
+    offsets: &Bound<'_, PyAny>,
+    data: &Bound<'_, PyAny>,
+) -> PyResult<Vec<Option<String>>> {
+    let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
+    let offsets = offsets.bytes().as_chunks().0.iter().map(|it| u32::from_le_bytes(*it) as usize);
+    let ends = offsets.clone().skip(1);
+    let payloads = offsets.zip(ends).map(|(start, end)| data.bytes().get(start..end));
+    Ok(payloads.map(|payload| payload.and_then(|it| as_json::field(it, name))).collect())
+}
+
 #[doc = stub!("parse_yaml")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]

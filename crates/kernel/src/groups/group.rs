@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::format::layout::{self, Layout, NAME_MAX, SUFFIX};
+use super::format::word::State;
 use super::member::Member;
 use super::protocol::claims::{Claims, Frontier, Seen};
 use super::protocol::file::{self, Found, Replace, Replaced, Shape, SideFile};
 use super::protocol::liveness;
 use super::protocol::tails::{self, Tail};
+use crate::os::clock;
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
@@ -38,6 +40,8 @@ pub struct Backlog {
     pub unacknowledged: u64,
     /// The index of the first unacknowledged message; 0 is the first of the queue.
     pub lowest: u64,
+    /// When the claimed messages that wait longest were delivered, in epoch milliseconds.
+    pub oldest_ms: Option<u64>,
 }
 
 /// A member, as others see it.
@@ -196,7 +200,7 @@ pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
         Found::Missing => return Ok(None),
         // Its members will start with the first message.
         Found::Damaged(_) => {
-            return Ok(Some(Backlog { next: 0, unacknowledged: 0, lowest: 0 }));
+            return Ok(Some(Backlog { next: 0, unacknowledged: 0, lowest: 0, oldest_ms: None }));
         }
     };
     let claims = Claims::new(&side.cells, Layout::FILE);
@@ -208,12 +212,12 @@ pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
         attempts += 1;
         // Retry if the frontier moved: claims linked in the meantime may be missing.
         if claims.frontier() == Some(frontier) || attempts == BACKLOG_ATTEMPTS {
-            return Ok(Some(backlog_of(frontier, &in_use, side.shape.step)));
+            return Ok(Some(backlog_of(&claims, frontier, &in_use, side.shape.step)));
         }
     }
 }
 
-fn backlog_of(frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
+fn backlog_of(claims: &Claims<'_>, frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
     let linked = || in_use.iter().filter(|seen| seen.is_linked && seen.word.pending != 0);
     let lowest = linked().map(|seen| {
         let before = u64::from(seen.word.pending.trailing_zeros());
@@ -223,6 +227,7 @@ fn backlog_of(frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
         next: frontier.next,
         unacknowledged: linked().map(|seen| u64::from(seen.word.pending.count_ones())).sum(),
         lowest: lowest.chain([frontier.next]).min().unwrap_or_default(),
+        oldest_ms: linked().filter_map(|seen| claims.since_ms(seen)).filter(|ms| *ms > 0).min(),
     }
 }
 
@@ -240,7 +245,8 @@ pub fn members(path: &Path) -> Result<Vec<Described>> {
     Ok(numbers
         .into_iter()
         .map(|number| {
-            let own = in_use.iter().filter(|seen| seen.word.owner == number && seen.is_linked);
+            let own = in_use.iter().filter(|seen| seen.is_linked && seen.word.owner == number);
+            let own = own.filter(|seen| seen.word.state != State::Offered);
             let messages = own.map(|seen| u64::from(seen.word.pending.count_ones())).sum();
             let (name, pid) = stored_name(&side, number);
             Described { name, pid, messages }
@@ -274,10 +280,20 @@ fn store_name(side: &SideFile, member: u16, name: &str) {
     side.cells.copy_in_plain(at, &record, step!("group.member.store"));
 }
 
-fn stored_name(side: &SideFile, member: u16) -> (String, u32) {
+pub(super) fn stored_name(side: &SideFile, member: u16) -> (String, u32) {
     let at = layout::member_at(member);
     let pid = side.cells.load_acquire(at);
     let len = side.cells.load_acquire(at + 8).min(NAME_MAX as u64);
     let name = side.cells.copy_out_plain(at + 16, len);
     (String::from_utf8_lossy(&name).into_owned(), u32::try_from(pid).unwrap_or_default())
+}
+
+/// Milliseconds of the monotonic clock, which starts at boot.
+pub(super) fn now_ms() -> u64 {
+    u64::try_from(clock::monotonic_time_ns() / 1_000_000).unwrap_or_default()
+}
+
+/// Epoch milliseconds.
+pub(super) fn wall_ms() -> u64 {
+    u64::try_from(clock::coarse_time_ms()).unwrap_or_default()
 }

@@ -3,24 +3,25 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::format::layout::{self, Layout};
-use super::format::word::{MESSAGES, State};
-use super::group::Group;
+use super::format::word::{Cause, MESSAGES, State};
+use super::group::{Group, now_ms, wall_ms};
 use super::protocol::claims::{Claim, ClaimKey, Claims, Frontier, NotClaimed, Range, Seen};
 use super::protocol::file::{self, SideFile};
+use super::protocol::leases::Lease;
 use super::protocol::liveness;
 use super::protocol::tails::{self, Tail};
 use crate::os::locked_file::LockedFile;
-use crate::os::{clock, process};
+use crate::os::process;
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
 /// How often to check that the side file still has its name.
 const LOOK_MS: u64 = 20;
-/// How many renewed claims are remembered before finished ones are dropped.
+/// The least number of renewed claims at which finished ones are dropped.
 const RENEWED_MAX: usize = 1024;
 
 /// A member.
@@ -38,6 +39,8 @@ pub struct Member {
     made: Mutex<Vec<Claim>>,
     /// The current generations of renewed claims, by their original keys.
     renewed: Mutex<HashMap<ClaimKey, u32>>,
+    /// How many of these there may be before finished ones are dropped.
+    renewed_max: AtomicUsize,
     /// When the side file's name was last checked.
     looked_ms: AtomicU64,
 }
@@ -78,6 +81,7 @@ impl Member {
             ack_timeout_ms,
             made,
             renewed,
+            renewed_max: AtomicUsize::new(RENEWED_MAX),
             looked_ms,
         }
     }
@@ -101,10 +105,10 @@ impl Member {
     /// May claim only the first of them.
     pub fn hold(&self, frontier: Frontier, indexes: &[u64]) -> Result<Vec<Claim>> {
         let claims = self.claims()?;
-        let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
+        let lease = self.lease();
         let (mut frontier, mut from, mut held) = (frontier, 0, Vec::new());
         for range in ranges(indexes, self.group.step()) {
-            match claims.hold(frontier, range, self.number, deadline_ms, &mut from) {
+            match claims.hold(frontier, range, self.number, lease, &mut from) {
                 Ok((claim, next)) => {
                     self.note_made(claim);
                     held.push(claim);
@@ -146,8 +150,13 @@ impl Member {
         // Claims that the scan may miss were linked after this one.
         let frontier = claims.frontier().ok_or_else(|| self.damaged())?;
         let mut in_use = claims.in_use().ok_or_else(|| self.damaged())?;
-        let mut liveness =
-            LivenessCheck { member: self, claims: &claims, now_ms: now_ms(), alive: Vec::new() };
+        let mut liveness = LivenessCheck {
+            member: self,
+            claims: &claims,
+            now_ms: now_ms(),
+            wall_ms: wall_ms(),
+            alive: Vec::new(),
+        };
         for seen in in_use.iter().filter(|seen| seen.word.is_prepared()) {
             liveness.settle_if_dead(seen)?;
         }
@@ -156,11 +165,11 @@ impl Member {
         let (mut keys, mut held, mut messages) = (HashSet::new(), Vec::new(), 0);
         for seen in in_use {
             let is_first_of_key = !self.side.shape.keyed || keys.insert(seen.key);
-            if messages >= count || !is_first_of_key || !liveness.is_free_to_take(&seen)? {
+            if messages >= count || !is_first_of_key {
                 continue;
             }
-            let deadline_ms = liveness.now_ms.saturating_add(self.ack_timeout_ms);
-            if let Some(claim) = claims.take(&seen, self.number, deadline_ms) {
+            let Some(cause) = liveness.why_to_take(&seen)? else { continue };
+            if let Some(claim) = claims.take(&seen, self.number, self.lease(), cause) {
                 messages += u64::from(claim.pending.count_ones());
                 self.note_made(claim);
                 held.push(claim);
@@ -176,7 +185,7 @@ impl Member {
     }
 
     /// Notes that the caller has received these claims.
-    pub fn confirm(&self, keys: &[ClaimKey]) {
+    pub fn confirm(&self, keys: &HashSet<ClaimKey>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.retain(|claim| !keys.contains(&claim.key));
     }
@@ -185,23 +194,46 @@ impl Member {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
     }
 
-    /// Counts messages of a claim as delivered and restarts its timeout; false if the claim was
-    /// lost to another member. Callers keep using the original key.
-    pub fn deliver(&self, key: &ClaimKey, messages: u32) -> Result<bool> {
-        let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
+    /// Counts messages of claims as delivered and restarts their timeouts; false for each claim
+    /// that was lost to another member. Callers keep using the original keys.
+    pub fn deliver(&self, messages: &[(ClaimKey, u32)]) -> Result<Vec<bool>> {
+        let (claims, lease) = (self.claims()?, self.lease());
+        let held = messages.iter().map(|(key, bits)| {
+            let found = claims.deliver(&self.now(key), self.number, *bits, lease);
+            self.note_renewed(&claims, key, found)
+        });
+        Ok(held.collect())
+    }
+
+    /// Has a claim time out no earlier than `timeout_ms` from now; false if it was lost to another
+    /// member. Callers keep using the original key.
+    pub fn extend(&self, key: &ClaimKey, timeout_ms: u64) -> Result<bool> {
         let claims = self.claims()?;
-        let found = claims.deliver(&self.now(key), self.number, messages, deadline_ms);
+        let deadline_ms = now_ms().saturating_add(timeout_ms);
+        let found = claims.extend(&self.now(key), self.number, deadline_ms);
+        Ok(self.note_renewed(&claims, key, found))
+    }
+
+    /// Notes the current key of a claim, None if it was lost; whether it was not.
+    fn note_renewed(&self, claims: &Claims<'_>, key: &ClaimKey, found: Option<ClaimKey>) -> bool {
         let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         match found {
             Some(now) => renewed.insert(*key, now.generation),
             None => renewed.remove(key),
         };
-        if renewed.len() > RENEWED_MAX {
+        // Doubled each time, so that a claim is looked at a few times at most.
+        if renewed.len() > self.renewed_max.load(Ordering::Relaxed) {
             renewed.retain(|key, generation| {
                 claims.is_held(&ClaimKey { generation: *generation, ..*key }, self.number)
             });
+            self.renewed_max.store(RENEWED_MAX.max(2 * renewed.len()), Ordering::Relaxed);
         }
-        Ok(found.is_some())
+        found.is_some()
+    }
+
+    fn lease(&self) -> Lease {
+        let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
+        Lease { since_ms: wall_ms(), deadline_ms }
     }
 
     /// The current key of a claim.
@@ -246,15 +278,20 @@ impl Member {
         self.side.cells.load_acquire(layout::KNOWN_AT)
     }
 
-    /// Acknowledges messages of a claim, given as bits. Returns those that were pending: 0 if the
-    /// claim was lost to another member.
-    pub fn acknowledge(&self, key: &ClaimKey, messages: u32) -> Result<u32> {
-        Ok(self.claims()?.acknowledge(&self.now(key), self.number, messages))
+    /// Acknowledges messages of claims, given as bits. Returns those of each that were pending: 0
+    /// if it was lost to another member.
+    pub fn acknowledge(&self, messages: &[(ClaimKey, u32)]) -> Result<Vec<u32>> {
+        let claims = self.claims()?;
+        let done = messages
+            .iter()
+            .map(|(key, bits)| claims.acknowledge(&self.now(key), self.number, *bits));
+        Ok(done.collect())
     }
 
-    /// Offers a claim's pending messages to all members; false if the claim was lost to another.
-    pub fn give_back(&self, key: &ClaimKey) -> Result<bool> {
-        Ok(self.claims()?.give_back(&self.now(key), self.number))
+    /// Offers a claim's pending messages to all members, from a time in epoch milliseconds on; false
+    /// if the claim was lost to another.
+    pub fn give_back(&self, key: &ClaimKey, cause: Cause, available_ms: u64) -> Result<bool> {
+        Ok(self.claims()?.give_back(&self.now(key), self.number, cause, available_ms))
     }
 
     /// Leaves the group and offers its unacknowledged messages to all members.
@@ -322,22 +359,31 @@ impl Drop for Member {
 struct LivenessCheck<'a> {
     member: &'a Member,
     claims: &'a Claims<'a>,
+    /// By the monotonic clock.
     now_ms: u64,
+    /// In epoch milliseconds.
+    wall_ms: u64,
     alive: Vec<(u16, bool)>,
 }
 
 impl LivenessCheck<'_> {
-    fn is_free_to_take(&mut self, seen: &Seen) -> Result<bool> {
+    /// Why a claim may be taken; None if it may not.
+    fn why_to_take(&mut self, seen: &Seen) -> Result<Option<Cause>> {
         let owner = seen.word.owner;
-        match seen.word.state {
-            State::Offered => Ok(true),
-            State::Held if owner != self.member.number && !self.is_alive(owner)? => Ok(true),
+        Ok(match seen.word.state {
+            State::Offered => {
+                self.claims.is_available(seen, self.wall_ms).then(|| self.claims.cause(seen))
+            }
+            State::Held if owner != self.member.number && !self.is_alive(owner)? => {
+                Some(Cause::Died)
+            }
             State::Held => {
                 let deadline_ms = self.now_ms.saturating_add(self.member.ack_timeout_ms);
-                Ok(self.claims.is_overdue(seen, self.now_ms, deadline_ms))
+                let is_overdue = self.claims.is_overdue(seen, self.now_ms, deadline_ms);
+                is_overdue.then_some(Cause::TimedOut)
             }
-            State::Free | State::PreparedToHold | State::PreparedToOffer => Ok(false),
-        }
+            State::Free | State::PreparedToHold | State::PreparedToOffer => None,
+        })
     }
 
     /// Settles a claim that a dead member had prepared.
@@ -369,9 +415,4 @@ fn ranges(indexes: &[u64], step: u64) -> impl Iterator<Item = Range> {
         let last = part[part.len() - 1];
         Range { first: part[0], count, next: last.saturating_add(step), key: 0 }
     })
-}
-
-#[allow(clippy::cast_sign_loss)] // since boot
-fn now_ms() -> u64 {
-    (clock::monotonic_time_ns() / 1_000_000) as u64
 }

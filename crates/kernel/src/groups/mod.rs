@@ -2,12 +2,15 @@
 //!
 //! - [`group`] and [`member`] are the handles: a group's side file in the queue's directory, and
 //!   one of the members that share its messages;
+//! - [`delivered`] is for those that are no members: what is not acknowledged, and changes of it;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 //!
 //! Groups deal in indexes only and do not depend on the queue's format: queue handles read the
 //! messages.
 
+#[cfg(not(loom))]
+pub mod delivered;
 pub mod format;
 #[cfg(not(loom))]
 pub mod group;

@@ -51,6 +51,20 @@ pub enum Counter {
     Redeliveries,
     /// Messages that consumer groups gave up.
     DeadLetters,
+    /// Messages that consumers refused.
+    Refusals,
+    /// Times that consumers asked for more time.
+    Extensions,
+    /// Messages delivered again that their consumer refused.
+    RedeliveriesRefused,
+    /// Messages delivered again that were not acknowledged in time.
+    RedeliveriesTimedOut,
+    /// Messages delivered again whose consumer died.
+    RedeliveriesDied,
+    /// Messages delivered again whose consumer was closed.
+    RedeliveriesClosed,
+    /// Messages delivered again that were taken from their consumer.
+    RedeliveriesReleased,
     /// Cycles that retention removed.
     CyclesRemoved,
     /// The disk space they took.
@@ -59,7 +73,7 @@ pub enum Counter {
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 16] = [
         Self::MessagesAppended,
         Self::BytesAppended,
         Self::Rolls,
@@ -67,6 +81,13 @@ impl Counter {
         Self::BytesRead,
         Self::Redeliveries,
         Self::DeadLetters,
+        Self::Refusals,
+        Self::Extensions,
+        Self::RedeliveriesRefused,
+        Self::RedeliveriesTimedOut,
+        Self::RedeliveriesDied,
+        Self::RedeliveriesClosed,
+        Self::RedeliveriesReleased,
         Self::CyclesRemoved,
         Self::BytesFreed,
     ];
@@ -82,6 +103,13 @@ impl Counter {
             Self::BytesRead => "bytes_read",
             Self::Redeliveries => "redeliveries",
             Self::DeadLetters => "dead_letters",
+            Self::Refusals => "refusals",
+            Self::Extensions => "extensions",
+            Self::RedeliveriesRefused => "redeliveries_refused",
+            Self::RedeliveriesTimedOut => "redeliveries_timed_out",
+            Self::RedeliveriesDied => "redeliveries_died",
+            Self::RedeliveriesClosed => "redeliveries_closed",
+            Self::RedeliveriesReleased => "redeliveries_released",
             Self::CyclesRemoved => "cycles_removed",
             Self::BytesFreed => "bytes_freed",
         }
@@ -96,6 +124,13 @@ impl Counter {
             Self::BytesRead => 2 * LINE + 8,
             Self::Redeliveries => 3 * LINE,
             Self::DeadLetters => 3 * LINE + 8,
+            Self::Refusals => 3 * LINE + 16,
+            Self::Extensions => 3 * LINE + 24,
+            Self::RedeliveriesRefused => 5 * LINE,
+            Self::RedeliveriesTimedOut => 5 * LINE + 8,
+            Self::RedeliveriesDied => 5 * LINE + 16,
+            Self::RedeliveriesClosed => 5 * LINE + 24,
+            Self::RedeliveriesReleased => 5 * LINE + 32,
             Self::CyclesRemoved => 4 * LINE,
             Self::BytesFreed => 4 * LINE + 8,
         }
@@ -251,10 +286,9 @@ impl Metrics {
         self.words.add(Counter::Rolls.position(), 1);
     }
 
-    /// Counts messages that consumer groups delivered again, and those they gave up.
-    pub fn shared(&self, redeliveries: u64, dead_letters: u64) {
-        self.words.add(Counter::Redeliveries.position(), redeliveries);
-        self.words.add(Counter::DeadLetters.position(), dead_letters);
+    /// Counts what consumer groups do.
+    pub fn shared(&self, what: Counter, count: u64) {
+        self.words.add(what.position(), count);
     }
 
     /// Counts what retention removed at a time, in epoch milliseconds.

@@ -279,6 +279,8 @@ mod names {
         "group.high.cas",
         "group.deadline.store",
         "group.deadline.cas",
+        "group.since.store",
+        "group.stamp.cas",
         "group.first.store",
         "group.next.store",
         "group.key.store",
@@ -292,6 +294,7 @@ mod names {
         "group.settle.cas",
         "group.take.cas",
         "group.change.cas",
+        "group.offer.cas",
         "group.end.cas",
         "group.member.store",
         // The ring of asynchronous appends.

@@ -39,6 +39,37 @@ pub fn put(out: &mut String, message: &[u8]) -> Result<()> {
     written
 }
 
+/// The value of a field at the top level of a message, as JSON; the last one, if the name recurs.
+/// None if there is none, or if the message cannot be read.
+#[must_use]
+pub fn field(message: &[u8], name: &str) -> Option<String> {
+    compress::begin_message();
+    let mut cursor = Reader::new(message);
+    skip_comments(&mut cursor).ok()?;
+    let mut is_typed = false;
+    while cursor.type_prefix_if().is_some() {
+        is_typed = true;
+    }
+    if is_typed {
+        cursor = cursor.block_if()?;
+    }
+    if !matches!(cursor.shape(), Shape::Map) {
+        return None;
+    }
+    let mut found = None;
+    while let Some(key) = cursor.name().ok()? {
+        let (Name::Field(key) | Name::Event(key)) = key else { return None };
+        if cursor.peek().is_none() || latin1::decode(key) != name {
+            cursor.peek().map_or(Ok(()), |_| cursor.skip()).ok()?;
+            continue;
+        }
+        let mut text = String::new();
+        put_value(&mut text, &mut cursor, 0).ok()?;
+        found = Some(text);
+    }
+    found
+}
+
 fn skip_comments(cursor: &mut Reader<'_>) -> Result<()> {
     while cursor.peek() == Some(COMMENT) {
         let at = cursor.offset();

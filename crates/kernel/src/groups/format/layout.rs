@@ -131,6 +131,24 @@ impl Layout {
         self.state(claim) + 32
     }
 
+    /// When messages of a claim were last delivered, by the wall clock.
+    #[must_use]
+    pub const fn since(&self, claim: u32) -> u64 {
+        self.state(claim) + 40
+    }
+
+    /// When a claim that was offered again may be taken, by the wall clock.
+    #[must_use]
+    pub const fn available(&self, claim: u32) -> u64 {
+        self.state(claim) + 48
+    }
+
+    /// Why a claim was offered again.
+    #[must_use]
+    pub const fn cause(&self, claim: u32) -> u64 {
+        self.state(claim) + 56
+    }
+
     /// A word of delivery counts, for five messages.
     #[must_use]
     pub const fn counts(&self, claim: u32, word: u32) -> u64 {

@@ -17,9 +17,10 @@ pub const COUNTS_PER_WORD: u32 = 5;
 const COUNT_BITS: u32 = 8;
 const COUNTS_MASK: u64 = (1 << (COUNTS_PER_WORD * COUNT_BITS)) - 1;
 
-const DEADLINE_BITS: u32 = 43;
-/// Centuries after boot.
-const LATEST_MS: u64 = (1 << DEADLINE_BITS) - 1;
+/// The bits of a time, or of another value, in a word that belongs to one ownership.
+const STAMP_BITS: u32 = 43;
+/// Centuries after boot, and after 1970.
+const LATEST_MS: u64 = (1 << STAMP_BITS) - 1;
 const SLOT_BITS: u32 = 24;
 const NO_CLAIM: u64 = (1 << SLOT_BITS) - 1;
 
@@ -125,17 +126,60 @@ impl Word {
         self.tag() << (COUNTS_PER_WORD * COUNT_BITS) | counts & COUNTS_MASK
     }
 
-    /// The deadline word of this ownership, in milliseconds of the monotonic clock.
+    /// A word that belongs to this ownership: a time in milliseconds, or another value.
     #[must_use]
-    pub fn deadline(self, at_ms: u64) -> u64 {
-        self.tag() << DEADLINE_BITS | at_ms.min(LATEST_MS)
+    pub fn stamped(self, value: u64) -> u64 {
+        self.tag() << STAMP_BITS | value.min(LATEST_MS)
     }
 
-    /// The time in a deadline word; None if it belongs to an earlier ownership.
+    /// The value of a stamped word; None if it belongs to an earlier ownership.
     #[must_use]
-    pub fn deadline_of(self, word: u64) -> Option<u64> {
-        let is_own = word >> DEADLINE_BITS == self.tag();
+    pub fn stamp_of(self, word: u64) -> Option<u64> {
+        let is_own = word >> STAMP_BITS == self.tag();
         is_own.then_some(word & LATEST_MS)
+    }
+}
+
+/// Why messages are delivered again: how the last owner of their claim lost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Not recorded: there was no owner yet, or it was of an earlier version.
+    Unknown,
+    /// The owner refused them.
+    Refused,
+    /// The owner did not acknowledge them in time.
+    TimedOut,
+    /// The owner's process died.
+    Died,
+    /// The owner left the group.
+    Closed,
+    /// Somebody else took them from the owner.
+    Released,
+}
+
+impl Cause {
+    /// All of them, each at its number.
+    const ALL: [Self; 6] =
+        [Self::Unknown, Self::Refused, Self::TimedOut, Self::Died, Self::Closed, Self::Released];
+
+    /// The cause of a stored number.
+    #[must_use]
+    pub fn numbered(number: u64) -> Self {
+        let place = usize::try_from(number).unwrap_or(usize::MAX);
+        Self::ALL.get(place).copied().unwrap_or(Self::Unknown)
+    }
+
+    /// How users read it; None if it is unknown.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Unknown => None,
+            Self::Refused => Some("refused"),
+            Self::TimedOut => Some("timed out"),
+            Self::Died => Some("consumer died"),
+            Self::Closed => Some("consumer closed"),
+            Self::Released => Some("released"),
+        }
     }
 }
 
@@ -203,11 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_belongs_to_one_ownership() {
-        let deadline = WORD.deadline(12_345);
-        assert_eq!(WORD.deadline_of(deadline), Some(12_345));
-        assert_eq!(WORD.owned(1023, State::Held).deadline_of(deadline), None);
-        assert_eq!(WORD.deadline_of(WORD.deadline(u64::MAX)), Some(LATEST_MS));
+    fn a_stamp_belongs_to_one_ownership() {
+        let stamp = WORD.stamped(12_345);
+        assert_eq!(WORD.stamp_of(stamp), Some(12_345));
+        assert_eq!(WORD.owned(1023, State::Held).stamp_of(stamp), None);
+        assert_eq!(WORD.stamp_of(WORD.stamped(u64::MAX)), Some(LATEST_MS));
+    }
+
+    #[test]
+    fn a_cause_has_its_number() {
+        for cause in Cause::ALL {
+            assert_eq!(Cause::numbered(cause as u64), cause);
+        }
+        assert_eq!(Cause::numbered(u64::MAX), Cause::Unknown);
     }
 
     #[test]

@@ -17,16 +17,17 @@
 //! nothing. A claim is free once its last message is acknowledged, but is not reused while it is
 //! the newest: the next claim starts at its end.
 
+use super::leases::{Lease, Offer};
 use crate::groups::format::layout::Layout;
-use crate::groups::format::word::{self, COUNTS_PER_WORD, MESSAGES, Newest, State, Word};
+use crate::groups::format::word::{self, COUNTS_PER_WORD, Cause, MESSAGES, Newest, State, Word};
 use crate::memory::Cells;
 use crate::probe::fault::{Step, step};
 
 /// Claims in a side file.
 #[derive(Clone, Copy)]
 pub struct Claims<'a> {
-    cells: &'a Cells,
-    layout: Layout,
+    pub(super) cells: &'a Cells,
+    pub(super) layout: Layout,
 }
 
 /// Where the next claim starts, as read at one moment.
@@ -73,6 +74,8 @@ pub struct Claim {
     pub counts: [u8; MESSAGES as usize],
     /// The hash of the key of its only message.
     pub hash: u64,
+    /// How its last owner lost it.
+    pub cause: Cause,
 }
 
 /// A claim in use, as seen at one moment.
@@ -102,7 +105,8 @@ impl Claim {
     const fn new(slot: u32, first: u64, word: Word) -> Self {
         let Word { generation, pending, singly, .. } = word;
         let key = ClaimKey { slot, generation, first };
-        Self { key, pending, singly, is_counted: true, counts: [1; MESSAGES as usize], hash: 0 }
+        let counts = [1; MESSAGES as usize];
+        Self { key, pending, singly, is_counted: true, counts, hash: 0, cause: Cause::Unknown }
     }
 }
 
@@ -134,17 +138,17 @@ impl<'a> Claims<'a> {
         Newest(self.cells.load_acquire(self.layout.frontier))
     }
 
-    /// Claims a range from `frontier` on for `owner`, until `deadline_ms`.
+    /// Claims a range from `frontier` on for `owner`.
     pub fn hold(
         &self,
         frontier: Frontier,
         range: Range,
         owner: u16,
-        deadline_ms: u64,
+        lease: Lease,
         from: &mut u32,
     ) -> Result<(Claim, Frontier), NotClaimed> {
         let (number, word) = self.prepare(owner, range, State::PreparedToHold, from)?;
-        self.fill(number, word, range, deadline_ms);
+        self.fill(number, word, range, lease);
         let newest = self.link(frontier, number, word)?;
         self.complete(number, word);
         let claim = Claim::new(number, range.first, word);
@@ -160,7 +164,7 @@ impl<'a> Claims<'a> {
         from: &mut u32,
     ) -> Result<Frontier, NotClaimed> {
         let (number, word) = self.prepare(owner, range, State::PreparedToOffer, from)?;
-        self.fill(number, word, range, 0);
+        self.fill(number, word, range, Lease { since_ms: 0, deadline_ms: 0 });
         let newest = self.link(frontier, number, word)?;
         self.complete(number, word);
         Ok(Frontier { newest, next: range.next })
@@ -195,9 +199,10 @@ impl<'a> Claims<'a> {
     }
 
     /// Step 2.
-    pub fn fill(&self, number: u32, word: Word, range: Range, deadline_ms: u64) {
+    pub fn fill(&self, number: u32, word: Word, range: Range, lease: Lease) {
         let (cells, layout) = (self.cells, &self.layout);
-        let deadline = word.deadline(deadline_ms);
+        let (since, deadline) = (word.stamped(lease.since_ms), word.stamped(lease.deadline_ms));
+        cells.store_release(layout.since(number), since, step!("group.since.store"));
         cells.store_release(layout.deadline(number), deadline, step!("group.deadline.store"));
         cells.store_release(layout.first(number), range.first, step!("group.first.store"));
         cells.store_release(layout.next(number), range.next, step!("group.next.store"));
@@ -319,7 +324,7 @@ impl<'a> Claims<'a> {
 
     /// Takes a claim, as it was seen, for `owner`; None if it has changed since.
     #[must_use]
-    pub fn take(&self, seen: &Seen, owner: u16, deadline_ms: u64) -> Option<Claim> {
+    pub fn take(&self, seen: &Seen, owner: u16, lease: Lease, cause: Cause) -> Option<Claim> {
         // The owner lost it while working on it: any of its messages may be the cause.
         let singly = seen.word.singly || seen.word.state == State::Held;
         let word = Word { singly, ..seen.word.owned(owner, State::Held) };
@@ -327,30 +332,31 @@ impl<'a> Claims<'a> {
         if !self.swap(number, seen.word, word, step!("group.take.cas")) {
             return None;
         }
-        self.renew(number, word, deadline_ms);
+        self.stamp(self.layout.deadline(number), number, word, lease.deadline_ms);
+        self.stamp(self.layout.since(number), number, word, lease.since_ms);
         // From here on it is this member's, and its range is fixed. If the slot was reused and the
         // state happens to be the same, the range differs from the one that was seen.
         let first = self.cells.load_acquire(self.layout.first(number));
         if first != seen.first {
             let key = ClaimKey { slot: number, generation: word.generation, first };
-            let _ = self.give_back(&key, owner);
+            let _ = self.give_back(&key, owner, cause, 0);
             return None;
         }
         let counts = self.counts(number, word, 0);
         let hash = seen.key;
-        Some(Claim { is_counted: false, counts, hash, ..Claim::new(number, first, word) })
-    }
-
-    fn renew(&self, number: u32, word: Word, deadline_ms: u64) {
-        let deadline = word.deadline(deadline_ms);
-        let at = self.layout.deadline(number);
-        self.cells.store_release(at, deadline, step!("group.deadline.store"));
+        let claim = Claim::new(number, first, word);
+        Some(Claim { is_counted: false, counts, hash, cause, ..claim })
     }
 
     /// How often each message of a claim was delivered, with one more for those in `delivered`. The
     /// words now belong to this ownership: counts that an earlier owner still stores have no
     /// effect.
-    fn counts(&self, number: u32, word: Word, delivered: u32) -> [u8; MESSAGES as usize] {
+    pub(super) fn counts(
+        &self,
+        number: u32,
+        word: Word,
+        delivered: u32,
+    ) -> [u8; MESSAGES as usize] {
         let mut found = [0; MESSAGES as usize];
         for (part, counts) in (0..words_of(word.pending)).zip(found.chunks_mut(COUNTS)) {
             let at = self.layout.counts(number, part);
@@ -370,38 +376,6 @@ impl<'a> Claims<'a> {
         found
     }
 
-    /// Counts messages of a claim as delivered and renews its deadline. Returns its new key; None
-    /// if it was lost to another member.
-    #[must_use]
-    pub fn deliver(
-        &self,
-        key: &ClaimKey,
-        owner: u16,
-        messages: u32,
-        deadline_ms: u64,
-    ) -> Option<ClaimKey> {
-        // A new generation: a member that saw the old deadline pass can no longer take the claim.
-        let old = self.change(key, owner, |word| word.owned(owner, State::Held))?;
-        let word = old.owned(owner, State::Held);
-        self.renew(key.slot, word, deadline_ms);
-        self.counts(key.slot, word, messages);
-        Some(ClaimKey { generation: word.generation, ..*key })
-    }
-
-    /// Whether a held claim has timed out. If its owner has not stored a deadline, it gets this
-    /// one.
-    #[must_use]
-    pub fn is_overdue(&self, seen: &Seen, now_ms: u64, deadline_ms: u64) -> bool {
-        let at = self.layout.deadline(seen.number);
-        let found = self.cells.load_acquire(at);
-        if let Some(deadline) = seen.word.deadline_of(found) {
-            return deadline <= now_ms;
-        }
-        let deadline = seen.word.deadline(deadline_ms);
-        let _ = self.cells.swap_acq_rel(at, found, deadline, step!("group.deadline.cas"));
-        false
-    }
-
     /// Acknowledges messages of a claim; returns those that were pending, 0 if the claim was lost.
     #[must_use]
     pub fn acknowledge(&self, key: &ClaimKey, owner: u16, messages: u32) -> u32 {
@@ -412,15 +386,11 @@ impl<'a> Claims<'a> {
         .map_or(0, |word| word.pending & messages)
     }
 
-    /// Offers a claim's pending messages to all members; false if the claim was lost.
-    #[must_use]
-    pub fn give_back(&self, key: &ClaimKey, owner: u16) -> bool {
-        let offered = |word| Word { state: State::Offered, owner: 0, ..word };
-        self.change(key, owner, offered).is_some()
-    }
-
     /// The state of a claim, if `owner` holds it.
-    fn held(&self, key: &ClaimKey, owner: u16) -> Option<Word> {
+    pub(super) fn held(&self, key: &ClaimKey, owner: u16) -> Option<Word> {
+        if key.slot >= self.layout.count {
+            return None;
+        }
         let is_first = |_: &Word| self.cells.load_acquire(self.layout.first(key.slot)) == key.first;
         self.word(key.slot)
             .filter(|word| word.state == State::Held && word.owner == owner)
@@ -431,7 +401,7 @@ impl<'a> Claims<'a> {
     /// Whether `owner` holds a claim.
     #[must_use]
     pub fn is_held(&self, key: &ClaimKey, owner: u16) -> bool {
-        key.slot < self.layout.count && self.held(key, owner).is_some()
+        self.held(key, owner).is_some()
     }
 
     /// Changes the state of a claim that `owner` holds; returns the previous state.
@@ -439,10 +409,12 @@ impl<'a> Claims<'a> {
     /// The owner makes one call at a time, and nobody else can claim in its name. So between the
     /// check of the first message and the compare-and-swap, the owner may lose the slot, but cannot
     /// hold it again for another claim.
-    fn change(&self, key: &ClaimKey, owner: u16, new: impl Fn(Word) -> Word) -> Option<Word> {
-        if key.slot >= self.layout.count {
-            return None;
-        }
+    pub(super) fn change(
+        &self,
+        key: &ClaimKey,
+        owner: u16,
+        new: impl Fn(Word) -> Word,
+    ) -> Option<Word> {
         loop {
             let found = self.held(key, owner)?;
             if self.swap(key.slot, found, new(found), step!("group.change.cas")) {
@@ -460,26 +432,27 @@ impl<'a> Claims<'a> {
             self.settle(seen.number, seen.word);
             let Some(word) = self.word(seen.number) else { continue };
             if word.state == State::Held && word.owner == owner {
+                let cause = if is_dead { Cause::Died } else { Cause::Closed };
                 let singly = word.singly || is_dead;
-                let offered = Word { state: State::Offered, owner: 0, singly, ..word };
-                self.swap(seen.number, word, offered, step!("group.end.cas"));
+                let _ =
+                    self.offer_again(seen.number, word, Offer { cause, available_ms: 0, singly });
             }
         }
     }
 
-    fn word(&self, number: u32) -> Option<Word> {
+    pub(super) fn word(&self, number: u32) -> Option<Word> {
         Word::parse(self.cells.load_acquire(self.layout.state(number)))
     }
 
-    fn swap(&self, number: u32, old: Word, new: Word, step: Step) -> bool {
+    pub(super) fn swap(&self, number: u32, old: Word, new: Word, step: Step) -> bool {
         let at = self.layout.state(number);
         self.cells.swap_acq_rel(at, old.encode(), new.encode(), step).is_ok()
     }
 }
 
-const COUNTS: usize = COUNTS_PER_WORD as usize;
+pub(super) const COUNTS: usize = COUNTS_PER_WORD as usize;
 
 /// How many count words a claim with this many messages has.
-const fn words_of(pending: u32) -> u32 {
+pub(super) const fn words_of(pending: u32) -> u32 {
     (u32::BITS - pending.leading_zeros()).div_ceil(COUNTS_PER_WORD)
 }
