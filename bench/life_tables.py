@@ -75,6 +75,8 @@ _REFUSED = "ends with StackOverflowError in the open version"
 _NAMES = {
     "quire.group@batches": "`read_many(1000)`, `ack_many`",
     "quire.group@acks": "`ack_many` of 1,000 alone",
+    "quire.group@data": "`read_many(1000)`, each message's data, `ack_many`",
+    "quire.group@keyed": "the same, with 1,000 keys",
     "quire.group@messages": "`for message in consumer: message.ack()`",
     "quire.paced": "Quire",
     "quire.paced@pretoucher": "Quire, `pretoucher()`",

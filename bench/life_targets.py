@@ -22,6 +22,8 @@ class Most(NamedTuple):
 
 LEAST_RATES = [
     ("quire.group@batches", "groups: read_many(1000), ack_many", 2e6),
+    ("quire.group@data", "groups: with each message's data", 1e6),
+    ("quire.group@keyed", "groups: the same, with 1,000 keys", 0.3e6),
     ("recorders.udp", "record: UDP", 10e6 / 60),
     ("recorders.tcp", "record: TCP", 10e6 / 60),
     ("recorders.websocket", "record: WebSocket", 10e6 / 60),

@@ -156,7 +156,7 @@ TOOLS = {
 LIFE_SIZE = 96
 LIFE_RATE = LATENCY_RATES[0]
 LIFE = {
-    "groups": _quire("group@batches", "group@acks", "group@messages"),
+    "groups": _quire("group@batches", "group@acks", "group@data", "group@keyed", "group@messages"),
     "warm": (*_quire("paced", "paced@pretoucher"), *_java("paced", "paced@micro_touch")),
     "ring": _quire("direct", "locked", "locked@ring", "stopped@ring"),
     "seek": _quire("seek@field", "seek@cycle"),

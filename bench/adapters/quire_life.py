@@ -39,6 +39,17 @@ def _batches(consumer: quire.Consumer, count: int) -> Stopwatch:
     return watch
 
 
+def _data(consumer: quire.Consumer, count: int) -> Stopwatch:
+    with Stopwatch() as watch:
+        for _ in range(count // DISTINCT):
+            batch, size = consumer.read_many(DISTINCT), 0
+            for message in batch:
+                size += len(message.data)
+            assert size
+            assert consumer.ack_many(batch) == DISTINCT
+    return watch
+
+
 def _acks(consumer: quire.Consumer, count: int) -> Stopwatch:
     """Leave out the reading."""
     total = Stopwatch()
@@ -60,16 +71,23 @@ def _messages(consumer: quire.Consumer, count: int) -> Stopwatch:
 
 _GROUPS: dict[str, Callable[[quire.Consumer, int], Stopwatch]] = {
     "batches": _batches,
+    "data": _data,
+    "keyed": _data,
     "acks": _acks,
     "messages": _messages,
 }
+
+
+def _number_of(excerpt: quire.Excerpt) -> bytes:
+    return excerpt.data[:8]
 
 
 def _group(task: Task) -> Outcome:
     """Have a new group's only member acknowledge all that is in the queue."""
     name = task.operation.partition("@")[2]
     with open_queue(task.queue) as queue:
-        group = queue.group(name, ack_timeout_s=_HOUR_S)
+        key = _number_of if name == "keyed" else None
+        group = queue.group(name, ack_timeout_s=_HOUR_S, key=key)
         with group.consumer() as consumer:
             first = consumer.read_many(DISTINCT)
             assert first.payloads() == messages(task.size)

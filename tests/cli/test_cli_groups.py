@@ -129,3 +129,52 @@ def test_bad_options_of_a_change_say_so(
     found = cli("groups", path, *arguments)
     assert (found.code != 0, message in found.err) == (True, True), found.err
     assert snapshot(path) == before
+
+
+def test_stat_and_top_show_groups(cli: Cli, path: Path, last: int) -> None:
+    with (
+        quire.open(path) as queue,
+        queue.group("billing").consumer("c1") as consumer,
+        queue.group("audit").consumer(),
+    ):
+        assert consumer.read()
+        (stat,) = json.loads(cli.ok("stat", path, "--format", "json").out)
+        audit, billing = stat["groups"]
+        assert (audit["lag"], audit["pending"], audit["oldest_s"]) == (4, 0, None)
+        assert (billing["lag"], billing["pending"], billing["wrong"]) == (2, 1, None)
+        assert 0 <= billing["oldest_s"] < 60
+        assert billing["members"] == [{"name": "c1", "pid": os.getpid(), "messages": 1}]
+        text = cli.ok("stat", path).out
+        assert f"c1:{os.getpid()} 1" in text
+        header, row = cli.ok("stat", path, "--format", "csv").lines
+        found = dict(zip(header.split(","), row.split(","), strict=True))
+        assert (found["groups"], found["max_group_lag"]) == ("2", "4")
+        sample = json.loads(cli.ok("top", path, "--once", "--format", "jsonl").lines[0])
+        assert [(it["name"], it["lag"], it["pending"]) for it in sample["groups"]] == [
+            ("audit", 4, 0),
+            ("billing", 2, 1),
+        ]
+        assert sample["lag"] == 4
+    assert last
+
+
+def test_a_group_that_cannot_be_read_is_named_by_stat_and_left_out_by_top(
+    cli: Cli, path: Path, last: int
+) -> None:
+    assert last
+    (path / "other.qgroup").symlink_to(path / "billing.qgroup")
+    with quire.open(path) as queue:
+        queue.group("third").consumer().close()
+    with (path / "third.qgroup").open("r+b") as file:
+        file.seek(8)
+        file.write((1).to_bytes(8, "little"))
+        file.seek(40)
+        file.write(bytes(8))
+    facts = json.loads(cli.ok("stat", path, "--format", "json").out)[0]
+    wrong = {it["name"]: it["wrong"] for it in facts["groups"]}
+    assert wrong["billing"] is None
+    assert "a symbolic link" in wrong["other"]
+    assert "a symbolic link" in cli.ok("stat", path).out
+    sample = json.loads(cli.ok("top", path, "--once", "--format", "jsonl").lines[0])
+    assert sample["state"] == "ok"
+    assert [it["name"] for it in sample["groups"]] == ["billing", "third"]

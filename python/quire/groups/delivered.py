@@ -39,12 +39,12 @@ class Chunk:
             self._rows = {index: row for row, index in enumerate(self.indexes)}
         if claim.pending == 1:  # as of all claims with a key
             row = self._rows.get(claim.first)
-            return Part(self, (), ()) if row is None else Part(self, (row,), (0,))
+            return Part(self, (), (), 0) if row is None else Part(self, (row,), (0,), 1)
         first, pending = claim.first, claim.pending
         wanted = [place for place in range(pending.bit_length()) if pending >> place & 1]
         found = [(self._rows.get(first + place * step), place) for place in wanted]
         places = [place for row, place in found if row is not None]
-        return Part(self, [row for row, _ in found if row is not None], places)
+        return Part.at(self, [row for row, _ in found if row is not None], places)
 
     @property
     def payloads(self) -> list[bytes]:
@@ -69,18 +69,19 @@ class Part:
 
     __slots__ = ("bits", "chunk", "places", "rows")
 
-    def __init__(self, chunk: Chunk, rows: Sequence[int], places: Sequence[int]) -> None:
+    def __init__(self, chunk: Chunk, rows: Sequence[int], places: Sequence[int], bits: int) -> None:
         """Keep the messages and their places."""
-        self.chunk, self.rows, self.places = chunk, rows, places
-        bits = 0
-        for place in places:
-            bits |= 1 << place
-        self.bits = bits
+        self.chunk, self.rows, self.places, self.bits = chunk, rows, places, bits
+
+    @classmethod
+    def at(cls, chunk: Chunk, rows: Sequence[int], places: Sequence[int]) -> Part:
+        """Return the messages at these places."""
+        return cls(chunk, rows, places, sum(1 << place for place in places))
 
     def split(self) -> tuple[Part, Part]:
         """Return the first message, and all but the first."""
         chunk, rows, places = self.chunk, self.rows, self.places
-        return Part(chunk, rows[:1], places[:1]), Part(chunk, rows[1:], places[1:])
+        return Part.at(chunk, rows[:1], places[:1]), Part.at(chunk, rows[1:], places[1:])
 
     def without(self, bits: int) -> Part:
         """Return the messages that have none of these bits."""
@@ -88,7 +89,7 @@ class Part:
             return self
         kept = [at for at, place in enumerate(self.places) if not bits >> place & 1]
         rows, places = self.rows, self.places
-        return Part(self.chunk, [rows[at] for at in kept], [places[at] for at in kept])
+        return Part.at(self.chunk, [rows[at] for at in kept], [places[at] for at in kept])
 
     def __len__(self) -> int:
         """Return how many messages there are."""
@@ -155,5 +156,9 @@ class Delivered:
         """Yield the messages."""
         for claim, part in self._parts:
             indexes, payloads = part.chunk.indexes, part.chunk.payloads
+            if part.bits == 1:  # as of all claims with a key
+                row = part.rows[0]
+                yield claim, 1, indexes[row], payloads[row]
+                continue
             for row, place in zip(part.rows, part.places, strict=True):
                 yield claim, 1 << place, indexes[row], payloads[row]

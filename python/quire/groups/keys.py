@@ -39,7 +39,7 @@ class Keys:
         # Such a name is of a field in a field, or of a type.
         is_plain = isinstance(key, str) and "." not in key and not key.startswith("@")
         self._name = key if isinstance(key, str) and is_plain else None
-        self._known: dict[str, int] = {}
+        self._known: dict[str | bytes, int] = {}
         self._function = key if callable(key) else None
 
     def hashes_of(
@@ -61,12 +61,7 @@ class Keys:
         found = self._known.get(text)
         if found is None:
             key = value_of(text)
-            if key is None:
-                return None
-            found = hash_of(("key", key))
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
-            self._known[text] = found
+            return None if key is None else self._remembered(text, key)
         return found
 
     def hash_of(self, excerpt: Excerpt | QuickExcerpt) -> int:
@@ -94,7 +89,20 @@ class Keys:
             key = self._function(excerpt)
         else:
             key = self._field and self._field.of(excerpt.data)
-        return hash_of(("index", excerpt.index) if key is None else ("key", key))
+        if key is None:
+            return hash_of(("index", excerpt.index))
+        if type(key) is not bytes:  # others may be equal and shown differently, as 1 and True
+            return hash_of(("key", key))
+        return self._remembered(key, key)
+
+    def _remembered(self, shown: str | bytes, key: object) -> int:
+        """Return the hash of a key, which is computed once for what shows it."""
+        found = self._known.get(shown)
+        if found is None:
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            found = self._known[shown] = hash_of(("key", key))
+        return found
 
 
 def hash_of(value: object) -> int:

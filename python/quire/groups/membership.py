@@ -21,7 +21,7 @@ from quire.groups.turns import Turn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quire._native import Claim, ClaimKey, Excerpt, GroupMember, QuickExcerpt
+    from quire._native import Claim, ClaimKey, Excerpt, GroupMember, Queue, QuickExcerpt
     from quire.formats.columns import Columns
     from quire.formats.protocols import AnyQueue
     from quire.groups.delivered import Parts
@@ -82,7 +82,7 @@ class Membership:
         """Begin without messages."""
         self._name, self._member, self._rules = name, member, rules
         self._queue, self._reader = queue, Reader(queue)
-        self._counted = journal_of(queue)
+        self._counted = _counted(queue)
         self._lock = RLock()
         self._turns: list[Turn] = []
         self._left: Parts = []
@@ -292,7 +292,8 @@ class Membership:
             parts: Parts = []
             for claim in claims:
                 length = claim.pending.bit_count()
-                parts.append((claim, Part(chunk, range(start, start + length), range(length))))
+                rows = range(start, start + length)
+                parts.append((claim, Part(chunk, rows, range(length), claim.pending)))
                 start += length
                 self._note(columns, start - 1, len(claims) - len(parts))
             self._keep(turn, parts, claims)
@@ -396,13 +397,16 @@ class Membership:
             if turn.is_stolen:
                 return []
             part = chunk.part_of(claim, step)
-            missing = claim.pending & ~part.bits
-            if missing:
+            if missing := claim.pending & ~part.bits:
                 self._say_deleted(claim.first, missing.bit_count())
                 self.acknowledge(claim, missing)
-            is_checked = has_letters or (keys is not None and keys.is_unknown(claim))
-            if part.bits and (not is_checked or self._is_deliverable(claim, part)):
-                found.append((claim, part.without(~claim.pending)))
+            if not part.bits:
+                continue
+            if has_letters or (keys is not None and keys.is_unknown(claim)):
+                if not self._is_deliverable(claim, part):
+                    continue
+                part = part.without(~claim.pending)
+            found.append((claim, part))
         return found
 
     def _chunks_of(self, turn: Turn, claims: list[Claim]) -> Iterator[tuple[Claim, Chunk]]:
@@ -475,6 +479,13 @@ class Membership:
         """Count for the metrics of the queue, if it has any."""
         if self._counted is not None:
             self._counted._count_shared(counter, count)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _counted(queue: AnyQueue) -> Queue | None:
+    """Return a queue if anything is counted in it."""
+    journal = journal_of(queue)
+    has_metrics = journal is not None and journal._metrics() is not None  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return journal if has_metrics else None
 
 
 def _first(parts: Parts) -> tuple[Parts, Parts]:

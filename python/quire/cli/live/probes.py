@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from quire.cli.live.counts import Counts, Point
+from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import sizes_of
 from quire.cli.parameters import open_read_only
 from quire.errors import QuireError, WireError
@@ -49,6 +50,7 @@ class Look:
         latencies_us: Of the newest ones.
         latency_of: What that is: see :class:`quire.cli.live.sample.Sample`.
         tailers: Name, next index, lag and point of each named tailer.
+        groups: The facts of each consumer group that can be read.
         locks: Key, pid and whether it runs of each lock that is held.
         files: How many there are.
         next_roll_s: When the present cycle ends.
@@ -62,6 +64,7 @@ class Look:
     latencies_us: tuple[float, ...]
     latency_of: str | None
     tailers: tuple[NamedTailer, ...]
+    groups: tuple[dict[str, Any], ...]
     locks: tuple[tuple[str, int, bool], ...]
     files: int
     next_roll_s: float | None
@@ -136,6 +139,7 @@ class Probe:
             newest.latencies_us,
             newest.latency_of,
             tuple(self._tailers(point)),
+            tuple(it for it in facts_of_groups(self._queue) if it["wrong"] is None),
             tuple(self._adapter.locks(self._queue)),
             count,
             self._next_roll_s(point.cycle) if count else None,

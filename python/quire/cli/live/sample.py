@@ -45,6 +45,27 @@ class TailerSample:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSample:
+    """
+    A consumer group.
+
+    Attributes:
+        name: Its name.
+        lag: The messages that nobody acknowledged.
+        pending: Of these, those that the group has claimed.
+        oldest_s: The seconds since the oldest delivery of these; None if there is none.
+        members: How many consumers are alive.
+
+    """
+
+    name: str
+    lag: int
+    pending: int
+    oldest_s: float | None
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
 class LockSample:
     """
     A lock that is held.
@@ -93,8 +114,9 @@ class Sample:
             the field to this sample, so it includes the wait for the sample.
         idle_s: For how long no sample has found a new message.
         end_index: The index after the last message.
-        lag: The largest lag of a named tailer.
+        lag: The largest lag of a named tailer or consumer group.
         tailers: The named tailers.
+        groups: The consumer groups that can be read.
         locks: The locks that are held.
         lock_pid: Who holds the write lock.
         files: Roll files; cycles of a Vanilla Chronicle; pages of a Quick-Queue.
@@ -120,6 +142,7 @@ class Sample:
     end_index: str | None = None
     lag: int | None = None
     tailers: tuple[TailerSample, ...] = ()
+    groups: tuple[GroupSample, ...] = ()
     locks: tuple[LockSample, ...] = ()
     lock_pid: int | None = None
     files: int | None = None

@@ -9,12 +9,21 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from quire.cli.exit_codes import error_text
 from quire.cli.live.counts import Point
 from quire.cli.live.probes import Look, Probe, open_probe
-from quire.cli.live.sample import ERROR, GONE, OK, DiskSample, LockSample, Sample, TailerSample
+from quire.cli.live.sample import (
+    ERROR,
+    GONE,
+    OK,
+    DiskSample,
+    GroupSample,
+    LockSample,
+    Sample,
+    TailerSample,
+)
 from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source, sources_of
 from quire.errors import QuireError
@@ -173,7 +182,7 @@ class _Watch:
         if self._first_files is None:
             self._first_files = look.files
         locks = self._locks(look, now_ns)
-        tailers = self._tailers(look, seconds)
+        tailers, groups = self._tailers(look, seconds), tuple(map(_group, look.groups))
         found = Sample(
             queue=self._name,
             path=str(self.source.path),
@@ -187,8 +196,9 @@ class _Watch:
             latency_of=look.latency_of,
             idle_s=(now_ns - self._grown_ns) / _SECOND_NS,
             end_index=hex_text(look.end_index),
-            lag=max((it.lag for it in tailers), default=None),
+            lag=max([*(it.lag for it in tailers), *(it.lag for it in groups)], default=None),
             tailers=tailers,
+            groups=groups,
             locks=locks,
             lock_pid=next((it.pid for it in locks if it.name == _WRITE_LOCK), None),
             files=look.files,
@@ -219,6 +229,11 @@ class _Watch:
             )
             for it in look.tailers
         )
+
+
+def _group(facts: dict[str, Any]) -> GroupSample:
+    members = len(facts["members"])
+    return GroupSample(facts["name"], facts["lag"], facts["pending"], facts["oldest_s"], members)
 
 
 def _read_rate(before: Point | None, point: Point, seconds: float | None) -> float | None:

@@ -173,6 +173,7 @@ def details(sample: Sample, trail: Trail, width: int) -> Iterator[str]:
     yield from _latencies(sample, trail, curve)
     yield from (_held(sample, at) for at in range(len(sample.locks)))
     yield from _tailers(sample, trail, curve)
+    yield from _groups(sample)
 
 
 def _files(sample: Sample) -> str:
@@ -218,6 +219,19 @@ def _tailers(sample: Sample, trail: Trail, curve: int) -> Iterator[str]:
         )
     if len(by_lag) > _SHOWN_TAILERS:
         yield f"and {len(by_lag) - _SHOWN_TAILERS} more tailers"
+
+
+def _groups(sample: Sample) -> Iterator[str]:
+    by_lag = sorted(sample.groups, key=lambda it: (-it.lag, it.name))
+    for it in by_lag[:_SHOWN_TAILERS]:
+        members = f"{it.members} consumer{'' if it.members == 1 else 's'}"
+        oldest = "" if it.oldest_s is None else f", the oldest {duration_text(it.oldest_s)} old"
+        yield (
+            f"{cut(escape_line(it.name), 16):<16} lag {count_text(it.lag):>6}  {members},"
+            f" {count_text(it.pending).strip()} pending{oldest}"
+        )
+    if len(by_lag) > _SHOWN_TAILERS:
+        yield f"and {len(by_lag) - _SHOWN_TAILERS} more groups"
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:

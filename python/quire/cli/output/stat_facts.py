@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import quire
 from quire import _native
+from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import hex_text, sizes_of, time_text
 from quire.errors import CorruptError
 from quire.formats.adapter import End, Piece
@@ -43,6 +44,8 @@ def facts_of(queue: AnyQueue) -> dict[str, Any]:
     if adapter.has_tailer_names:
         named = [it for it in adapter.named_tailers(queue) if it[0] != OUTPUT_POSITION]
         facts["tailers"] = [_tailer(queue, name, index, files) for name, index in named]
+    if adapter.why_no_groups is None:
+        facts["groups"] = facts_of_groups(queue)
     if (journal := journal_of(queue)) is not None:
         facts |= _of_table(journal)
     return facts | {"processes": _processes(queue, pieces)}

@@ -12,6 +12,7 @@ import click
 import quire
 from quire._common.terminal import escape_line
 from quire._common.units import duration_us
+from quire.cli.output.group_facts import facts_of_group, members_text, rounded
 from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_text import hex_text
 from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
@@ -159,19 +160,8 @@ def _list(queue: quire.Queue, pending: str | None, style: str) -> None:
 
 
 def _rows(queue: quire.Queue, *, is_flat: bool) -> Iterator[dict[str, Any]]:
-    for group in queue.groups():
-        members: Any = [it._asdict() for it in group.members]
-        if is_flat:
-            members = ", ".join(f"{it.name}:{it.pid} {it.messages}" for it in group.members)
-        yield {
-            "name": group.name,
-            "lag": group.lag,
-            "pending": group.pending,
-            "oldest_s": _rounded(group.oldest_age_s),
-            "lowest_index": hex_text(group.lowest_index),
-            "next_index": hex_text(group.next_index),
-            "members": members,
-        }
+    for facts in map(facts_of_group, queue.groups()):
+        yield facts | {"members": members_text(facts["members"])} if is_flat else facts
 
 
 def _pending_row(it: PendingMessage, style: str) -> dict[str, Any]:
@@ -181,15 +171,11 @@ def _pending_row(it: PendingMessage, style: str) -> dict[str, Any]:
         "consumer": it.consumer,
         "pid": pid,
         "deliveries": it.delivery_count,
-        "age_s": _rounded(it.age_s),
-        "timeout_s": _rounded(it.timeout_s),
-        "delay_s": _rounded(it.delay_s),
+        "age_s": rounded(it.age_s),
+        "timeout_s": rounded(it.timeout_s),
+        "delay_s": rounded(it.delay_s),
         "cause": it.cause,
     }
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
 
 
 def _known(queue: quire.Queue, name: str) -> quire.Group:

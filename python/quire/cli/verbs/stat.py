@@ -10,8 +10,9 @@ import click
 
 import quire
 from quire._common.terminal import escape_line
-from quire._common.units import size_text
+from quire._common.units import duration_text, size_text
 from quire.cli.exit_codes import error_text, print_error
+from quire.cli.output.group_facts import members_text
 from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_facts import facts_of
 from quire.cli.output.stat_text import columns, time_text
@@ -51,6 +52,8 @@ _COLUMNS: Final = (
     "on_disk",
     "tailers",
     "max_lag",
+    "groups",
+    "max_group_lag",
     "wrong",
 )
 
@@ -162,11 +165,14 @@ def _print_rows(style: str, found: list[dict[str, Any]]) -> None:
 
 def _row_of(facts: dict[str, Any]) -> dict[str, Any]:
     tailers: list[dict[str, Any]] = facts.get("tailers", [])
-    wrong = (file["wrong"] for file in facts["files"] if file["wrong"] is not None)
+    groups: list[dict[str, Any]] = facts.get("groups", [])
+    wrong = (it["wrong"] for it in (*facts["files"], *groups) if it["wrong"] is not None)
     return {name: facts.get(name) for name in _COLUMNS} | {
         "files": len(facts["files"]),
         "tailers": len(tailers),
         "max_lag": max((it["lag"] for it in tailers), default=None),
+        "groups": len(groups),
+        "max_group_lag": max((it["lag"] or 0 for it in groups), default=None),
         "wrong": next(wrong, None),
     }
 
@@ -225,11 +231,30 @@ def _tables_of(facts: dict[str, Any]) -> Iterator[str]:
         yield ""
         rows = ((it["name"], it["index"], f"{it['lag']:,}") for it in tailers)
         yield from columns(("tailer", "next index", "lag"), *rows)
+    groups: list[dict[str, Any]] = facts.get("groups", [])
+    if groups:
+        yield ""
+        yield from columns(
+            ("group", "next index", "lag", "pending", "oldest", "members"), *map(_group_row, groups)
+        )
     shown = {*facts.get("locks", ()), *(_TAILER + it["name"] for it in tailers)}
     keys = {key: value for key, value in facts.get("keys", {}).items() if key not in shown}
     if keys:
         yield ""
         yield from columns(("key", "value"), *keys.items())
+
+
+def _group_row(group: dict[str, Any]) -> tuple[str, ...]:
+    if group["wrong"] is not None:
+        return group["name"], escape_line(group["wrong"]), "-", "-", "-", "-"
+    return (
+        group["name"],
+        group["next_index"],
+        f"{group['lag']:,}",
+        f"{group['pending']:,}",
+        duration_text(group["oldest_s"]),
+        escape_line(members_text(group["members"])) or "-",
+    )
 
 
 def _users(processes: list[dict[str, Any]] | None) -> Iterator[str]:
