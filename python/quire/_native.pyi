@@ -491,13 +491,24 @@ class ClaimKey:
 class Claim:
     """A range of at most 32 messages that a consumer works on; a bit stands for a message."""
 
-    refused: int
-    """The messages that are to be delivered again."""
-    available_ms: int
-    """When the refused ones may be delivered again, in epoch milliseconds; 0: at once."""
-    is_new: bool
-    """Whether its timeout has just begun."""
+    @property
+    def refused(self) -> int:
+        """The messages that are to be delivered again. Can be set."""
 
+    @refused.setter
+    def refused(self, refused: int, /) -> None: ...
+    @property
+    def available_ms(self) -> int:
+        """When the refused ones may be delivered again, in epoch milliseconds. Can be set."""
+
+    @available_ms.setter
+    def available_ms(self, available_ms: int, /) -> None: ...
+    @property
+    def is_new(self) -> bool:
+        """Whether its timeout has just begun. Can be set."""
+
+    @is_new.setter
+    def is_new(self, is_new: bool, /) -> None: ...
     @property
     def key(self) -> ClaimKey:
         """Which claim it is."""
