@@ -89,9 +89,6 @@ class RingLostError(NotAQueueError):
     appended by the processes that still have the ring open, and lost with them. Close the queue,
     which appends it, and open it again.
 
-        except quire.errors.RingLostError as error:
-            queue.close()
-
     Attributes:
         accepted: As that of :class:`RingFullError`.
 
@@ -234,30 +231,15 @@ class IndexNotAvailableError(QuireError):
 
 
 class CycleFullError(QuireError):
-    """
-    The roll cycle cannot number another message; nothing was written.
-
-        except quire.errors.CycleFullError as error:
-            print("write again in the next cycle:", error)
-    """
+    """The cycle can hold no more messages; nothing was written. Write again in the next one."""
 
 
 class WriteAfterEofError(QuireError):
-    """
-    The cycle to append to was closed by an end-of-file marker.
-
-        except quire.errors.WriteAfterEofError as error:
-            print("write again in the next cycle:", error)
-    """
+    """An end-of-file marker closed the cycle to append to. Write again in the next one."""
 
 
 class LockLostError(QuireError):
-    """
-    The write lock was taken away while this process was stopped; nothing was published.
-
-        except quire.errors.LockLostError as error:
-            print("nothing was published, write again:", error)
-    """
+    """The write lock was taken away while this process was stopped; nothing was published."""
 
 
 class UnsafePathError(QuireError):
@@ -415,21 +397,11 @@ class ForkedError(QuireError):
 
 
 class LockTimeoutError(QuireError, TimeoutError):
-    """
-    The write lock, or a lock on a file, stayed taken by a living process.
-
-        except quire.errors.LockTimeoutError as error:
-            print("another writer is stuck:", error)
-    """
+    """The write lock, or a lock on a file, stayed taken by a living process."""
 
 
 class AppendLockedError(QuireError):
-    """
-    The append lock is held, as by a replication sink: only its holder may write.
-
-        except quire.errors.AppendLockedError as error:
-            print("this queue is a replica:", error)
-    """
+    """The append lock is held, as by a replication sink: only its holder may write."""
 
 
 class DocumentOpenError(QuireError):
@@ -504,9 +476,6 @@ class RingFullError(QuireError):
     Attributes:
         accepted: How many messages of a ``write_many`` or ``write_batch`` were put in before: they
             will be appended. Repeat the others, from this number on.
-
-        except quire.errors.RingFullError as error:
-            print("the disk is slow, write again later:", error)
 
     """
 

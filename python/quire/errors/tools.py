@@ -19,11 +19,7 @@ class ArchiveError(QuireError):
 
 
 class ConvertError(QuireError):
-    """
-    A conversion cannot begin, go on or be verified: the text says which message or file.
-
-        quire.converting.IndexMap("nowhere")
-    """
+    """A conversion cannot begin, go on or be verified: the text says which message or file."""
 
 
 class ReplayError(QuireError):
@@ -42,32 +38,15 @@ class ReplayError(QuireError):
 
 
 class ReplicationError(QuireError):
-    """
-    A peer broke the protocol, or a copy does not hold what its source holds.
-
-        try:
-            await sink.run_forever()
-        except quire.errors.ReplicationError as error:
-            print(error)
-    """
+    """A peer broke the protocol, or a copy does not hold what its source holds."""
 
 
 class PeerLostError(ReplicationError, ConnectionError):
-    """
-    The connection to the peer of a replication failed, or the peer closed it.
-
-        except quire.errors.PeerLostError:
-            print("whether the message was appended is not known")
-    """
+    """The connection to the peer was lost: a message under way may or may not be appended."""
 
 
 class PeerSilentError(ReplicationError, TimeoutError):
-    """
-    The peer of a replication sent nothing, or took nothing, for too long.
-
-        except quire.errors.PeerSilentError as error:
-            print("not a source?", error)
-    """
+    """The peer of a replication sent nothing, or took nothing, for too long."""
 
 
 class MalformedInputError(QuireError, ValueError):
@@ -95,12 +74,7 @@ class OptionsError(QuireError, ValueError):
 
 
 class NoJavaError(QuireError):
-    """
-    Spark needs Java 17 or newer and none was found; the text says what was.
-
-        except quire.spark.NoJavaError as error:
-            print("install Java 17:", error)
-    """
+    """Spark needs Java 17 or newer and none was found; the text says what was."""
 
 
 class UnfinishedWriteError(QuireError):
@@ -147,12 +121,7 @@ class PipelineFileError(QuireError, ValueError):
 
 
 class PipelineError(QuireError):
-    """
-    A pipeline run failed; the text names pipeline, step, file and line.
-
-        except quire.pipeline.PipelineError as error:
-            print(error)
-    """
+    """A pipeline run failed; the text names pipeline, step, file and line."""
 
 
 class StepError(QuireError, ValueError):
