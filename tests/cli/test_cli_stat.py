@@ -129,9 +129,9 @@ def test_the_text_says_what_the_object_says(
 
     lines = [line.split(maxsplit=2) for line in cli.ok("stat", path).lines if line]
 
-    assert ["messages", "1,234"] in lines
+    assert ["messages", "1234"] in lines
     assert ["write", "lock", "free"] in lines
-    assert ["late", "0x0", "1,234"] in lines
+    assert ["late", "0x0", "1234"] in lines
     assert any(line[:2] == ["20240115T4.cq4", "2024-01-15T00:00:00Z"] for line in lines)
     assert any(line[0] == "listing.modCount" for line in lines)
 

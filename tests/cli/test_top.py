@@ -11,7 +11,7 @@ import struct
 import subprocess
 import termios
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -124,6 +124,39 @@ def test_the_screen_runs_on_a_terminal_and_leaves_it_as_it_was(folder: Path) -> 
         assert b"\x1b[?1049h" in before  # the alternate screen
         os.write(shown, b"s")
         read_until(shown, b"by msg/s")
+        os.write(shown, b"q")
+        read_until(shown, b"\x1b[?1049l")
+        assert process.wait() == 0
+
+
+@pytest.mark.parametrize("ends", ["key", "signal"])
+def test_the_screen_ends_by_ctrl_c_and_by_sigterm(folder: Path, ends: str) -> None:
+    with terminal("top", folder, "--interval", "0.2") as (process, shown):
+        read_until(shown, b"orders")
+        os.write(shown, b"/")  # into the filter, where Ctrl-C copies in other programs
+        if ends == "key":
+            os.write(shown, b"\x03")
+        else:
+            process.terminate()
+        left = read_until(shown, b"\x1b[?1049l")
+        assert b"\x1b[?25h" in left + drained(shown)  # the cursor is back
+        assert process.wait() == 0
+
+
+def drained(shown: int) -> bytes:
+    found = b""
+    with suppress(OSError):  # when the process has ended
+        while data := os.read(shown, 1 << 16):
+            found += data
+    return found
+
+
+def test_the_screen_survives_files_that_are_truncated(folder: Path) -> None:
+    with terminal("top", folder, "--interval", "0.2") as (process, shown):
+        read_until(shown, b"orders")
+        for file in folder.glob("*/*.cq4*"):
+            os.truncate(file, 100)
+        read_until(shown, b"corrupt file")
         os.write(shown, b"q")
         read_until(shown, b"\x1b[?1049l")
         assert process.wait() == 0

@@ -16,6 +16,7 @@ from opened import opened_below
 from queues import DAY_MS, START_MS
 from quire.cli.live.sample import Sample
 from quire.cli.live.sampler import Sampler
+from quire.formats.detection import Format
 
 SECOND = 10**9
 
@@ -241,6 +242,23 @@ def test_a_damaged_queue_is_shown_among_the_others(tmp_path: Path) -> None:
     assert {name: it.state for name, it in found.items()} == {"bad": "error", "good": "ok"}
     assert file.name in (found["bad"].error or "")
     watched.sampler.close()
+
+
+@pytest.mark.parametrize("form", ["chronicle", "vanilla", "quick-queue"])
+def test_a_queue_whose_files_are_truncated_is_sampled_on(tmp_path: Path, form: Format) -> None:
+    with quire.open(tmp_path / "queue", format=form) as queue:
+        queue.appender().write_many([b"x" * 100] * 1000)
+    sampler = Sampler((tmp_path / "queue",), time_field=None)
+    try:
+        for length in (4096, 100, 0):
+            sampler.sample()
+            for file in (tmp_path / "queue").rglob("*"):
+                if file.is_file():
+                    os.truncate(file, min(length, file.stat().st_size))
+            for _ in range(2):  # without the signal that ends a process
+                assert len(sampler.sample()) == 1
+    finally:
+        sampler.close()
 
 
 def test_queues_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
@@ -46,6 +47,7 @@ class Top(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("s", "sort", "Sort"),
         Binding("slash", "filter", "Filter"),
         Binding("p,space", "pause", "Pause"),
@@ -80,7 +82,10 @@ class Top(App[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Start to take samples."""
+        """Start to take samples; leave the terminal as it was if the process is to end."""
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGTERM, self.call_later, self.action_quit
+        )
         self._show()
         self._table.focus()
         self._timer = self.set_interval(self._interval, self.take_sample)

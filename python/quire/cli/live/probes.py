@@ -29,6 +29,7 @@ from quire.formats.adapters import (
 )
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
+from quire.opening.discovery import TABLE
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
@@ -115,6 +116,8 @@ class Probe:
         self._files = _Files(queue)
         self._tailer.to_end()
         self._end = self._tailer.index
+        self._cycle: int | None = None
+        self._lengths: dict[Path, int] = {}
 
     def look(self) -> Look:
         """
@@ -132,6 +135,7 @@ class Probe:
         messages = max(read, self._counts.between(self._counts.point_of(before), point))
         newest = self._newest(end, min(messages, point.sequence, _NEWEST))
         count, on_disk = self._files.now(point.cycle, has_grown=messages > 0)
+        self._keep_lengths(point.cycle)
         return Look(
             end,
             messages,
@@ -146,9 +150,26 @@ class Probe:
             on_disk,
         )
 
+    def has_shorter_files(self) -> bool:
+        """
+        Return whether a file that a look reads was truncated since the look before.
+
+        To read on in its mapping would end this process by a signal.
+        """
+        return any(_length(file) < length for file, length in self._lengths.items())
+
     def close(self) -> None:
         """Close the queue."""
         self._queue.close()
+
+    def _keep_lengths(self, cycle: int) -> None:
+        """Remember how long the files are that the next look reads."""
+        files = [*self._lengths]
+        if cycle != self._cycle:
+            self._cycle, place = cycle, self._adapter.place(self._queue, cycle)
+            inside = [*place.iterdir()] if place.is_dir() else [place]
+            files = [*inside, Path(self._queue.path, TABLE)]
+        self._lengths = {file: _length(file) for file in files}
 
     def _to_end(self) -> int:
         """Go after the last message; return how many messages were read for that."""
@@ -222,6 +243,14 @@ class _Files:
             others = (file for it in pieces if it.cycle != cycle for file in it.files)
             self._others = sum(map(_on_disk, others))
         return self._count, self._others + sum(map(_on_disk, self._present))
+
+
+def _length(file: Path) -> int:
+    """Return the length of a file; 0 where there is none."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def open_probe(path: Path, time_field: TimeField | None) -> Probe:

@@ -153,7 +153,8 @@ class _Watch:
 
     def sample(self, now_ns: int, disks: _Disks) -> Sample:
         device, inode, _ = _identity(self.source.path)
-        if (device, inode) != self._identity:  # gone, or another one of its name
+        is_other = (device, inode) != self._identity  # gone, or another one of its name
+        if is_other or (self._probe is not None and self._probe.has_shorter_files()):
             self.close()
         if not inode:
             self._error = None

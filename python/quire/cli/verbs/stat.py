@@ -13,7 +13,7 @@ from quire._common.terminal import escape_line
 from quire._common.units import duration_text, size_text
 from quire.cli.exit_codes import error_text, print_error
 from quire.cli.output.group_facts import members_text
-from quire.cli.output.row_formats import print_rows
+from quire.cli.output.row_formats import counted, number_text, print_rows
 from quire.cli.output.stat_facts import facts_of
 from quire.cli.output.stat_text import columns, time_text
 from quire.cli.parameters import PATH, value_errors_as_usage
@@ -182,7 +182,7 @@ def _waiting(ring: dict[str, Any] | None) -> Iterator[str]:
     if ring is not None and ring["wrong"] is not None:
         yield escape_line(ring["wrong"])
     elif ring is not None and ring["pending"]:
-        yield f"{ring['pending']:,} messages, {size_text(ring['used'])}, not appended yet"
+        yield f"{counted(ring['pending'], 'message')}, {size_text(ring['used'])}, not appended yet"
 
 
 def _roll_text(facts: dict[str, Any]) -> str:
@@ -204,7 +204,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield from columns(
         ("path", facts["path"]),
         *((name, _shown(key, facts)) for key, name in _NAMES.items() if key in facts),
-        ("messages", f"{facts['messages']:,}"),
+        ("messages", number_text(facts["messages"])),
         ("first index", facts["first_index"] or "-"),
         ("last index", facts["last_index"] or "-"),
         ("files", f"{len(files)}, {on_disk} on disk of {size}"),
@@ -229,7 +229,7 @@ def _tables_of(facts: dict[str, Any]) -> Iterator[str]:
     tailers: list[dict[str, Any]] = facts.get("tailers", [])
     if tailers:
         yield ""
-        rows = ((it["name"], it["index"], f"{it['lag']:,}") for it in tailers)
+        rows = ((it["name"], it["index"], number_text(it["lag"])) for it in tailers)
         yield from columns(("tailer", "next index", "lag"), *rows)
     groups: list[dict[str, Any]] = facts.get("groups", [])
     if groups:
@@ -250,8 +250,8 @@ def _group_row(group: dict[str, Any]) -> tuple[str, ...]:
     return (
         group["name"],
         group["next_index"],
-        f"{group['lag']:,}",
-        f"{group['pending']:,}",
+        number_text(group["lag"]),
+        number_text(group["pending"]),
         duration_text(group["oldest_s"]),
         escape_line(members_text(group["members"])) or "-",
     )
@@ -285,7 +285,7 @@ def _row(file: dict[str, Any], names: list[str], *, has_rate: bool) -> tuple[str
     return (
         file["name"],
         *(file[name] or "-" for name in names),
-        "-" if file["messages"] is None else f"{file['messages']:,}",
+        "-" if file["messages"] is None else number_text(file["messages"]),
         *rates,
         size_text(file["on_disk"]),
         size_text(file["size"]),
