@@ -51,6 +51,9 @@ class Chunk:
         """The bytes of each message."""
         if self._payloads is None:
             data = bytes(self.columns.data)
+            if len(self.indexes) == 1:
+                self._payloads = [data]
+                return self._payloads
             self._payloads = [data[a:b] for a, b in pairwise(self.columns.offsets.tolist())]
         return self._payloads
 

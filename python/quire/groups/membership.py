@@ -132,7 +132,11 @@ class Membership:
 
     def acknowledge(self, claim: Claim, bits: int) -> bool:
         """Acknowledge messages of a claim; False if none of them was pending."""
-        return self._acknowledge([(claim, bits)]) != 0
+        with self._lock:
+            (done,) = self._member.acknowledge([(claim, bits)])
+            if claim.refused:
+                self._give_back_rest(claim)
+        return done != 0
 
     def _acknowledge(self, messages: list[tuple[Claim, int]]) -> int:
         with self._lock:
@@ -491,8 +495,10 @@ def _counted(queue: AnyQueue) -> Queue | None:
 def _first(parts: Parts) -> tuple[Parts, Parts]:
     """Return the first message, and the others."""
     (claim, part), *rest = parts
+    if len(part) == 1:
+        return [(claim, part)], rest
     part, others = part.split()
-    return [(claim, part)], [(claim, others), *rest] if len(others) else rest
+    return [(claim, part)], [(claim, others), *rest]
 
 
 def _together(parts: Parts) -> tuple[Parts, Parts]:
