@@ -98,6 +98,14 @@ impl Word {
         Self { state, generation, owner, ..self }
     }
 
+    /// The state before its owner renewed it.
+    #[must_use]
+    pub const fn renewed_from(self) -> Self {
+        #[allow(clippy::cast_possible_truncation)] // the mask has 18 bits
+        let generation = self.generation.wrapping_sub(1) & GENERATION_MASK as u32;
+        Self { generation, ..self }
+    }
+
     /// Whether it had not been linked when it was stored.
     #[must_use]
     pub const fn is_prepared(self) -> bool {

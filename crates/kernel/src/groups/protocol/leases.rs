@@ -81,9 +81,17 @@ impl Claims<'_> {
         let old = self.change(key, owner, |word| word.owned(owner, State::Held))?;
         let word = old.owned(owner, State::Held);
         let at = self.layout.deadline(key.slot);
-        let former_ms = old.stamp_of(self.cells.load_acquire(at)).unwrap_or(0);
-        self.stamp(at, key.slot, word, deadline_ms.max(former_ms));
-        Some((old, word))
+        loop {
+            // Looked at again if another process extends the lease meanwhile: that is kept.
+            let found = self.cells.load_acquire(at);
+            let former_ms = old.stamp_of(found).or_else(|| word.stamp_of(found)).unwrap_or(0);
+            let stamped = word.stamped(deadline_ms.max(former_ms));
+            if self.word(key.slot) != Some(word)
+                || self.cells.swap_acq_rel(at, found, stamped, step!("group.stamp.cas")).is_ok()
+            {
+                return Some((old, word));
+            }
+        }
     }
 
     /// Lengthens the lease of a claim for its owner, who does not know. None if the claim has
@@ -121,7 +129,9 @@ impl Claims<'_> {
         if let Some(deadline) = seen.word.stamp_of(found) {
             return deadline <= now_ms;
         }
-        let deadline = seen.word.stamped(deadline_ms);
+        // Its owner renews it right now: what it had is kept.
+        let former_ms = seen.word.renewed_from().stamp_of(found).unwrap_or(0);
+        let deadline = seen.word.stamped(deadline_ms.max(former_ms));
         let _ = self.cells.swap_acq_rel(at, found, deadline, step!("group.deadline.cas"));
         false
     }
