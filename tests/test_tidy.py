@@ -26,7 +26,7 @@ RUST_LAYERS = [
     "quire_kernel::snapshot quire_kernel::warnings",
     "quire_kernel::os",
     "quire_kernel::memory",
-    "quire_kernel::metrics",
+    "quire_kernel::metrics quire_kernel::waiting",
     "quire_kernel::chronicle::format quire_kernel::groups::format",
     "quire_kernel::quick_queue::format quire_kernel::vanilla::format",
     "quire_kernel::chronicle::protocol quire_kernel::groups::protocol",

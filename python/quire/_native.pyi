@@ -213,6 +213,12 @@ class _Tailer(_Handle, Generic[_E_co]):
 
         """
 
+    def _sleep(self, timeout_s: float | None = None) -> bool:
+        """Sleep until there is something to read, or an error; False after the timeout."""
+
+    def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Wait:
+        """Begin a wait of a task: its number is among those due once there is something to read."""
+
     def _read_columns(
         self, count: int, /, *, max_bytes: int | None = None, end: int = ...
     ) -> tuple[int, Buffer, Buffer, Buffer]:
@@ -1190,6 +1196,23 @@ class FileEvents:
 
     def end(self) -> None:
         """Count the open files as released; there are no events after that."""
+
+@final
+class EventLoopWaits:
+    """The waits of an event loop's tasks, which the loop hears of by a file descriptor."""
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when a wait is due."""
+
+    def take_due(self) -> list[int]:
+        """Return the numbers of the waits that have become due since the last call."""
+
+@final
+class Wait:
+    """A wait of a task, from :meth:`Tailer._begin_wait`."""
+
+    def cancel(self) -> None:
+        """End it: it does not become due any more, unless it is already. Idempotent."""
 
 @disjoint_base
 class Queue(_Queue):

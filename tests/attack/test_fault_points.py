@@ -63,6 +63,13 @@ NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_m
     "made_without_name",  # the same
     "watch",  # the hooks of forks, once, as the module is loaded
     "is_only_writer",  # a question about a file, whose failure is an answer
+    "wake",  # and what sleeps: neither changes anything, and a sleep may end at any time
+    "sleep_at",
+    "sleep_at_any",
+    "now",
+    "is_first_thread",
+    "block_signals",
+    "wake_in_time",
 }
 
 

@@ -108,6 +108,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::tailer::Tailer;
     #[pymodule_export]
+    use crate::handles::waits::{EventLoopWaits, Wait};
+    #[pymodule_export]
     use crate::handles::write_document::WriteDocument;
     #[pymodule_export]
     use crate::handles::write_document::wire_out::{RawOut, WireOut};

@@ -129,6 +129,37 @@ macro_rules! tailer_moves {
     };
 }
 
+/// Adds `_sleep` and `_begin_wait`, for a class whose field is a tailer.
+macro_rules! tailer_waits {
+    ($class:ident) => {
+        #[pyo3::pymethods]
+        impl $class {
+            #[doc = stub!($class._sleep)]
+            #[pyo3(name = "_sleep", signature = (timeout_s = None))]
+            fn sleep(
+                &self,
+                py: pyo3::Python<'_>,
+                timeout_s: Option<&pyo3::Bound<'_, pyo3::PyAny>>,
+            ) -> pyo3::PyResult<bool> {
+                let tailer = std::sync::Arc::clone(&self.0);
+                $crate::handles::waits::sleep(py, tailer, timeout_s)
+            }
+
+            #[doc = stub!($class._begin_wait)]
+            #[pyo3(name = "_begin_wait", signature = (waits, number, /))]
+            fn begin_wait(
+                &self,
+                py: pyo3::Python<'_>,
+                waits: &$crate::handles::waits::EventLoopWaits,
+                number: u64,
+            ) -> pyo3::PyResult<$crate::handles::waits::Wait> {
+                let tailer = std::sync::Arc::clone(&self.0);
+                $crate::handles::waits::begin(py, tailer, waits, number)
+            }
+        }
+    };
+}
+
 /// The direction of a tailer that can read backward, and the index that it read last.
 macro_rules! tailer_direction {
     ($class:ident) => {

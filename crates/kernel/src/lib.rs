@@ -11,6 +11,7 @@
 //! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
 //!   only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
+//! - [`waiting`] wakes those who sleep until there is a message;
 //! - [`probe`] is the seam for tests;
 //! - [`Error`], [`finding`], [`snapshot`], [`explained`] and [`warnings`] are shared by all of them.
 //!
@@ -31,6 +32,7 @@ pub mod ring;
 #[cfg(not(loom))]
 pub mod snapshot;
 pub mod vanilla;
+pub mod waiting;
 pub mod warnings;
 
 pub use error::{Error, Result};

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from quire._common import arguments
+from quire._waiting.sleeping import Sleeper, sleep_async
 from quire.errors import WaitTimeoutError
 from quire.pausers import TURN_S, Pauser, pauser_of
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
     from types import TracebackType
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -75,7 +78,7 @@ class Tasks:
             is_ready = handle._prepare()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             if is_ready and (found := read()) is not None:
                 return found
-        found = await self._read_in_turn(handle, read, timeout_s, pauser_of(pauser))
+        found = await self._read_in_turn(handle, read, timeout_s, pauser)
         if ends and found is None:
             raise StopAsyncIteration
         return found
@@ -85,7 +88,7 @@ class Tasks:
         handle: Awaited,
         read: Callable[[], _T | None],
         timeout_s: float | None,
-        pauser: Pauser,
+        pauser: Pauser | None,
     ) -> _T | None:
         """Let other tasks run first, then read or wait."""
         import asyncio
@@ -111,26 +114,40 @@ class Tasks:
 
 
 async def _when_there(
-    handle: Awaited, read: Callable[[], _T | None], timeout_s: float | None, pauser: Pauser
+    handle: Awaited, read: Callable[[], _T | None], timeout_s: float | None, pauser: Pauser | None
 ) -> _T | None:
     """Wait until *read* returns something: the one place where a task waits for messages."""
     import asyncio
 
-    pauser.reset()
-    ends = None if timeout_s is None else monotonic() + timeout_s
+    pause = _pause_of(handle, timeout_s, pauser)
+    ends = math.inf if timeout_s is None else monotonic() + timeout_s
     while True:
         is_ready = handle._prepare()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if is_ready and (found := read()) is not None:
             return found
         # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
         # Nor does it wait within a read, as it would after a file without end-of-file marker.
-        if is_ready is None and (ends is None or monotonic() < ends):
+        left_s = ends - monotonic()
+        if is_ready is None and left_s > 0:
             await asyncio.sleep(0)
             continue
+        if left_s <= 0:
+            return None
         try:
-            await pauser.apause(timeout_s)
+            await pause(left_s)
         except WaitTimeoutError:
             return None
+
+
+def _pause_of(
+    handle: Awaited, timeout_s: float | None, pauser: Pauser | None
+) -> Callable[[float], Awaitable[None]]:
+    """Return what pauses for at most a number of seconds: the given pauser, or a sleep."""
+    if pauser is None and isinstance(handle, Sleeper):
+        return partial(sleep_async, handle)
+    pauser = pauser_of(pauser)
+    pauser.reset()
+    return lambda _left_s: pauser.apause(timeout_s)
 
 
 class AsyncMessages(Generic[_T_co]):
@@ -152,7 +169,7 @@ class AsyncMessages(Generic[_T_co]):
         """Check how to wait; nothing is read yet."""
         self._handle, self._read = handle, read
         self._timeout_s = arguments.optional(arguments.seconds)("timeout_s", timeout_s)
-        self._pauser = pauser_of(pauser)
+        self._pauser = None if pauser is None else pauser_of(pauser)
 
     def __aiter__(self) -> Self:
         """Return it."""

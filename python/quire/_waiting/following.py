@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from quire._common import arguments
@@ -14,7 +16,7 @@ from quire.pausers import Pauser, pauser_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quire._native import Buffer, Column, Plan, Table
+    from quire._native import Buffer, Column, EventLoopWaits, Plan, Table, Wait
 
 _NO_END = 2**63 - 1
 
@@ -38,6 +40,8 @@ class Following(Generic[_E_co]):
         def read_text(self) -> str | None: ...
         def read_many(self, count: int, /) -> list[bytes]: ...
         def _prepare(self) -> bool | None: ...
+        def _sleep(self, timeout_s: float | None = ...) -> bool: ...
+        def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Wait: ...
         def _read_columns(
             self, count: int, /, *, max_bytes: int | None = None, end: int = ...
         ) -> tuple[int, Buffer, Buffer, Buffer]: ...
@@ -72,7 +76,6 @@ class Following(Generic[_E_co]):
             b'two'
 
         """
-        pauser = pauser_of(pauser)
         while True:
             for excerpt in self:  # noqa: UP028 - `yield from` would close the tailer with the loop
                 yield excerpt
@@ -101,6 +104,9 @@ class Following(Generic[_E_co]):
         """
         if timeout_s is not None:
             arguments.seconds("timeout_s", timeout_s)
+        if pauser is None:
+            self._wait_asleep(timeout_s)
+            return
         pauser = pauser_of(pauser)
         pauser.reset()
         while not self._prepare():
@@ -109,6 +115,17 @@ class Following(Generic[_E_co]):
             except WaitTimeoutError as nothing:
                 raise WaitTimeoutError(f"{nothing} index={self.index:#x}") from None
         pauser.reset()
+
+    def _wait_asleep(self, timeout_s: float | None) -> None:
+        ends = math.inf if timeout_s is None else monotonic() + timeout_s
+        while not (is_ready := self._prepare()):
+            left_s = ends - monotonic()
+            if left_s <= 0:
+                raise WaitTimeoutError(
+                    f"no message arrived in time: timeout_s={timeout_s} index={self.index:#x}"
+                )
+            if is_ready is not None:  # a scan that is not through goes on at once
+                self._sleep(left_s)
 
     def __aiter__(self) -> AsyncMessages[_E_co]:
         """Iterate over messages and wait for more, without holding up the event loop."""

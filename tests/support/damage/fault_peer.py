@@ -23,14 +23,14 @@ from reference import check_store, open_queue, read_queue
 
 BUILD = ROOT / "build" / "faults"
 POINTS = ROOT / "crates" / "kernel" / "src" / "probe" / "fault.rs"
-OTHERS = ("group.", "ring.", "quick-queue.", "repair.", "vanilla.")
+OTHERS = ("group.", "ring.", "quick-queue.", "repair.", "vanilla.", "waiting.")
 NUMBER = re.compile(rb"<(-?\d+)>")
 SIGKILL = -9
 EXCUSED = ("write position", "sequence word", "bytes behind", "index:", "index array:")
 
 
 def points() -> list[str]:
-    """Return the names in the kernel's list, but for those of other formats and of repairs."""
+    """Return the names in the kernel's list, but for those of other formats, repairs, sleepers."""
     listed = POINTS.read_text("utf-8").split("POINTS: &[&str] = &[")[1].split("];")[0]
     return [name for name in re.findall(r'"([\w.-]+)"', listed) if not name.startswith(OTHERS)]
 

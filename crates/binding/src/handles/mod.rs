@@ -5,9 +5,9 @@
 //! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
 //! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes
 //! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
-//! wait without a pause, and [`direction`] where reads go. [`render`] and [`render_columns`] are what
-//! the command line prints of a batch. [`raw_tailer`] is what the tailers of
-//! formats whose messages are raw bytes share.
+//! wait without a pause, [`waits`] waits for messages, and [`direction`] where reads go. [`render`]
+//! and [`render_columns`] are what the command line prints of a batch. [`raw_tailer`] is what the
+//! tailers of formats whose messages are raw bytes share.
 
 pub mod appender;
 pub mod clock;
@@ -28,4 +28,5 @@ pub mod roll_cycle;
 pub mod scan;
 pub mod spin;
 pub mod tailer;
+pub mod waits;
 pub mod write_document;

@@ -27,9 +27,7 @@ pub fn until_found(
     timeout_s: Option<&Bound<'_, PyAny>>,
     look: impl Fn() -> Result<bool> + Sync,
 ) -> PyResult<bool> {
-    let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
-    let limit = timeout_s.map(limit).transpose()?.flatten();
-    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let deadline = deadline(timeout_s)?;
     loop {
         match or_raise(py, py.detach(|| some_looks(&look, deadline)))? {
             Wait::Found => return Ok(true),
@@ -37,6 +35,13 @@ pub fn until_found(
             Wait::Paused => py.check_signals()?,
         }
     }
+}
+
+/// When `timeout_s` seconds from now are over; None where they never are.
+pub fn deadline(timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Instant>> {
+    let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
+    let limit = timeout_s.map(limit).transpose()?.flatten();
+    Ok(limit.and_then(|limit| Instant::now().checked_add(limit)))
 }
 
 /// The timeout in seconds as a duration; None if it is infinite.

@@ -385,6 +385,7 @@ impl Tailer {
 }
 
 path_and_closed!(Tailer, |it| it.0.queue().path(), |it| it.0.is_closed());
+tailer_waits!(Tailer);
 tailer_moves!(Tailer, i64);
 tailer_direction!(Tailer);
 context_manager!(Tailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));

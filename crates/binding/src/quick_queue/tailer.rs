@@ -107,5 +107,6 @@ impl QuickTailer {
 
 raw_tailer::methods!(QuickTailer: u64, QuickExcerpt, QuickPayloads);
 path_and_closed!(QuickTailer, |it| it.0.queue().path(), |it| it.0.is_closed());
+tailer_waits!(QuickTailer);
 tailer_moves!(QuickTailer, u64);
 context_manager!(QuickTailer);

@@ -76,6 +76,7 @@ impl IndexedTailer {
 
 raw_tailer::methods!(IndexedTailer: i64, VanillaExcerpt, IndexedPayloads);
 path_and_closed!(IndexedTailer, |it| it.0.queue().path(), |it| it.0.is_closed());
+tailer_waits!(IndexedTailer);
 tailer_moves!(IndexedTailer, i64);
 tailer_direction!(IndexedTailer);
 context_manager!(IndexedTailer);

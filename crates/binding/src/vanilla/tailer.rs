@@ -113,6 +113,7 @@ impl VanillaTailer {
 
 raw_tailer::methods!(VanillaTailer: i64, VanillaExcerpt, VanillaPayloads);
 path_and_closed!(VanillaTailer, |it| it.0.queue().path(), |it| it.0.is_closed());
+tailer_waits!(VanillaTailer);
 tailer_moves!(VanillaTailer, i64);
 tailer_direction!(VanillaTailer);
 context_manager!(VanillaTailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));

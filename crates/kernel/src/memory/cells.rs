@@ -48,12 +48,13 @@ impl Cells {
         self.memory.word32(position).load(Ordering::Acquire)
     }
 
-    /// Header word, compare-and-set with release on success; otherwise returns the current value.
+    /// Header word, compare-and-set, sequentially consistent; otherwise returns the current value.
     #[inline]
     pub fn publish_header(&self, position: u64, old: u32, new: u32, step: Step) -> Result<(), u32> {
         step.reached();
         let word = self.memory.word32(position);
-        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
+        // SYNC POINT with `waiting::word::arm`: this store comes before the look at that word.
+        word.compare_exchange(old, new, Ordering::SeqCst, Ordering::Acquire)
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
     }
 
@@ -69,6 +70,38 @@ impl Cells {
         step.reached();
         self.memory.word32(position).store(value, Ordering::Relaxed);
         self.stored(position, &value.to_le_bytes(), step);
+    }
+
+    /// 32-bit word, sequentially consistent load.
+    #[expect(clippy::inline_always, reason = "once a message: a call costs 1 %")]
+    #[inline(always)]
+    #[must_use]
+    pub fn load_word_seq_cst(&self, position: u64) -> u32 {
+        // loom takes such a load for an acquire: the fence stands for what it leaves out.
+        #[cfg(loom)]
+        loom::sync::atomic::fence(Ordering::SeqCst);
+        self.memory.word32(position).load(Ordering::SeqCst)
+    }
+
+    /// 32-bit word, compare-and-set, acquire and release; on failure returns the current value.
+    pub fn swap_word_acq_rel(
+        &self,
+        position: u64,
+        old: u32,
+        new: u32,
+        step: Step,
+    ) -> Result<(), u32> {
+        step.reached();
+        let word = self.memory.word32(position);
+        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
+            .map(|_| self.stored(position, &new.to_le_bytes(), step))
+    }
+
+    /// 32-bit word, to sleep at.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn word(&self, position: u64) -> &std::sync::atomic::AtomicU32 {
+        self.memory.word32(position)
     }
 
     /// 64-bit word, load-acquire.

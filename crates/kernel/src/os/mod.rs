@@ -7,6 +7,7 @@ pub mod detached;
 pub mod directory;
 pub mod files;
 pub mod fork;
+pub mod futex;
 pub mod interrupt;
 pub mod lease;
 pub mod locked_file;

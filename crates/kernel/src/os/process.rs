@@ -50,6 +50,22 @@ pub fn thread_id() -> u64 {
     ID.with(|id| *id)
 }
 
+/// Whether the calling thread is the one that the process began with, which gets its signals.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn is_first_thread() -> bool {
+    // SAFETY: the call has no side effects and cannot fail.
+    let thread = unsafe { libc::gettid() };
+    u32::try_from(thread) == Ok(pid())
+}
+
+/// Whether the calling thread is the one that the process began with, as far as this system says.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub const fn is_first_thread() -> bool {
+    true
+}
+
 /// A random number, distinct between threads, processes and containers.
 #[must_use]
 pub fn random() -> u64 {

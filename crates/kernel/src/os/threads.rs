@@ -14,3 +14,26 @@ pub fn join(thread: &Mutex<Option<JoinHandle<()>>>) {
         let _ = thread.join();
     }
 }
+
+/// Leaves signals to the other threads: one whose wait a signal has to end gets it.
+pub fn block_signals() {
+    let faults = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV];
+    // SAFETY: the set is valid for the calls, and the mask is that of this thread alone.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        for fault in faults {
+            libc::sigdelset(&raw mut all, fault);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// Has short sleeps of this thread end in time: the system may end them 50 us late.
+pub fn wake_in_time() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call changes an attribute of this thread alone.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+    }
+}

@@ -135,6 +135,11 @@ mod names {
         "listing.mod-count.add",
         // What is counted.
         "metrics.file.stat",
+        // Who sleeps until there is a message.
+        "waiting.file.stat",
+        "waiting.file.store",
+        "waiting.word.arm",
+        "waiting.word.clear",
         // Locks.
         "lock.take.cas",
         "lock.release.cas",

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::queue::{QuickQueue, lock};
 use crate::memory::window::Region;
+use crate::os::detached::Detached;
 use crate::quick_queue::format::entry::{ENTRY, MESSAGE_MAX, State};
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
@@ -14,6 +15,7 @@ use crate::quick_queue::protocol::entry_words;
 use crate::quick_queue::protocol::pages::{Pages, ReadPage};
 use crate::quick_queue::protocol::pending::{self, Verdict};
 use crate::quick_queue::protocol::shared::check_directory;
+use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
 
 /// The producer of an entry that is not complete is looked at this often.
@@ -87,6 +89,12 @@ pub struct Tailer {
     /// Raise an error at the entry of a dead producer instead of skipping it.
     raise_on_dead: bool,
     state: Mutex<Option<Reader>>,
+}
+
+impl Look for Tailer {
+    fn is_due(&self, _: Detached) -> bool {
+        self.has_next().unwrap_or(true)
+    }
 }
 
 impl Tailer {

@@ -8,6 +8,8 @@ use super::place::{Passed, Place, end_is, next_place, place_at};
 use super::queue::{VanillaQueue, end_of};
 use crate::chronicle::read::missing::OnMissing;
 use crate::chronicle::read::tailer::{Direction, Opening};
+use crate::os::detached::Detached;
+use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
 
 /// Earlier cycles are looked at for late entries once in this many messages, and at the end.
@@ -41,6 +43,12 @@ pub struct Mark {
     current: Option<(i32, u64)>,
     late: LateMark,
     last_read: Option<i64>,
+}
+
+impl Look for VanillaTailer {
+    fn is_due(&self, _: Detached) -> bool {
+        self.has_next().unwrap_or(true)
+    }
 }
 
 impl VanillaTailer {

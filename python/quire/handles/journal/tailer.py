@@ -12,7 +12,7 @@ from quire._waiting.async_reading import AsyncMessages
 from quire.errors import UnsupportedError, WaitTimeoutError
 from quire.handles.base import BATCH_BYTES, BATCH_COUNT, Tailer
 from quire.handles.journal.subtopics import ROUTE
-from quire.pausers import Pauser, pauser_of
+from quire.pausers import Pauser
 
 if TYPE_CHECKING:
     from datetime import date
@@ -190,7 +190,6 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             [Mid(price=1.1)]
 
         """
-        pauser = pauser_of(pauser)
         while True:
             while (message := self.read_message(cls)) is not None:
                 yield message

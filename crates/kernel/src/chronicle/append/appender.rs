@@ -171,11 +171,15 @@ impl Appender {
         if appended.last.is_some() {
             state.last_index = appended.last;
         }
+        let is_awaited = state.is_awaited();
         drop(state);
         if keeps_lock {
             guard.keep();
         } else {
             drop(guard);
+        }
+        if is_awaited {
+            self.wake_sleepers();
         }
         self.note_time(appended.last, now_ms);
         // Moving a `Result` about would take longer than much of an append.
@@ -188,6 +192,15 @@ impl Appender {
         };
         timer.appended(appended.messages, appended.bytes);
         done
+    }
+
+    /// P3 and P4 of `waiting/word.rs`, without the write lock.
+    #[cold]
+    fn wake_sleepers(&self) {
+        let sleepers = self.lock_state().sleepers.clone();
+        if let Some(file) = sleepers {
+            file.wake();
+        }
     }
 
     /// Steps 1 and 2, if they need no wait and the append nothing after it.

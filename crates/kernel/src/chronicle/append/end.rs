@@ -33,6 +33,8 @@ use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::probe::fault::step;
+use crate::waiting::side_file::SideFile;
+use crate::waiting::word;
 use crate::{Error, Result, warnings};
 
 /// A queue whose newest cycle begins this much after the clock's time has had a wrong clock.
@@ -53,6 +55,17 @@ pub struct State {
     lowest: i32,
     /// What it has not synced.
     pub unsynced: Unsynced,
+    /// By which those who sleep are woken, if anybody ever slept.
+    pub sleepers: Option<Arc<SideFile>>,
+}
+
+impl State {
+    /// Whether somebody sleeps until there is a message: P2 of `waiting/word.rs`.
+    #[inline]
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.sleepers.as_ref().is_some_and(|file| file.word().is_armed())
+    }
 }
 
 /// What one call appended.
@@ -300,6 +313,8 @@ impl<'a> End<'a> {
         queue.look_at_space(view.file());
         self.state.tail = Some(Tail::new(view, queue.roll(), queue.growth())?);
         self.state.unsynced.add(cycle);
+        // Who sleeps finds the file before its first message: `waiting/word.rs`.
+        word::settle();
         Ok(())
     }
 
@@ -321,6 +336,7 @@ impl End<'_> {
     fn check_surroundings(&mut self, now: i64) -> Result<()> {
         let queue = self.queue();
         self.table.shared.check_present()?;
+        queue.look_for_sleepers(&mut self.state.sleepers);
         let schedule = queue.schedule();
         let cycle = schedule.cycle_at(now)?;
         if let Some(file) = self.state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {

@@ -10,6 +10,7 @@ use super::counting::Counting;
 use super::low_space::LowSpace;
 use super::open::{self, FIELDLESS, Opened};
 use super::options::Options;
+use super::sleepers::Sleepers;
 use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::roll_cycle::{RollCycle, Schedule};
 use crate::chronicle::format::table::{NO_HIGHEST, NO_INDEX};
@@ -21,7 +22,9 @@ use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
 use crate::metrics::Metrics;
+use crate::os::detached::Detached;
 use crate::os::{clock, process};
+use crate::waiting::side_file::SideFile;
 use crate::{Error, Result, warnings};
 
 mod files;
@@ -72,6 +75,7 @@ pub struct Queue {
     /// What syncs in the background, once there is an appender.
     committer: OnceLock<Arc<dyn Handle>>,
     counting: Counting,
+    sleepers: Sleepers,
     /// When a reader last looked whether the table was replaced.
     looked_ms: AtomicI64,
     file_events: Option<Arc<FileEvents>>,
@@ -100,6 +104,7 @@ impl Queue {
             commit,
             committer: OnceLock::new(),
             counting,
+            sleepers: Sleepers::default(),
             looked_ms: AtomicI64::new(clock::coarse_time_ms()),
             file_events,
             warned: Mutex::default(),
@@ -277,6 +282,18 @@ impl Queue {
     /// What its processes count; None if none does.
     pub fn any_metrics(&self) -> Result<Option<&Metrics>> {
         self.counting.any(&self.opened.dir)
+    }
+
+    /// The side file for one who waits for messages; None for a queue that is only read.
+    pub fn side_file_to_wait_at(&self, detached: Detached) -> Option<Arc<SideFile>> {
+        let may_write = !self.is_read_only() && self.check_open("queue").is_ok();
+        let mode = self.options.file_mode;
+        may_write.then(|| self.sleepers.of_waiter(&self.opened, mode, detached)).flatten()
+    }
+
+    /// Finds the side file of those who wait, for an appender.
+    pub fn look_for_sleepers(&self, found: &mut Option<Arc<SideFile>>) {
+        self.sleepers.look_for(&self.opened, found);
     }
 
     pub(super) fn names(&self) -> Names<'_> {

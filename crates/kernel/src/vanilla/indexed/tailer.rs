@@ -2,7 +2,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::queue::IndexedQueue;
 use super::reader::{Entry, Reader};
+use crate::os::detached::Detached;
 use crate::vanilla::{Direction, Message};
+use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
 
 /// Reads messages.
@@ -20,6 +22,12 @@ struct State {
     /// The end after which later pages of the index were searched.
     searched: Option<u64>,
     is_closed: bool,
+}
+
+impl Look for IndexedTailer {
+    fn is_due(&self, _: Detached) -> bool {
+        self.has_next().unwrap_or(true)
+    }
 }
 
 impl IndexedTailer {

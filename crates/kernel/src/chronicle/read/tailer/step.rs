@@ -3,6 +3,7 @@
 //! Steps that may take long pause every so often, so that the caller can look for an interrupt while
 //! it holds nothing of the tailer, and then continue where they stopped.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::document::Message;
@@ -13,6 +14,9 @@ use crate::chronicle::protocol::roll_file::Document;
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::read::position::Direction;
 use crate::metrics::Timer;
+use crate::os::detached::Detached;
+use crate::waiting::side_file::SideFile;
+use crate::waiting::wait::Look;
 
 /// A step pauses after this many messages, wanted or not.
 pub const MESSAGES_BETWEEN_PAUSES: usize = 1 << 16;
@@ -177,6 +181,24 @@ impl Tailer {
         Ok(Scan::Paused)
     }
 
+    /// Whether somebody who waits for a message has something to do. What was received stays
+    /// unfinished, and a tailer that another thread uses is left alone: it is looked at again soon.
+    fn has_news(&self) -> bool {
+        let next = What::message(Ask::OfBatch).staying();
+        let found = match self.step(next, How::Try, |_| Ok(())) {
+            // Reading through a buffer may wait for the write lock: the reader does that.
+            Ok(Scan::WouldWait) if self.buffer.is_none() => match self.inner.try_lock() {
+                Some(inner) => {
+                    drop(inner);
+                    self.step(next, How::Wait, |_| Ok(()))
+                }
+                None => return false,
+            },
+            found => found,
+        };
+        !matches!(found, Ok(Scan::Nothing | Scan::Held(_)))
+    }
+
     /// The next document, not stepped over: [`Tailer::close_document`] does that.
     pub fn open_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
         let next = What::document(Ask::First, include_metadata).staying();
@@ -217,6 +239,16 @@ impl Tailer {
     pub fn last_read_index(&self) -> Result<Option<i64>> {
         let last = self.enter()?.last_read;
         Ok((last != NO_INDEX).then_some(last))
+    }
+}
+
+impl Look for Tailer {
+    fn is_due(&self, _: Detached) -> bool {
+        self.has_news()
+    }
+
+    fn side_file(&self, detached: Detached) -> Option<Arc<SideFile>> {
+        self.queue.side_file_to_wait_at(detached)
     }
 }
 

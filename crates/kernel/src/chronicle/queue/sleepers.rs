@@ -1,0 +1,88 @@
+//! The side file of those who wait for messages of a queue, shared by all handles of the queue.
+
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use super::open::Opened;
+use crate::chronicle::format::table::FILE_NAME as TABLE;
+use crate::os::clock;
+use crate::os::detached::Detached;
+use crate::os::own_directory::OwnDirectory;
+use crate::waiting::side_file::SideFile;
+use crate::{Error, Result, warnings};
+
+/// One who waits looks this often whether the side file is in its place.
+const LOOK_MS: u64 = 1000;
+
+/// What a queue knows of its side file.
+#[derive(Default)]
+pub struct Sleepers(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    file: Option<Arc<SideFile>>,
+    /// When one who waits last looked for it.
+    looked_ms: Option<i64>,
+    has_warned: bool,
+}
+
+impl Sleepers {
+    /// The side file for one who waits, made if it is missing; None where it cannot be: messages are
+    /// looked for then. Looked for once a second.
+    pub fn of_waiter(&self, opened: &Opened, mode: u32, _: Detached) -> Option<Arc<SideFile>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::coarse_time_ms();
+        if known.looked_ms.is_none_or(|then| now.abs_diff(then) >= LOOK_MS) {
+            known.looked_ms = Some(now);
+            known.file = match find_or_create(known.file.take(), opened, mode) {
+                Ok(file) => file,
+                Err(error) => known.without(&error),
+            };
+        }
+        known.file.clone()
+    }
+
+    /// Finds the side file for an appender, which does not make one, and waits for nobody: it holds
+    /// the write lock, and has seen that the table is in its place.
+    pub fn look_for(&self, opened: &Opened, found: &mut Option<Arc<SideFile>>) {
+        let mut known = match self.0.try_lock() {
+            Ok(known) => known,
+            Err(TryLockError::Poisoned(known)) => known.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if known.file.as_ref().is_none_or(|file| !file.is_in(&opened.dir)) {
+            known.file = match SideFile::open_existing(&opened.dir) {
+                Ok(file) => file.map(Arc::new),
+                Err(error) => known.without(&error),
+            };
+        }
+        found.clone_from(&known.file);
+    }
+}
+
+impl Known {
+    /// A process that may not write to the file does without; what is wrong with it is reported once.
+    fn without(&mut self, error: &Error) -> Option<Arc<SideFile>> {
+        if matches!(error, Error::Corrupt { .. }) && !std::mem::replace(&mut self.has_warned, true)
+        {
+            warnings::leave(format!("those who wait look for messages themselves: {error}"));
+        }
+        None
+    }
+}
+
+/// The side file in the queue's own directory; None where another one has its place.
+fn find_or_create(
+    known: Option<Arc<SideFile>>,
+    opened: &Opened,
+    mode: u32,
+) -> Result<Option<Arc<SideFile>>> {
+    let Some(table) = &opened.table else { return Ok(None) };
+    let directory = OwnDirectory::open(&opened.dir)?;
+    if directory.identity_of(TABLE)? != Some(table.shared.identity()) {
+        return Ok(None);
+    }
+    match known.filter(|file| file.is_in(&opened.dir)) {
+        Some(file) => Ok(Some(file)),
+        None => SideFile::open_or_create(&directory, mode).map(|file| Some(Arc::new(file))),
+    }
+}

@@ -1,0 +1,61 @@
+//! The tasks of an event loop that wait: a pipe that the loop watches says that some are due.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{OFlags, fcntl_setfl};
+
+use crate::os::process;
+
+/// An event loop with tasks that wait.
+pub struct EventLoop {
+    /// The numbers of waits that are due, and that the loop does not know of yet.
+    due: Mutex<Vec<u64>>,
+    reader: PipeReader,
+    writer: PipeWriter,
+    generation: u32,
+}
+
+impl EventLoop {
+    /// One without tasks.
+    pub fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+        fcntl_setfl(&writer, OFlags::NONBLOCK)?;
+        Ok(Self { due: Mutex::default(), reader, writer, generation: process::generation() })
+    }
+
+    /// The descriptor that becomes readable when a wait is due.
+    #[must_use]
+    pub fn descriptor(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+
+    /// Notes that a wait is due. A full pipe is readable, too.
+    pub(super) fn wake(&self, number: u64) {
+        let is_first = {
+            let mut due = self.lock();
+            due.push(number);
+            due.len() == 1
+        };
+        if is_first {
+            let _ = (&self.writer).write(&[1]);
+        }
+    }
+
+    /// The numbers of the waits that have become due since the last call. Never blocks.
+    #[must_use]
+    pub fn take_due(&self) -> Vec<u64> {
+        if self.generation != process::generation() {
+            return Vec::new(); // the parent reads from the pipe
+        }
+        // In this order: what becomes due in between makes the pipe readable again.
+        let _ = (&self.reader).read(&mut [0; 64]);
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,114 @@
+//! The side file with the [`Word`] of a queue: a magic word, the word, and zeros. It has one length,
+//! and is made by the first who sleeps. Java ignores files of this name.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::word::Word;
+use crate::memory::{Cells, Mapping};
+use crate::os::files::{self, Access};
+use crate::os::futex::{self, Expected};
+use crate::os::own_directory::OwnDirectory;
+use crate::probe::fault::{self, step};
+use crate::{Error, Result};
+
+/// The name of the side file.
+pub const FILE_NAME: &str = "waiting.quire";
+
+const MAGIC: u64 = u64::from_le_bytes(*b"QuireWt1");
+const MAGIC_AT: u64 = 0;
+const WORD_AT: u64 = 8;
+const LEN: u64 = 64;
+
+/// The side file of a queue, mapped for writing.
+pub struct SideFile {
+    cells: Cells,
+    /// Device and inode number.
+    identity: (u64, u64),
+}
+
+impl SideFile {
+    /// That of an open directory, which is made if it is missing.
+    pub fn open_or_create(directory: &OwnDirectory, mode: u32) -> Result<Self> {
+        let access = Access { write: true, create_mode: Some(mode) };
+        let shown = directory.shown(FILE_NAME);
+        let file = directory.open_file(FILE_NAME, access)?;
+        let file = file.ok_or_else(|| Error::gone("removed", &shown))?;
+        if length(&file, &shown)? == 0 {
+            // Others may be at it too: the same.
+            files::extend(&file, LEN).map_err(|e| Error::io("cannot make", &shown, e))?;
+        }
+        let found = Self::map(&file, &shown)?;
+        let _ = found.cells.swap_acq_rel(MAGIC_AT, 0, MAGIC, step!("waiting.file.store"));
+        found.checked(&shown)?.ok_or_else(|| Error::gone("removed", &shown))
+    }
+
+    /// That of the directory at a path; None if nobody has slept there yet.
+    pub fn open_existing(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(FILE_NAME);
+        let access = Access { write: true, create_mode: None };
+        match files::open(&path, access)? {
+            Some(file) if length(&file, &path)? > 0 => Self::map(&file, &path)?.checked(&path),
+            _ => Ok(None),
+        }
+    }
+
+    /// Maps a file of the right length. Its block is there: a store never meets a full disk.
+    fn map(file: &File, path: &Path) -> Result<Self> {
+        let failed = |e| Error::io("cannot map", path, e);
+        files::reserve(file, 0, LEN).map_err(failed)?;
+        let cells = Cells::new(Mapping::new(file, LEN, true).map_err(failed)?);
+        Ok(Self { cells, identity: files::identity(file).map_err(failed)? })
+    }
+
+    /// None if the file is being made.
+    fn checked(self, path: &Path) -> Result<Option<Self>> {
+        match self.cells.load_acquire(MAGIC_AT) {
+            0 => Ok(None),
+            MAGIC => Ok(Some(self)),
+            found => Err(corrupt(path, format!("{found:#018x}"), format!("{MAGIC:#018x}"))),
+        }
+    }
+
+    /// Whether the directory at a path has this file under its name.
+    #[must_use]
+    pub fn is_in(&self, directory: &Path) -> bool {
+        let path = directory.join(FILE_NAME);
+        fault::call!("waiting.file.stat", std::fs::symlink_metadata(path))
+            .is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+    }
+
+    /// Its word.
+    #[inline]
+    #[must_use]
+    pub const fn word(&self) -> Word<'_> {
+        Word::new(&self.cells, WORD_AT)
+    }
+
+    /// What to sleep at while the word has this value.
+    #[must_use]
+    pub fn expected(&self, value: u32) -> Expected<'_> {
+        Expected { word: self.cells.word(WORD_AT), value, is_shared: true }
+    }
+
+    /// P3 and P4: wakes the sleepers, if there are any.
+    pub fn wake(&self) {
+        if self.word().clear() {
+            futex::wake(self.cells.word(WORD_AT), true);
+        }
+    }
+}
+
+fn length(file: &File, path: &Path) -> Result<u64> {
+    let found = fault::call!("waiting.file.stat", file.metadata());
+    match found.map_err(|e| Error::io("cannot look at", path, e))?.len() {
+        right @ (0 | LEN) => Ok(right),
+        wrong => Err(corrupt(path, format!("{wrong} bytes"), format!("{LEN} bytes"))),
+    }
+}
+
+fn corrupt(path: &Path, found: String, expected: String) -> Error {
+    let what = "not a file of those who wait (remove it while no process has it open)";
+    Error::corrupt(what, path, 0, found, expected)
+}

@@ -1,0 +1,266 @@
+//! The thread that sleeps for all tailers of the process which wait for a message. It starts with the
+//! first wait, and ends when there has been none for a while.
+//!
+//! It sleeps at the words of all queues at once (W1 to W4 of [`word`](super::word)), and at one of its
+//! own, which a new wait changes. No signal handler runs in it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::side_file::SideFile;
+use super::wait::{Looked, Wait};
+use super::word;
+use crate::os::detached::Detached;
+use crate::os::fork::{ForkMutex, Inherited};
+use crate::os::futex::{self, Expected};
+use crate::os::threads;
+use crate::{Error, Result};
+
+/// What appenders do not announce is looked for this often while it comes often, and this seldom while
+/// it does not: after a 500th of the time since a look found something.
+const LOOK_AT_LEAST: Duration = Duration::from_millis(1);
+const LOOK_AT_MOST: Duration = Duration::from_millis(10);
+const LOOK_AFTER: u32 = 500;
+
+/// A queue's word is left even for this long after a message came, so that appenders do not pay for a
+/// wake-up with each of many; for longer, the more often none of those who wait wanted what came.
+const LINGERS: Duration = Duration::from_micros(100);
+const MOST_IN_VAIN: u32 = 5;
+
+/// The thread ends when there has been nothing to wait for this long.
+const STAYS: Duration = Duration::from_secs(5);
+
+/// What waits hand over to the thread.
+struct Inbox {
+    new: Vec<Arc<Wait>>,
+    has_thread: bool,
+}
+
+static INBOX: ForkMutex<Inbox> = ForkMutex::new(Inbox { new: Vec::new(), has_thread: false });
+
+/// Changes with every new wait.
+static ADDED: AtomicU32 = AtomicU32::new(0);
+
+impl Inherited for Inbox {
+    fn after_fork_in_child(&mut self) {
+        // Other threads of the parent may have been at anything that these waits hold.
+        std::mem::forget(std::mem::take(&mut self.new));
+        self.has_thread = false;
+    }
+}
+
+/// Begins a wait: the thread waits for one more.
+pub fn begin(wait: &Arc<Wait>) -> Result<()> {
+    let has_thread = {
+        let mut inbox = INBOX.lock();
+        inbox.new.push(Arc::clone(wait));
+        std::mem::replace(&mut inbox.has_thread, true)
+    };
+    if !has_thread {
+        start()?;
+    }
+    ADDED.fetch_add(1, Ordering::Release);
+    futex::wake(&ADDED, false);
+    Ok(())
+}
+
+fn start() -> Result<()> {
+    let builder = std::thread::Builder::new().name("quire-wait".into());
+    let started = builder.spawn(|| {
+        threads::block_signals();
+        threads::wake_in_time();
+        Thread::default().run(Detached::here());
+    });
+    match started {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            abandon();
+            Err(Error::io("cannot start a thread", Path::new("quire-wait"), error))
+        }
+    }
+}
+
+/// There is no thread: those who wait look themselves, and start one if they wait again.
+fn abandon() {
+    let new = {
+        let mut inbox = INBOX.lock();
+        inbox.has_thread = false;
+        std::mem::take(&mut inbox.new)
+    };
+    for wait in new {
+        wait.end();
+    }
+}
+
+/// What the thread knows.
+struct Thread {
+    /// The waits of each side file, by its address; those without one under 0.
+    queues: HashMap<usize, Waits>,
+    /// When a look found a message that nobody had announced.
+    found_alone: Instant,
+    /// When all are looked at next.
+    look_at: Instant,
+}
+
+/// The waits of one queue.
+struct Waits {
+    side_file: Option<Arc<SideFile>>,
+    all: Vec<Arc<Wait>>,
+    /// Those from this place on have not been looked at.
+    new_from: usize,
+    /// The value of the word to sleep at; None while it is left alone, until `arm_at`.
+    value: Option<u32>,
+    arm_at: Instant,
+    /// How often in succession an appender had been there for none of them.
+    in_vain: u32,
+}
+
+impl Default for Thread {
+    fn default() -> Self {
+        let now = Instant::now();
+        Self { queues: HashMap::new(), found_alone: now, look_at: now + LOOK_AT_LEAST }
+    }
+}
+
+impl Thread {
+    fn run(mut self, detached: Detached) {
+        loop {
+            let added = ADDED.load(Ordering::Acquire);
+            self.take_new();
+            self.look(detached);
+            if self.queues.values().any(|queue| !queue.all.is_empty()) {
+                self.sleep(added);
+            } else if Self::rest(added) {
+                return;
+            }
+        }
+    }
+
+    fn take_new(&mut self) {
+        let new = std::mem::take(&mut INBOX.lock().new);
+        for wait in new {
+            let file = wait.side_file();
+            let key = file.map_or(0, |file| Arc::as_ptr(file) as usize);
+            self.queues.entry(key).or_insert_with(|| Waits::new(file.cloned())).all.push(wait);
+        }
+    }
+
+    /// Looks at those that are new or announced, and from time to time at all.
+    fn look(&mut self, detached: Detached) {
+        let now = Instant::now();
+        let is_time = now >= self.look_at;
+        for queue in self.queues.values_mut() {
+            if queue.step(is_time, now, detached) {
+                self.found_alone = now;
+            }
+        }
+        if is_time {
+            let quiet = now.duration_since(self.found_alone) / LOOK_AFTER;
+            self.look_at = now + quiet.clamp(LOOK_AT_LEAST, LOOK_AT_MOST);
+        }
+        self.queues.retain(|_, queue| !queue.all.is_empty() || now < queue.arm_at);
+    }
+
+    /// W4.
+    fn sleep(&self, added: u32) {
+        let mut words = vec![Expected::own(&ADDED, added)];
+        words.extend(self.queues.values().filter_map(Waits::expected).take(futex::MOST - 1));
+        let left = self.queues.values().filter_map(Waits::is_left_until);
+        let until = left.fold(self.look_at, Instant::min);
+        futex::sleep(&words, until.saturating_duration_since(Instant::now()));
+    }
+
+    /// Stays for a while without a wait; whether the thread ends.
+    fn rest(added: u32) -> bool {
+        futex::sleep(&[Expected::own(&ADDED, added)], STAYS);
+        let mut inbox = INBOX.lock();
+        inbox.has_thread = ADDED.load(Ordering::Acquire) != added || !inbox.new.is_empty();
+        !inbox.has_thread
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for wait in self.queues.values().flat_map(|queue| &queue.all) {
+                wait.end();
+            }
+            abandon();
+        }
+    }
+}
+
+impl Waits {
+    fn new(side_file: Option<Arc<SideFile>>) -> Self {
+        let arm_at = Instant::now();
+        Self { side_file, all: Vec::new(), new_from: 0, value: None, arm_at, in_vain: 0 }
+    }
+
+    /// Looks at the waits that there is reason to look at, and has the word armed when it returns,
+    /// unless that is left alone; whether one was due that nobody had announced.
+    fn step(&mut self, is_time: bool, now: Instant, detached: Detached) -> bool {
+        let is_announced = self.is_announced();
+        if is_announced {
+            self.value = None;
+        }
+        let is_over = self.value.is_none() && now >= self.arm_at;
+        let (found, found_old) = self.look(is_time || is_announced || is_over, detached);
+        if found {
+            self.in_vain = 0;
+        } else if is_announced {
+            self.in_vain = MOST_IN_VAIN.min(self.in_vain + 1);
+        }
+        if found || is_announced {
+            self.arm_at = now + LINGERS * (1 << self.in_vain);
+        } else if is_over {
+            self.arm(detached);
+        }
+        found_old && is_time && !is_announced && !is_over
+    }
+
+    fn is_announced(&self) -> bool {
+        let (Some(file), Some(value)) = (&self.side_file, self.value) else { return false };
+        file.word().value() != value
+    }
+
+    /// W1 to W3.
+    fn arm(&mut self, detached: Detached) {
+        if let (Some(file), false) = (&self.side_file, self.all.is_empty()) {
+            self.value = Some(file.word().arm());
+            word::settle();
+            self.look(true, detached);
+        }
+    }
+
+    /// Looks at the new ones, or at all; whether one is due, and whether one is that was not new.
+    fn look(&mut self, all: bool, detached: Detached) -> (bool, bool) {
+        let (new_from, mut number) = (self.new_from, 0);
+        let (mut found, mut found_old) = (false, false);
+        self.all.retain(|wait| {
+            let is_new = number >= new_from;
+            number += 1;
+            if !is_new && !all {
+                return true;
+            }
+            let looked = wait.look(detached);
+            found |= looked == Looked::Due;
+            found_old |= looked == Looked::Due && !is_new;
+            looked == Looked::Waits
+        });
+        self.new_from = self.all.len();
+        (found, found_old)
+    }
+
+    /// When the word is to be armed, if it is left alone until then.
+    fn is_left_until(&self) -> Option<Instant> {
+        let is_left = self.value.is_none() && self.side_file.is_some() && !self.all.is_empty();
+        is_left.then_some(self.arm_at)
+    }
+
+    fn expected(&self) -> Option<Expected<'_>> {
+        Some(self.side_file.as_ref()?.expected(self.value?))
+    }
+}

@@ -1,0 +1,140 @@
+//! One wait of one tailer: from its start until it is due, or cancelled.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::event_loop::EventLoop;
+use super::side_file::SideFile;
+use crate::os::detached::Detached;
+use crate::os::futex::{self, Expected};
+use crate::os::process;
+
+/// What a tailer shows to the thread that waits for it.
+pub trait Look: Send + Sync {
+    /// Whether its reader has something to do: read a message, or learn of an error. Nothing that
+    /// was received counts as done by it.
+    fn is_due(&self, _: Detached) -> bool;
+
+    /// The side file by which appenders announce messages; None if there is none to write to.
+    fn side_file(&self, _: Detached) -> Option<Arc<SideFile>> {
+        None
+    }
+}
+
+/// A wait that has begun.
+pub struct Wait {
+    /// None once it is due or cancelled. Nobody looks while it is locked but the holder.
+    look: Mutex<Option<Arc<dyn Look>>>,
+    side_file: Option<Arc<SideFile>>,
+    generation: u32,
+    who: Who,
+}
+
+/// Who waits.
+enum Who {
+    /// A thread, at a word that is 0 until the wait is due.
+    Thread(AtomicU32),
+    /// A task of an event loop, by its number there.
+    Task(Arc<EventLoop>, u64),
+}
+
+const DUE: u32 = 1;
+
+impl Wait {
+    /// A wait of this thread, which `thread::begin` begins.
+    pub fn of_thread(look: Arc<dyn Look>, detached: Detached) -> Arc<Self> {
+        Self::new(look, Who::Thread(AtomicU32::new(0)), detached)
+    }
+
+    /// A wait of a task.
+    pub fn of_task(
+        look: Arc<dyn Look>,
+        event_loop: &Arc<EventLoop>,
+        number: u64,
+        detached: Detached,
+    ) -> Arc<Self> {
+        Self::new(look, Who::Task(Arc::clone(event_loop), number), detached)
+    }
+
+    fn new(look: Arc<dyn Look>, who: Who, detached: Detached) -> Arc<Self> {
+        let side_file = look.side_file(detached);
+        let (look, generation) = (Mutex::new(Some(look)), process::generation());
+        Arc::new(Self { look, side_file, generation, who })
+    }
+
+    /// Sleeps until the wait of this thread is due, a signal comes, or `timeout` is over; whether it
+    /// is due.
+    pub fn sleep(&self, timeout: Duration, _: Detached) -> bool {
+        let Who::Thread(word) = &self.who else { return false };
+        if word.load(Ordering::Acquire) != DUE {
+            futex::sleep(&[Expected::own(word, 0)], timeout);
+        }
+        word.load(Ordering::Acquire) == DUE
+    }
+
+    /// The number of forks before it.
+    #[must_use]
+    pub const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Ends it. Nobody looks at the tailer any more when this returns.
+    pub fn cancel(&self, _: Detached) {
+        // In a forked child the lock may be that of a thread which is not there.
+        if self.generation == process::generation() {
+            drop(self.lock().take());
+        }
+    }
+
+    /// Looks at the tailer, and wakes who waits if it is due.
+    pub(super) fn look(&self, detached: Detached) -> Looked {
+        let mut look = self.lock();
+        match &*look {
+            Some(tailer) if !tailer.is_due(detached) => return Looked::Waits,
+            Some(_) => {}
+            None => return Looked::Ended,
+        }
+        *look = None;
+        drop(look);
+        self.wake();
+        Looked::Due
+    }
+
+    /// Ends it as if it were due.
+    pub(super) fn end(&self) {
+        if self.lock().take().is_some() {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        match &self.who {
+            Who::Thread(word) => {
+                word.store(DUE, Ordering::Release);
+                futex::wake(word, false);
+            }
+            Who::Task(event_loop, number) => event_loop.wake(*number),
+        }
+    }
+
+    /// The side file of its queue.
+    pub(super) const fn side_file(&self) -> Option<&Arc<SideFile>> {
+        self.side_file.as_ref()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Look>>> {
+        self.look.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a look found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// There is nothing to read.
+    Waits,
+    /// There is: who waits was woken.
+    Due,
+    /// The wait had ended.
+    Ended,
+}

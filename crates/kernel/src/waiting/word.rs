@@ -1,0 +1,90 @@
+//! The word by which sleepers and appenders agree. It is odd while somebody sleeps, or is about to,
+//! and each change makes it greater by one:
+//!
+//! - W1. a sleeper makes an even word odd, and keeps the value;
+//! - W2. a fence;
+//! - W3. it looks at the queue, and does not sleep if there is something to read;
+//! - W4. it sleeps while the word has the value of W1.
+//!
+//! - P1. an appender publishes its message: the CAS of a header;
+//! - P2. it loads the word, and is through if that is even;
+//! - P3. it makes the odd word even;
+//! - P4. it wakes all sleepers.
+//!
+//! SYNC POINT: P1 and P2 are sequentially consistent, and W2 is a fence of that order. Either P2 sees
+//! W1, or W3 sees P1: no wake-up is lost. A value never comes back, so that W4 fails if an appender
+//! came between, even where another sleeper has made the word odd again. A sleeper that dies leaves at
+//! most an odd word, which costs the next appender one needless wake-up; an appender that dies
+//! between P1 and P4 leaves sleepers to their next look.
+
+#[cfg(loom)]
+use loom::sync::atomic::{Ordering, fence};
+#[cfg(not(loom))]
+use std::sync::atomic::{Ordering, fence};
+
+use crate::memory::Cells;
+use crate::probe::fault::step;
+
+/// The word of a queue.
+#[derive(Clone, Copy)]
+pub struct Word<'a> {
+    cells: &'a Cells,
+    position: u64,
+}
+
+impl<'a> Word<'a> {
+    /// The word at a position.
+    #[inline]
+    #[must_use]
+    pub const fn new(cells: &'a Cells, position: u64) -> Self {
+        Self { cells, position }
+    }
+
+    /// W1; returns the value to sleep at. [`settle`] and a look at the queue come next.
+    #[must_use]
+    pub fn arm(self) -> u32 {
+        let mut found = self.cells.load_word_seq_cst(self.position);
+        while !is_armed(found) {
+            let step = step!("waiting.word.arm");
+            match self.cells.swap_word_acq_rel(self.position, found, found + 1, step) {
+                Ok(()) => return found + 1,
+                Err(other) => found = other,
+            }
+        }
+        found
+    }
+
+    /// The value, for one who keeps that of W1.
+    #[must_use]
+    pub fn value(self) -> u32 {
+        self.cells.load_word_seq_cst(self.position)
+    }
+
+    /// P2: whether somebody sleeps, after a message was published.
+    #[inline]
+    #[must_use]
+    pub fn is_armed(self) -> bool {
+        is_armed(self.cells.load_word_seq_cst(self.position))
+    }
+
+    /// P3; whether it is this caller who has to wake the sleepers.
+    #[must_use]
+    pub fn clear(self) -> bool {
+        let found = self.cells.load_word_seq_cst(self.position);
+        let step = step!("waiting.word.clear");
+        is_armed(found)
+            && self
+                .cells
+                .swap_word_acq_rel(self.position, found, found.wrapping_add(1), step)
+                .is_ok()
+    }
+}
+
+const fn is_armed(value: u32) -> bool {
+    value % 2 == 1
+}
+
+/// W2: between arming words and looking at their queues.
+pub fn settle() {
+    fence(Ordering::SeqCst);
+}
