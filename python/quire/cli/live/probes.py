@@ -29,6 +29,7 @@ from quire.formats.adapters import (
 )
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
+from quire.groups.states import side_files
 from quire.opening.discovery import TABLE
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
@@ -117,6 +118,8 @@ class Probe:
         self._tailer.to_end()
         self._end = self._tailer.index
         self._cycle: int | None = None
+        self._changed_ns, self._listed_s = 0, 0.0
+        self._has_groups = False
         self._lengths: dict[Path, int] = {}
 
     def look(self) -> Look:
@@ -143,7 +146,7 @@ class Probe:
             newest.latencies_us,
             newest.latency_of,
             tuple(self._tailers(point)),
-            tuple(it for it in facts_of_groups(self._queue) if it["wrong"] is None),
+            tuple(self._groups()),
             tuple(self._adapter.locks(self._queue)),
             count,
             self._next_roll_s(point.cycle) if count else None,
@@ -161,6 +164,20 @@ class Probe:
     def close(self) -> None:
         """Close the queue."""
         self._queue.close()
+
+    def _groups(self) -> Iterator[dict[str, Any]]:
+        """
+        Yield the facts of each group.
+
+        The directory is listed for the first one when it changed; and now and then, as two changes
+        may have one time.
+        """
+        changed_ns, now_s = Path(self._queue.path).stat().st_mtime_ns, time.monotonic()
+        if changed_ns != self._changed_ns or now_s >= self._listed_s + _FILES_EVERY_S:
+            self._changed_ns, self._listed_s = changed_ns, now_s
+            self._has_groups = any(True for _ in side_files(self._queue.path))
+        if self._has_groups:
+            yield from (it for it in facts_of_groups(self._queue) if it["wrong"] is None)
 
     def _keep_lengths(self, cycle: int) -> None:
         """Remember how long the files are that the next look reads."""
