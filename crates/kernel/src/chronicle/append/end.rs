@@ -93,6 +93,8 @@ pub struct End<'a> {
     cycle: i32,
     /// What was appended so far.
     pub appended: Appended,
+    /// What is stored in the run, and not visible yet.
+    stored: Appended,
     /// The write lock stays taken when the call ends.
     pub keeps_lock: bool,
 }
@@ -117,6 +119,7 @@ impl<'a> End<'a> {
             now_ms,
             cycle: 0,
             appended: Appended::default(),
+            stored: Appended::default(),
             keeps_lock: false,
         }
     }
@@ -233,18 +236,21 @@ impl<'a> End<'a> {
         let Some(tail) = &mut self.state.tail else { return Ok(false) };
         let is_stored = tail.store_in_run(self.guard, self.cycle, payload)?;
         if is_stored {
-            self.appended.messages += 1;
-            self.appended.bytes += payload.len();
+            self.stored.messages += 1;
+            self.stored.bytes += payload.len();
         }
         Ok(is_stored)
     }
 
-    /// Makes the run visible.
+    /// Makes the run visible: from then on its messages count as appended.
     pub fn show_run(&mut self) -> Result<()> {
+        let stored = std::mem::take(&mut self.stored);
         if let Some(tail) = &mut self.state.tail
             && let Some(index) = tail.show_run(self.guard)?
         {
             self.appended.last = Some(index);
+            self.appended.messages += stored.messages;
+            self.appended.bytes += stored.bytes;
         }
         Ok(())
     }
