@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from os import PathLike
 from types import TracebackType
@@ -12,6 +12,7 @@ __all__ = [
     "FINDING_KINDS",
     "VERSION",
     "Appender",
+    "AwaitedDocument",
     "Buffer",
     "Call",
     "Chain",
@@ -1772,6 +1773,26 @@ class Chain:
     def __dir__(self) -> list[str]: ...
 
 @disjoint_base
+@final
+class AwaitedDocument:
+    """
+    A document whose handlers are coroutines: awaiting it runs them, one after the other.
+
+    An error of a handler, also its cancellation, has the message read again.
+    """
+
+    def __await__(self) -> Generator[Any, Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+    def send(self, value: Any, /) -> Any:
+        """Let the handler go on that waits."""
+
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None, /) -> Any:
+        """Raise an exception in the handler that waits."""
+
+    def close(self) -> None:
+        """End the handler that waits; the message is read again."""
+
 class MethodReader:
     """The native half of a method reader."""
 
@@ -1811,6 +1832,13 @@ class MethodReader:
 
     def read_many(self, count: int, /) -> int:
         """Call :meth:`read_one` up to *count* times; return how often it returned True."""
+
+    def _read_awaiting(self, count: int, /) -> int | AwaitedDocument:
+        """
+        Read as :meth:`read_many` does, up to a document whose handler returned a coroutine.
+
+        No other document is read until that one was awaited.
+        """
 
     def close(self) -> None:
         """Close the reader. Its tailer stays open."""

@@ -177,7 +177,11 @@ class TwoIds:
 BAD_READERS: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda tailer: tailer.method_reader(), TypeError, "needs a handler"),
     (lambda tailer: tailer.method_reader(5), TypeError, "no method: handler=5"),
-    (lambda tailer: tailer.method_reader(Coroutine()), TypeError, "coroutines: .*method=say"),
+    (
+        lambda tailer: tailer.method_reader(OnlySay(), filter=Coroutine().say),
+        TypeError,
+        "filter .* coroutine function",
+    ),
     (lambda tailer: tailer.method_reader(Variable()), TypeError, "handler=Variable method=say"),
     (lambda tailer: tailer.method_reader(Unencoded()), TypeError, "complex.* parameter=text"),
     (lambda tailer: tailer.method_reader(TwoIds()), TypeError, "method_id=7"),

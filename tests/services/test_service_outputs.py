@@ -50,7 +50,7 @@ def test_an_output_of_another_thread_is_refused(place: Place, inputs: int) -> No
         service = place.service(Calling, inputs=[place.first, place.second][:inputs])
         service.run_once()
         service.handler.call = elsewhere
-        with pytest.raises(quire.QuireError, match="in the same thread"):
+        with pytest.raises(quire.QuireError, match="in the handler itself"):
             service.run_once()
     assert place.results() == ["total 1"]
 

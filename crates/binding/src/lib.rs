@@ -63,6 +63,8 @@ mod _native {
     #[pymodule_export]
     use crate::buffer::Buffer;
     #[pymodule_export]
+    use crate::calls::awaited_document::AwaitedDocument;
+    #[pymodule_export]
     use crate::calls::history::MessageHistory;
     #[pymodule_export]
     use crate::calls::method::Method;

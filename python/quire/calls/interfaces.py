@@ -283,8 +283,6 @@ def _handler_method(  # noqa: PLR0913 - what handlers_of knows
     own: dict[str, Method],
 ) -> Method:
     where = f"handler={type(handler).__qualname__} method={name}"
-    if inspect.iscoroutinefunction(call):
-        raise TypeError(f"a handler's methods are no coroutines: {where}")
     signatures = [_Signature(bases[0], call, names)]
     for base in bases:
         function = vars(base.cls).get(name)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from time import monotonic
-from typing import Any, Literal, TypeAlias
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
 
 from quire import _native, pausers
 from quire._common import arguments
-from quire._native import Appender, Queue, Tailer
+from quire._common.async_reading import AsyncClosing
+from quire._native import Appender, AwaitedDocument, Queue, Tailer
 from quire.calls.interfaces import check_ids, handlers_of
 from quire.calls.method_writer import Filter
 from quire.errors import ClosedError
@@ -22,7 +25,7 @@ OnError: TypeAlias = Literal["raise", "skip", "dead_letter"]
 DeadLetter: TypeAlias = Appender | Queue | str | PathLike[str]
 
 
-class MethodReader(_native.MethodReader):
+class MethodReader(_native.MethodReader, AsyncClosing):
     """
     Calls handlers with the messages of a tailer, from :meth:`quire.JournalTailer.method_reader`.
 
@@ -79,19 +82,54 @@ class MethodReader(_native.MethodReader):
             else:
                 pauser.pause()
 
+    async def aread_one(self) -> bool:
+        """
+        Read one message and await its handlers: see :meth:`read_one`.
+
+        Handlers may be coroutine functions, also beside others. They run one after the other, in
+        the order of the events. The message of a handler that is cancelled is read again.
+
+        Raises:
+            RuntimeError: Another task awaits a handler of this reader.
+
+        Examples:
+            >>> import asyncio
+            >>> class Printer:
+            ...     async def halt(self, symbol: str) -> None:
+            ...         await asyncio.sleep(0)
+            ...         print("halted", symbol)
+            >>> appender.method_writer(Printer).halt("EURUSD")
+            >>> asyncio.run(tailer.method_reader(Printer()).aread_one())
+            halted EURUSD
+            True
+
+        """
+        found = self._read_awaiting(1)
+        if not isinstance(found, AwaitedDocument):
+            return found > 0
+        await found
+        return True
+
     async def arun(
         self, pauser: Pauser | None = None, *, until: Callable[[], object] | None = None
     ) -> None:
         """
         Read messages until the reader is closed, without blocking the event loop.
 
-        Handlers run on the event loop and block it while they run; other tasks run every few
-        milliseconds, even during a backlog.
+        Handlers run on the event loop. Those that are coroutine functions are awaited; others block
+        the loop while they run. Other tasks run every few milliseconds, even during a backlog.
+
+        Args:
+            pauser: How to wait, from :mod:`quire.pausers`.
+            until: Called when there is no message; a true result ends the loop.
+
+        Raises:
+            RuntimeError: Another task awaits a handler of this reader.
 
         Examples:
             >>> import asyncio
             >>> class Printer:
-            ...     def halt(self, symbol: str) -> None:
+            ...     async def halt(self, symbol: str) -> None:
             ...         print("halted", symbol)
             >>> appender.method_writer(Printer).halt("EURUSD")
             >>> asyncio.run(tailer.method_reader(Printer()).arun(until=lambda: True))
@@ -102,7 +140,7 @@ class MethodReader(_native.MethodReader):
 
         pauser, turn_ends = self._begin(pauser), monotonic() + TURN_S
         while not self.closed:
-            if self._read_some():
+            if await self._aread_some():
                 pauser.reset()
                 if monotonic() >= turn_ends:
                     await asyncio.sleep(0)
@@ -118,11 +156,36 @@ class MethodReader(_native.MethodReader):
         if self._pauser is not None:
             self._pauser.unpause()
 
+    def __enter__(self) -> Self:
+        """Return the reader."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close the reader."""
+        self.close()
+
     def _begin(self, pauser: Pauser | None) -> Pauser:
         if pauser is None:
             pauser = pausers.balanced()
         self._pauser = pauser
         return pauser
+
+    async def _aread_some(self) -> bool:
+        try:
+            found = self._read_awaiting(_READ_AT_ONCE)
+            if not isinstance(found, AwaitedDocument):
+                return found > 0
+            await found
+        except ClosedError:
+            if not self.closed:
+                raise
+        return True
 
     def _read_some(self) -> int:
         try:
@@ -148,6 +211,8 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
 ) -> MethodReader:
     """Implement :meth:`quire.JournalTailer.method_reader`."""
     found = [pair for handler in handlers for pair in handlers_of(handler, interface, names)]
+    if inspect.iscoroutinefunction(filter):
+        raise TypeError("a filter is asked before a call, so it cannot be a coroutine function")
     if not found and default is None and metadata_handler is None:
         raise TypeError("a method reader needs a handler: handlers=()")
     check_ids([method for method, _ in found])

@@ -137,7 +137,7 @@ class Output:
         if not sources or self.reading is None:
             raise QuireError(
                 f"an output belongs to a message, and none is being handled: {sources=} "
-                "(call it while the handler is called, and in the same thread)"
+                "(call it in the handler itself, not in a thread or task that it starts)"
             )
         if sources[-1] != (expected := self.reading()):
             raise QuireError(

@@ -25,10 +25,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from os import PathLike
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
+from typing import Any, Literal, NoReturn, Self, TypeAlias, cast, get_type_hints
 
 from quire import pausers
 from quire._common import arguments
+from quire._common.async_reading import AsyncClosing
 from quire._common.durable import locked_directory
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
@@ -44,6 +45,7 @@ from quire.types import names_around
 
 Replay: TypeAlias = Literal["all", "missed"]
 OnMissing: TypeAlias = Literal["raise", "warn", "skip"]
+_Steps: TypeAlias = "Generator[_Input | bool, bool, None]"
 _Place: TypeAlias = JournalQueue | str | PathLike[str]
 
 
@@ -103,7 +105,7 @@ def service(  # noqa: PLR0913 - by keywords
     return Service(inputs, output, handler, writes, replay, on_missing, names_around())
 
 
-class Service:
+class Service(AsyncClosing):
     """
     A handler between queues, from :func:`quire.service`.
 
@@ -145,6 +147,7 @@ class Service:
         if replay not in ("all", "missed"):
             raise ValueError(f"invalid replay: replay={replay} expected=all or missed")
         self._stopping = False
+        self._is_awaiting = False
         self._pauser: Pauser | None = None
         self._goal: RecoveryPoint | None = None
         with contextlib.ExitStack() as opened:
@@ -180,7 +183,7 @@ class Service:
             for source in self._inputs.values():
                 source.to_start()
             self._plan = iter(plan) if replay == "all" else self._missed(plan)
-            self._step: Callable[[], bool] = self._replay_one
+            self._step: Callable[[], _Steps] = self._replay_one
             self._advance()
             self._shown = f"{target.path}, inputs={', '.join(queue.path for queue in queues)}"
             self._opened = opened.pop_all()
@@ -209,11 +212,63 @@ class Service:
                 this message and with the state from before it.
 
         """
+        self._refuse_while_awaiting()
         try:
-            return self._step()
+            steps = self._step()
+            asked = next(steps)
+            while not isinstance(asked, bool):
+                asked = steps.send(asked.read_one())
         except BaseException:
             self._abandon()
             raise
+        return asked
+
+    async def arun_once(self) -> bool:
+        """
+        Handle a message and await its handler, which may be a coroutine function.
+
+        See :meth:`run_once`. Outputs are called by the handler itself, not by tasks that it starts.
+
+        Raises:
+            Exception: Any exception of the handler, or its cancellation. The service is closed: a
+                new one begins with this message and with the state from before it.
+            RuntimeError: Another task awaits a handler of this service.
+
+        Examples:
+            >>> import asyncio
+            >>> class Out:
+            ...     def checked(self, order: str) -> None: ...
+            >>> class Risk:
+            ...     def __init__(self, out: Out) -> None:
+            ...         self.out = out
+            ...     async def order(self, order: str) -> None:
+            ...         await asyncio.sleep(0)
+            ...         self.out.checked(order)
+            >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
+            >>> with orders.appender() as appender:
+            ...     appender.method_writer(Risk).order("buy 100")
+            >>> async def main():
+            ...     async with quire.service(
+            ...         inputs=[orders], output=checked, handler=Risk
+            ...     ) as service:
+            ...         return await service.arun_once()
+            >>> asyncio.run(main()), checked.entry_count
+            (True, 1)
+
+        """
+        self._refuse_while_awaiting()
+        self._is_awaiting = True
+        try:
+            steps = self._step()
+            asked = next(steps)
+            while not isinstance(asked, bool):
+                asked = steps.send(await asked.aread_one())
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            self._is_awaiting = False
+        return asked
 
     def run(self, pauser: Pauser | None = None) -> None:
         """Handle messages as they come, until :meth:`stop`."""
@@ -227,7 +282,9 @@ class Service:
 
     async def arun(self, pauser: Pauser | None = None) -> None:
         """
-        Handle messages until the service is closed, without blocking the event loop.
+        Handle messages as they come, until :meth:`stop`, without blocking the event loop.
+
+        Handlers may be coroutine functions: see :meth:`arun_once`.
 
         Examples:
             >>> import asyncio
@@ -251,7 +308,7 @@ class Service:
         self._pauser = pauser = pauser or pausers.async_()
         turn_ends = monotonic() + TURN_S
         while not self._stopping:
-            if self.run_once():
+            if await self.arun_once():
                 pauser.reset()
                 if monotonic() >= turn_ends:
                     await asyncio.sleep(0)
@@ -269,12 +326,19 @@ class Service:
     def close(self) -> None:
         """Note the order of what left no output, and close what was opened. Safe to repeat."""
         try:
-            if self._step is not _closed:
+            # What a handler that is awaited still has to do is done by the next service.
+            if self._step is not _closed and not self._is_awaiting:
                 self._output.finish()
                 for source in self._inputs.values():
                     source.commit()
         finally:
             self._abandon()
+
+    def _refuse_while_awaiting(self) -> None:
+        if self._is_awaiting:
+            raise RuntimeError(
+                f"another task awaits a handler of this service: run it in one task: {self!r}"
+            )
 
     def _abandon(self) -> None:
         self._step = _closed
@@ -324,35 +388,37 @@ class Service:
         step = self._read_one_of_several if others else functools.partial(self._read_one, first)
         self._step = step
 
-    def _replay_one(self) -> bool:
+    # The steps are generators, so that run_once and arun_once take the same ones: they yield the
+    # input to read from, are sent whether it had a message, and at last yield whether any had.
+
+    def _replay_one(self) -> _Steps:
         goal = cast("RecoveryPoint", self._goal)
         source = self._inputs[goal.source]
         self._output.reading = source.at_hand
-        if source.last_index < goal.index and not source.read_one():
+        if source.last_index < goal.index and not (yield source):
             raise source.lost(goal.index)
         if source.last_index >= goal.index:
             self._advance()
-        return True
+        yield True
 
-    def _read_one(self, source: _Input) -> bool:
-        if not source.read_one():
-            return False
-        if source.enters_cycle():
+    def _read_one(self, source: _Input) -> _Steps:
+        was_read = yield source
+        if was_read and source.enters_cycle():
             self._output.note_all()
-        return True
+        yield was_read
 
-    def _read_one_of_several(self) -> bool:
+    def _read_one_of_several(self) -> _Steps:
         handled = False
         for source_id, source in self._inputs.items():
             before = source.last_index
             self._output.reading = source.at_hand
-            if source.read_one():
+            if (yield source):
                 handled = True
                 if source.last_index != before:  # it was no metadata
                     self._output.handled(source_id, source.last_index)
                     if source.enters_cycle():
                         self._output.note_all()
-        return handled
+        yield handled
 
 
 class _Input:
@@ -367,7 +433,7 @@ class _Input:
         self._per_cycle = queue.roll_cycle.to_index(1, 0)
         self._cycle = -1
         self.to_start = tailer.to_start
-        self.read_one = method_reader(
+        reader = method_reader(
             tailer,
             [handler],
             interface=None,
@@ -378,7 +444,8 @@ class _Input:
             metadata_handler=None,
             scanning=False,
             names=names,
-        ).read_one
+        )
+        self.read_one, self.aread_one = reader.read_one, reader.aread_one
 
     @property
     def last_index(self) -> int:
@@ -502,5 +569,5 @@ def _made(handler: object, out: object) -> object:
     return handler
 
 
-def _closed() -> bool:
+def _closed() -> NoReturn:
     raise ClosedError("the service is closed: quire.service makes another one")

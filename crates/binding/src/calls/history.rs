@@ -128,6 +128,30 @@ impl Handling {
     }
 }
 
+/// The message of a handler that waits: this thread does other things meanwhile.
+pub struct Paused {
+    history: History,
+    source: (i32, i64),
+    read_at: i64,
+}
+
+impl Handling {
+    /// Restores the enclosing message until [`Paused::resume`].
+    pub fn pause(self) -> Paused {
+        let history = CURRENT.with_borrow_mut(std::mem::take);
+        Paused { history, source: self.source, read_at: self.read_at }
+    }
+}
+
+impl Paused {
+    /// Goes on with the message, in whichever thread.
+    pub fn resume(self) -> Handling {
+        let Self { history, source, read_at } = self;
+        let around = CURRENT.with_borrow_mut(|current| std::mem::replace(current, history));
+        Handling { around: (!around.sources.is_empty()).then_some(around), source, read_at }
+    }
+}
+
 impl Drop for Handling {
     #[inline]
     fn drop(&mut self) {

@@ -2,9 +2,9 @@
 //! in place, and its handler is called.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
@@ -16,17 +16,23 @@ use quire_wire::history;
 use quire_wire::latin1;
 use quire_wire::reader::{self, Name, Reader, Shape, Token};
 
+use super::awaited_document::{AwaitedDocument, Pending, Progress, Reads};
 use super::history::Handling;
 use super::method::Method;
 use crate::buffer;
 use crate::error::to_py;
 use crate::handles::tailer::{self, Tailer};
 use crate::repr;
-use crate::values::decode;
 use crate::values::failure::Result;
+use crate::values::{classes, decode};
 
 /// Signals are checked after this many messages: perhaps no Python handler runs in between.
 const READ_BETWEEN_LOOKS: usize = 1 << 10;
+
+/// The reader was closed.
+const CLOSED: u8 = 1;
+/// A handler is awaited: the next document is read when it is done.
+const AWAITING: u8 = 2;
 
 #[doc = stub!("MethodReader")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -44,7 +50,8 @@ pub struct MethodReader {
     on_failure: Option<Py<PyAny>>,
     /// Continues with the next message until one was handled.
     is_scanning: bool,
-    is_closed: AtomicBool,
+    /// [`CLOSED`] and [`AWAITING`].
+    state: AtomicU8,
 }
 
 /// Handlers by their events.
@@ -64,6 +71,13 @@ struct Handler {
 struct Returned<'py> {
     target: Bound<'py, PyAny>,
     methods: Bound<'py, PyDict>,
+}
+
+/// What became of the next document.
+enum Read {
+    Nothing,
+    Done(bool),
+    Awaits(Pending),
 }
 
 /// A method and what calls it.
@@ -87,7 +101,7 @@ impl MethodReader {
         let this = slf.get();
         let tailer = &this.tailer.get().0;
         let mut parts = repr::tailer(slf.py(), tailer);
-        if this.is_closed.load(Ordering::Acquire) && !tailer.is_closed() {
+        if this.closed() && !tailer.is_closed() {
             parts.push("closed".to_owned());
         }
         repr::handle(&slf.get_type(), &parts)
@@ -114,7 +128,7 @@ impl MethodReader {
             filter,
             on_failure,
             is_scanning: scanning,
-            is_closed: AtomicBool::new(false),
+            state: AtomicU8::new(0),
         }
     }
 
@@ -127,7 +141,7 @@ impl MethodReader {
     #[doc = stub!("MethodReader.closed")]
     #[getter]
     fn closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) & CLOSED != 0
     }
 
     #[doc = stub!("MethodReader.read_one")]
@@ -135,10 +149,10 @@ impl MethodReader {
     fn read_one(&self, py: Python<'_>) -> PyResult<bool> {
         loop {
             match self.read_next(py)? {
-                None => return Ok(false),
-                Some(true) => return Ok(true),
-                Some(false) if !self.is_scanning => return Ok(true),
-                Some(false) => py.check_signals()?,
+                Read::Nothing => return Ok(false),
+                Read::Done(is_known) if is_known || !self.is_scanning => return Ok(true),
+                Read::Done(_) => py.check_signals()?,
+                Read::Awaits(pending) => return Err(self.refuse_coroutine(py, &pending)),
             }
         }
     }
@@ -157,73 +171,149 @@ impl MethodReader {
         Ok(count)
     }
 
+    #[doc = stub!("MethodReader._read_awaiting")]
+    #[pyo3(signature = (count, /))]
+    fn _read_awaiting<'py>(slf: &Bound<'py, Self>, count: usize) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let mut taken = 0;
+        while taken < count {
+            match this.read_next(py)? {
+                Read::Nothing => break,
+                Read::Done(is_known) => taken += usize::from(is_known || !this.is_scanning),
+                Read::Awaits(pending) => {
+                    this.state.fetch_or(AWAITING, Ordering::AcqRel);
+                    let document = AwaitedDocument::new(Box::new(slf.clone().unbind()), pending);
+                    return Ok(Bound::new(py, document)?.into_any());
+                }
+            }
+            if taken % READ_BETWEEN_LOOKS == 0 {
+                py.check_signals()?;
+            }
+        }
+        Ok(taken.into_pyobject(py)?.into_any())
+    }
+
     #[doc = stub!("MethodReader.close")]
     fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.state.fetch_or(CLOSED, Ordering::AcqRel);
     }
 }
 
 impl MethodReader {
-    /// Reads a document; returns whether a handler was called. None if there is none yet.
+    /// Reads a document and calls its handlers, up to the first that returns a coroutine.
     #[inline]
-    fn read_next(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(to_py(Error::closed("method reader", self.tailer.get().0.queue().path())));
+    fn read_next(&self, py: Python<'_>) -> PyResult<Read> {
+        if self.state.load(Ordering::Acquire) != 0 {
+            return Err(self.refusal());
         }
         let kernel = &self.tailer.get().0;
         let metadata = self.metadata.as_ref();
-        let Some(open) = tailer::take(py, kernel, metadata.is_some())? else { return Ok(None) };
-        let handled = match metadata {
-            Some(table) if open.is_metadata() => self.handle(py, table, &open, None).map(|_| false),
-            _ => self.handle_message(py, &open),
+        let Some(open) = tailer::take(py, kernel, metadata.is_some())? else {
+            return Ok(Read::Nothing);
         };
+        let is_metadata = metadata.is_some() && open.is_metadata();
+        let handling = (!is_metadata).then(|| self.begin(&open));
+        let handled = self.handle(py, &open, handling.as_ref());
         match decode::placed(handled, kernel, &open) {
-            Ok(is_known) => Ok(Some(is_known)),
-            Err(error) => self.failed(py, &open, error).map(|()| Some(true)),
+            Ok(Progress::Done(is_known)) => Ok(Read::Done(is_known && !is_metadata)),
+            Ok(Progress::Awaits { coroutine, methods, offset }) => {
+                let (coroutine, history) = (coroutine.unbind(), handling.map(Handling::pause));
+                Ok(Read::Awaits(Pending { open, coroutine, methods, offset, history }))
+            }
+            Err(error) => self.failed(py, &open, error).map(|()| Read::Done(true)),
         }
     }
 
-    #[inline]
-    fn handle_message(&self, py: Python<'_>, open: &OpenDocument) -> Result<bool> {
-        let source = (self.tailer.get().0.queue().source_id(), open.index);
-        let handling = Handling::begin(source);
-        handling.read_before(open.before())?;
-        self.handle(py, &self.events, open, Some(&handling))
+    /// Why no document can be read now.
+    #[cold]
+    fn refusal(&self) -> PyErr {
+        if self.closed() {
+            return to_py(Error::closed("method reader", self.tailer.get().0.queue().path()));
+        }
+        PyRuntimeError::new_err(
+            "a coroutine handler of this reader is not done yet: read with one task at a time",
+        )
     }
 
-    /// Calls the handlers of a document's events, in order; returns whether there was one.
+    /// The error of a handler that cannot be awaited; its message is read again.
+    #[cold]
+    fn refuse_coroutine(&self, py: Python<'_>, pending: &Pending) -> PyErr {
+        let name = pending
+            .coroutine
+            .getattr(py, "__qualname__")
+            .map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        let _ = pending.coroutine.call_method0(py, "close");
+        self.return_to(py, &pending.open);
+        PyTypeError::new_err(format!(
+            "the handler is a coroutine function, which run() and read_one() cannot await: use \
+             `await` with arun() or aread_one(): handler={name}"
+        ))
+    }
+
     #[inline]
-    fn handle(
+    fn begin(&self, open: &OpenDocument) -> Handling {
+        Handling::begin((self.tailer.get().0.queue().source_id(), open.index))
+    }
+
+    /// The handlers of a document.
+    fn table(&self, open: &OpenDocument) -> &Table {
+        self.metadata.as_ref().filter(|_| open.is_metadata()).unwrap_or(&self.events)
+    }
+
+    /// Calls the handlers of a document's events, in order.
+    #[inline]
+    fn handle<'py>(
         &self,
-        py: Python<'_>,
-        table: &Table,
+        py: Python<'py>,
         open: &OpenDocument,
         handling: Option<&Handling>,
-    ) -> Result<bool> {
-        compress::begin_message();
-        let mut cursor = Reader::new(open.payload());
-        if !matches!(cursor.shape(), Shape::Map) {
-            return Ok(false); // not a call: nobody knows it
+    ) -> Result<Progress<'py>> {
+        if let Some(handling) = handling {
+            handling.read_before(open.before())?;
         }
-        let mut is_known = false;
-        let mut returned: Option<Returned<'_>> = None;
+        compress::begin_message();
+        let cursor = Reader::new(open.payload());
+        if !matches!(cursor.shape(), Shape::Map) {
+            return Ok(Progress::Done(false)); // not a call: nobody knows it
+        }
+        self.call_each(py, self.table(open), cursor, handling, false, None)
+    }
+
+    /// Calls the handlers of the events from the cursor on, after one that returned `returned`.
+    #[inline]
+    fn call_each<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Table,
+        mut cursor: Reader<'_>,
+        handling: Option<&Handling>,
+        mut is_known: bool,
+        mut returned: Option<Returned<'py>>,
+    ) -> Result<Progress<'py>> {
         while let Some(name) = cursor.name()? {
             let found = match returned.take() {
                 Some(target) => target.find(name)?,
                 None => None,
             };
             let handler = found.as_ref().or_else(|| table.find(name));
-            if let Some(handler) = handler {
+            let (result, methods) = if let Some(handler) = handler {
                 is_known = true;
-                let target = self.call(py, handler, &mut cursor)?;
-                returned = target.and_then(|target| Returned::by(handler, target));
+                (self.call(py, handler, &mut cursor)?, handler.method.get().next())
             } else if let Some(handling) = handling.filter(|_| history::is_history(name)) {
                 handling.read(&mut cursor)?;
+                continue;
             } else {
-                self.call_default(py, name, &mut cursor)?;
+                (self.call_default(py, name, &mut cursor)?, None)
+            };
+            let Some(target) = result.filter(|target| !target.is_none()) else { continue };
+            if target.get_type().is(classes::coroutine(py)?) {
+                let (methods, offset) = (methods.map(|it| it.clone_ref(py)), cursor.offset());
+                return Ok(Progress::Awaits { coroutine: target, methods, offset });
             }
+            // Without an interface that the handler declares, its result is not used.
+            returned = methods.map(|it| Returned { target, methods: it.bind(py).clone() });
         }
-        Ok(is_known)
+        Ok(Progress::Done(is_known))
     }
 
     /// Makes the call of an event; returns its result, or None if the filter rejected it.
@@ -306,23 +396,31 @@ impl MethodReader {
     }
 
     /// Skips an event without a handler, or passes it to the default handler.
-    fn call_default(&self, py: Python<'_>, name: Name<'_>, cursor: &mut Reader<'_>) -> Result<()> {
+    fn call_default<'py>(
+        &self,
+        py: Python<'py>,
+        name: Name<'_>,
+        cursor: &mut Reader<'_>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
         let name = match name {
             Name::Object => decode::get(py, cursor, 0)?,
             name => key(py, name)?,
         };
         let has_value = cursor.peek().is_some_and(|code| !reader::is_name(code));
         match &self.default {
-            None if has_value => Ok(cursor.skip()?),
-            None => Ok(()),
+            None => {
+                if has_value {
+                    cursor.skip()?;
+                }
+                Ok(None)
+            }
             Some(default) => {
                 let value = if has_value {
                     decode::get(py, cursor, 0).map_err(|failure| failure.inside(&name))?
                 } else {
                     py.None().into_bound(py)
                 };
-                default.bind(py).call1((name, value))?;
-                Ok(())
+                Ok(Some(default.bind(py).call1((name, value))?))
             }
         }
     }
@@ -341,20 +439,53 @@ impl MethodReader {
             }
             _ => error,
         };
+        self.return_to(py, open);
+        Err(error)
+    }
+
+    fn return_to(&self, py: Python<'_>, open: &OpenDocument) {
         // A tailer that was closed meanwhile has no position; the error is what matters.
         let _ = py.detach(|| self.tailer.get().0.return_to(open));
-        Err(error)
     }
 }
 
-impl<'py> Returned<'py> {
-    /// None if the handler declared no interface: its result is not used then.
-    #[inline]
-    fn by(handler: &Handler, target: Bound<'py, PyAny>) -> Option<Self> {
-        let methods = handler.method.get().next()?.bind(target.py()).clone();
-        (!target.is_none()).then_some(Self { target, methods })
+impl Reads for Py<MethodReader> {
+    fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(self)
     }
 
+    fn go_on<'py>(
+        &self,
+        py: Python<'py>,
+        pending: &Pending,
+        handling: Option<&Handling>,
+        result: Bound<'py, PyAny>,
+    ) -> PyResult<Progress<'py>> {
+        compress::begin_message();
+        let this = self.get();
+        let mut cursor = Reader::new(pending.open.payload());
+        cursor.take(pending.offset);
+        let methods = pending.methods.as_ref().filter(|_| !result.is_none());
+        let returned = methods.map(|it| Returned { target: result, methods: it.bind(py).clone() });
+        let table = this.table(&pending.open);
+        let handled = this.call_each(py, table, cursor, handling, true, returned);
+        decode::placed(handled, &this.tailer.get().0, &pending.open)
+    }
+
+    fn failed(&self, py: Python<'_>, open: &OpenDocument, error: PyErr) -> PyResult<()> {
+        self.get().failed(py, open, error)
+    }
+
+    fn return_to(&self, py: Python<'_>, open: &OpenDocument) {
+        self.get().return_to(py, open);
+    }
+
+    fn end_awaiting(&self) {
+        self.get().state.fetch_and(!AWAITING, Ordering::AcqRel);
+    }
+}
+
+impl Returned<'_> {
     #[cold]
     fn find(&self, name: Name<'_>) -> Result<Option<Handler>> {
         for (attribute, method) in &self.methods {

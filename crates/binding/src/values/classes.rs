@@ -29,6 +29,7 @@ classes! {
     uuid = "uuid"."UUID";
     decimal = "decimal"."Decimal";
     enumeration = "enum"."Enum";
+    coroutine = "types"."CoroutineType";
     typed = "quire.calls.messages"."Typed";
     type_literal = "quire.calls.messages"."TypeLiteral";
 }
