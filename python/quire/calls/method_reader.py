@@ -12,8 +12,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 from quire import _native, pausers
 from quire._common import arguments
-from quire._common.async_reading import AsyncClosing
+from quire._common.known_attributes import KnownAttributes
 from quire._native import Appender, AwaitedDocument, Queue, Tailer
+from quire._waiting.async_reading import AsyncClosing
 from quire.calls.interfaces import check_ids, handlers_of
 from quire.calls.method_writer import Filter
 from quire.errors import ClosedError
@@ -25,7 +26,7 @@ OnError: TypeAlias = Literal["raise", "skip", "dead_letter"]
 DeadLetter: TypeAlias = Appender | Queue | str | PathLike[str]
 
 
-class MethodReader(_native.MethodReader, AsyncClosing):
+class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
     """
     Calls handlers with the messages of a tailer, from :meth:`quire.JournalTailer.method_reader`.
 

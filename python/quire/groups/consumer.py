@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from quire._common import arguments
+from quire._common.known_attributes import KnownAttributes
 from quire._waiting.async_reading import AsyncClosing, AsyncMessages, Tasks
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
@@ -22,7 +23,7 @@ _T = TypeVar("_T")
 _COUNT: Final = arguments.whole(1, 2**31 - 1)
 
 
-class Consumer(AsyncClosing):
+class Consumer(AsyncClosing, KnownAttributes):
     """
     A member of a group, from :meth:`Group.consumer`.
 

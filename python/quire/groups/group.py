@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from quire import _native
 from quire._common import arguments
+from quire._common.known_attributes import KnownAttributes
 from quire.errors import GroupError, ReadOnlyError, UnsupportedError
 from quire.formats.adapters import adapter_of, end_index_of, numbering_of
 from quire.groups.consumer import Consumer
@@ -29,7 +30,7 @@ _INDEX: Final = partial(arguments.whole(0, 2**63 - 1), "index")
 _ON_MISSING: Final = ("raise", "warn", "skip")
 
 
-class Group:
+class Group(KnownAttributes):
     """
     A group of consumers, from :meth:`Queue.group`.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from quire._common.known_attributes import KnownAttributes
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
 from quire._waiting.async_reading import AsyncClosing
 from quire._waiting.following import Following
@@ -30,7 +31,7 @@ BATCH_COUNT = 65_536
 BATCH_BYTES = 256 * 2**20
 
 
-class _Handle(AsyncClosing, ABC):
+class _Handle(AsyncClosing, KnownAttributes, ABC):
     """What is open until it is closed."""
 
     @property

@@ -29,8 +29,9 @@ from typing import Any, Literal, NoReturn, Self, TypeAlias, cast, get_type_hints
 
 from quire import pausers
 from quire._common import arguments
-from quire._common.async_reading import AsyncClosing
 from quire._common.durable import locked_directory
+from quire._common.known_attributes import KnownAttributes
+from quire._waiting.async_reading import AsyncClosing
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
 from quire.handles.base import Queue
@@ -105,7 +106,7 @@ def service(  # noqa: PLR0913 - by keywords
     return Service(inputs, output, handler, writes, replay, on_missing, names_around())
 
 
-class Service(AsyncClosing):
+class Service(AsyncClosing, KnownAttributes):
     """
     A handler between queues, from :func:`quire.service`.
 
