@@ -695,11 +695,13 @@ class Excerpt:
         """The payload, as it is in the file."""
 
     def to_yaml(self) -> str:
-        """Return the message as YAML; see :func:`quire.types.to_yaml`."""
+        """Return the message as YAML; see :func:`quire.types.to_yaml`. Raw bytes are shown, too."""
 
     def to_json(self) -> str:
         """
         Return the message as one line of JSON; see :func:`quire.types.to_json`.
+
+        Raw bytes are shown as the text that they are, or else as bytes.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
@@ -712,8 +714,16 @@ class Excerpt:
         """
         Return the text of the message, as :meth:`quire.JournalTailer.read_text`.
 
+        Raw bytes are returned as the text that they are, or else as hexadecimal digits.
+
         Raises:
-            WireError: The message is not a text value.
+            WireError: The message is BinaryWire, but not a text value.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> _ = appender.write_many([b"raw text", bytes([0, 255])])
+            >>> [message.to_text() for message in tailer]
+            ['hello', 'raw text', '00 ff']
 
         """
 

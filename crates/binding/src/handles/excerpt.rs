@@ -62,17 +62,17 @@ impl Excerpt {
 
     #[doc = stub!("Excerpt.to_yaml")]
     fn to_yaml<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.decoded(py, |bytes| text::yaml(py, bytes))
+        self.decoded(py, |bytes| text::any_yaml(py, bytes))
     }
 
     #[doc = stub!("Excerpt.to_json")]
     fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.decoded(py, |bytes| text::json(py, bytes))
+        self.decoded(py, |bytes| text::any_json(py, bytes))
     }
 
     #[doc = stub!("Excerpt.to_text")]
     fn to_text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.decoded(py, |bytes| text::of_message(py, bytes))
+        self.decoded(py, |bytes| text::any_text(py, bytes))
     }
 
     #[doc = stub!("Excerpt.to_message")]

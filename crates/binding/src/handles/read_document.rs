@@ -135,12 +135,12 @@ impl ReadDocument {
 
     #[doc = stub!("ReadDocument.to_yaml")]
     fn to_yaml<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.decoded(|bytes| text::yaml(py, bytes))
+        self.decoded(|bytes| text::any_yaml(py, bytes))
     }
 
     #[doc = stub!("ReadDocument.to_json")]
     fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.decoded(|bytes| text::json(py, bytes))
+        self.decoded(|bytes| text::any_json(py, bytes))
     }
 
     #[doc = stub!("ReadDocument.to_dict")]

@@ -1,13 +1,17 @@
 //! Messages as text, and text as messages.
 
+use std::fmt::Write;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use quire_wire::Result;
 use quire_wire::compress;
 use quire_wire::message;
-use quire_wire::out::room;
+use quire_wire::out::{Out, room};
 use quire_wire::reader::{Reader, Token};
+use quire_wire::text::summary::WIRE_FROM;
 use quire_wire::text::{json as as_json, yaml as as_yaml, yaml_parser};
+use quire_wire::writer;
+use quire_wire::{Result, WireError};
 
 use super::decode;
 use super::failure::{self, Failure};
@@ -79,6 +83,69 @@ pub fn json<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, 
 /// The text that a message is.
 pub fn of_message<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
     Ok(buffer::text(py, &message::text(message)?)?)
+}
+
+/// As [`yaml`], also of raw bytes.
+pub fn any_yaml<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
+    Ok(buffer::text(py, &or_raw(message, yaml_of)?)?)
+}
+
+/// As [`json`], also of raw bytes.
+pub fn any_json<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
+    Ok(buffer::text(py, &or_raw(message, json_of)?)?)
+}
+
+/// As [`of_message`], also of raw bytes: the text that they are, or else hexadecimal digits.
+pub fn any_text<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyString>> {
+    match message::text(message) {
+        Err(fault) if is_raw(message, &fault) => match printable(message) {
+            Some(text) => Ok(buffer::text(py, text)?),
+            None => Ok(buffer::text(py, &digits(message)?)?),
+        },
+        text => Ok(buffer::text(py, &text?)?),
+    }
+}
+
+/// What `show` makes of a message; raw bytes are shown as the text, or the bytes, that they are.
+fn or_raw(message: &[u8], show: impl Fn(&[u8]) -> Result<String>) -> Result<String> {
+    if !begins_raw(message) {
+        match show(message) {
+            Err(fault) if is_raw(message, &fault) => {}
+            shown => return shown,
+        }
+    }
+    let mut value = Out::new();
+    match printable(message) {
+        Some(text) => writer::put_text(&mut value, text),
+        None => writer::put_blob(&mut value, message)?,
+    }
+    show(&value.finish()?)
+}
+
+/// Whether no value or name begins with a message's first byte, as Java sees it.
+fn begins_raw(message: &[u8]) -> bool {
+    message.first().is_some_and(|first| *first < WIRE_FROM)
+}
+
+/// Whether a message that cannot be shown is no BinaryWire, from its first byte on or further in.
+fn is_raw(message: &[u8], fault: &WireError) -> bool {
+    fault.lacking().is_none() && (begins_raw(message) || message::check(message).is_err())
+}
+
+/// Bytes as text, if a terminal shows it as it is.
+fn printable(message: &[u8]) -> Option<&str> {
+    let is_shown = |it: char| matches!(it, '\t' | '\n' | '\r') || !it.is_control();
+    std::str::from_utf8(message).ok().filter(|text| text.chars().all(is_shown))
+}
+
+fn digits(message: &[u8]) -> Result<String> {
+    room(message.len().saturating_mul(3))?;
+    let mut out = String::with_capacity(message.len() * 3);
+    for (place, byte) in message.iter().enumerate() {
+        let space = if place > 0 { " " } else { "" };
+        let _ = write!(out, "{space}{byte:02x}"); // to a string, which cannot fail
+    }
+    Ok(out)
 }
 
 /// A message as YAML, with what only Java's dump does not show.

@@ -11,7 +11,7 @@ const HEX_MAX: usize = 24;
 /// Longer messages are not decoded.
 const READ_MAX: usize = 1 << 16;
 /// Java treats messages whose first byte is below this one as raw bytes.
-const WIRE_FROM: u8 = 0x80;
+pub const WIRE_FROM: u8 = 0x80;
 
 /// The message as JSON if it is BinaryWire, as a string if printable, otherwise as hexadecimal.
 #[must_use]
