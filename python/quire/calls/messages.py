@@ -71,9 +71,10 @@ def message(
     """
     Register a class whose objects stand in messages.
 
-    It is a dataclass, a class of attrs or msgspec, or an ``Enum``. Only registered classes are ever
-    made from a file. Their fields are written in their order and read in any; a missing one takes
-    its default. ``from_`` stands for a field named ``from``.
+    It is a dataclass, also one of pydantic, a class of attrs, msgspec or pydantic, a
+    ``NamedTuple``, or an ``Enum``. Only registered classes are ever made from a file. Their fields
+    are written in their order and read in any; a missing one takes its default. Validators of
+    pydantic run when a message is read. ``from_`` stands for a field named ``from``.
 
     Args:
         cls: The class, when used as a decorator without arguments.
@@ -231,8 +232,13 @@ def _fields_of(cls: Any) -> list[_Field] | None:  # noqa: ANN401 - a class of so
         return [*_of_attrs(cls.__attrs_attrs__)]
     if hasattr(cls, "__struct_fields__"):
         return [*_of_struct(cls)]
+    if hasattr(cls, "_field_defaults") and hasattr(cls, "_make"):  # a NamedTuple
+        return [_Field(name, int(name in cls._field_defaults), None) for name in cls._fields]
+    if hasattr(cls, "__pydantic_fields__"):
+        return [*_of_model(cls)]
     raise TypeError(
-        f"not a dataclass, an enum, or a class of attrs or msgspec: class={cls.__qualname__} "
+        "not a dataclass, an enum, a NamedTuple, or a class of attrs, msgspec or pydantic: "
+        f"class={cls.__qualname__} "
         "(put @dataclass below @quire.message)"
     )
 
@@ -266,9 +272,21 @@ def _of_struct(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - msgspec is not i
         yield _Field(name, int(place >= required), None)
 
 
+def _of_model(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - pydantic is not imported
+    config = cls.model_config
+    takes_names = config.get("populate_by_name") or config.get("validate_by_name")
+    for name, field in cls.__pydantic_fields__.items():
+        if field.validation_alias is not None and not takes_names:
+            raise TypeError(
+                f"a field with an alias needs validate_by_name=True in model_config: field={name}"
+            )
+        yield _Field(name, int(not field.is_required()), None)
+
+
 def _build_of(cls: type) -> str:
     """Return the fastest way in which the binding can make complete objects."""
     own_making = cls.__new__ is not new_object or hasattr(cls, "__struct_fields__")
+    own_making = own_making or hasattr(cls, "__pydantic_validator__")  # its validators run
     if own_making or hasattr(cls, "__attrs_post_init__"):
         return "call"
     if cls.__setattr__ is set_attribute:
