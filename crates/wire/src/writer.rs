@@ -341,6 +341,8 @@ fn put_integral(out: &mut Out, value: f64) {
     let fits_f32 = f64::from(value as f32) == value;
     let number = value as i64; // saturates: the bounds were checked
     match value {
+        // An integer has no sign of zero.
+        0.0 if value.is_sign_negative() => put_number(out, FLOAT32, (-0.0_f32).to_le_bytes()),
         0.0..=255.0 => put_number(out, UINT8, (number as u8).to_le_bytes()),
         0.0..=65_535.0 => put_number(out, UINT16, (number as u16).to_le_bytes()),
         -128.0..0.0 => put_number(out, INT8, (number as i8).to_le_bytes()),
@@ -480,9 +482,10 @@ mod tests {
 
     #[test]
     fn floats_are_those_of_the_table() {
-        let cases: [(f64, &[u8]); 17] = [
+        let cases: [(f64, &[u8]); 18] = [
             (1.0, &[0xA1, 1]),
-            (-0.0, &[0xA1, 0]),
+            (-0.0, &[0x90, 0, 0, 0, 0x80]),
+            (0.0, &[0xA1, 0]),
             (256.0, &[0xA2, 0, 1]),
             (65_536.0, &[0x90, 0, 0, 0x80, 0x47]),
             (16_777_217.0, &[0xA3, 1, 0, 0, 1]),
