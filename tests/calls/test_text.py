@@ -119,9 +119,8 @@ def test_a_message_is_shown_where_it_is_read(tmp_path: Path) -> None:
     assert damaged
     assert repr(damaged) == f"Excerpt(index={index + 2:#x}, b9 01 61 8b)"
     assert damaged.to_json() == '{"@!binary":"uQFhiw=="}'
-    for show in (damaged.to_dict, damaged.to_message):
-        with pytest.raises(quire.errors.WireError, match=f"found=0x8b .* index={index + 2:#x}"):
-            show()
+    with pytest.raises(quire.errors.WireError, match=f"found=0x8b .* index={index + 2:#x}"):
+        damaged.to_dict()
 
 
 PROBES = json.loads((GOLDEN / "wire" / "probes.json").read_text("utf-8"))

@@ -43,13 +43,15 @@ def shown(cli: Cli, path: Path, *options: str | int) -> list[int]:
     return [int(line.split('"n":')[1].split(",")[0]) for line in lines]
 
 
-def to_device(device: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def to_device(
+    device: str, *arguments: str | Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     with Path(device).open("wb") as out:
         return subprocess.run(
             [*COMMAND, *map(str, arguments)],
             stdout=out,
             stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
+            env=ENVIRONMENT | environment,
             text=True,
             timeout=300,
             check=False,
@@ -169,6 +171,8 @@ def test_a_full_device_is_named(path: Path, verb: str) -> None:
     done = to_device("/dev/full", *arguments)
     assert done.stderr == "quire: cannot write to stdout: No space left on device\n"
     assert done.returncode == (2 if verb == "diff" else 1)
+    unbuffered = to_device("/dev/full", *arguments, PYTHONUNBUFFERED="1")
+    assert (unbuffered.stderr, unbuffered.returncode) == (done.stderr, done.returncode)
 
 
 @pytest.mark.parametrize("group", [[], ["pipeline"]])

@@ -23,7 +23,7 @@ EVERY = [
 # Raised by one part alone, and exported by that part if a user is to catch it there.
 OF_A_PART = {
     "WhereError",
-    *("LockHeldError", "MalformedInputError", "NoJavaError", "OptionsError", "PipelineError"),
+    *("MalformedInputError", "NoJavaError", "OptionsError", "PipelineError"),
     *("PipelineFileError", "StepError", "StoppedError", "UnfinishedWriteError"),
 }
 CLASSES = [error for error in EVERY if error.__name__ not in OF_A_PART]

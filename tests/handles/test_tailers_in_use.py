@@ -259,3 +259,13 @@ def test_the_error_pickles() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.pid, again.since) == ("used", 7, error.since)
     assert error.since == datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+
+
+def test_the_error_says_that_this_process_has_it_open(queue: quire.JournalQueue) -> None:
+    """As where a cell of a notebook runs again."""
+    first = queue.tailer("risk")
+    with pytest.raises(quire.errors.TailerInUseError, match=r"this process .*close\(\)") as raised:
+        queue.tailer("risk")
+    assert raised.value.pid == os.getpid()
+    first.close()
+    queue.tailer("risk").close()

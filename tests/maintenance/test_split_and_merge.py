@@ -128,6 +128,21 @@ def test_nothing_is_merged_into_an_empty_queue(path: Path, tmp_path: Path) -> No
         assert (merged.entry_count, merged.roll_cycle.name) == (0, "FAST_HOURLY")
 
 
+def test_long_names_have_directories_of_their_own(tmp_path: Path) -> None:
+    names = ["x" * 200, "x" * 299 + "1", "x" * 299 + "2", "\u20ac" * 300]
+    with quire.open(tmp_path / "long") as queue, queue.appender() as appender:
+        for name in names:
+            appender.write_text(name)
+    parts = tmp_path / "parts"
+    found = quire.maintenance.split_queue(tmp_path / "long", parts, lambda it: it.to_text())
+    assert found == dict.fromkeys(names, 1)
+    directories = sorted(it.name for it in parts.iterdir())
+    assert len(directories) == len(names)
+    assert max(map(len, directories)) == 200
+    texts = {quire.open(it, create=False).tailer().read_text() for it in parts.iterdir()}
+    assert texts == {*names}
+
+
 def test_what_cannot_be_done(orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "_MOST", 5)
     with quire.open(tmp_path / "many") as queue, queue.appender() as appender:
@@ -138,8 +153,6 @@ def test_what_cannot_be_done(orders: Path, tmp_path: Path, monkeypatch: pytest.M
         quire.maintenance.split_queue(
             tmp_path / "many", tmp_path / "parts", lambda it: it.data.decode()
         )
-    with pytest.raises(quire.errors.UnsupportedError, match="too long for a directory"):
-        quire.maintenance.split_queue(orders, tmp_path / "parts", lambda _: "x" * 201)
     with pytest.raises(TypeError, match="invalid key: expected a function"):
         quire.maintenance.split_queue(orders, tmp_path / "parts", "cycle")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="overlaps the source"):

@@ -122,6 +122,15 @@ def test_a_dry_run_changes_nothing_and_says_the_same(orders: Path) -> None:
     assert (dry.removed, dry.kept) == (done.removed, done.kept)
 
 
+def test_an_open_queue_is_pruned_as_its_path_is(orders: Path) -> None:
+    with quire.open(orders) as queue:
+        report = quire.prune(queue, max_cycles=2, clock=NOW, dry_run=True)
+        assert report.removed == prune(orders, max_cycles=2, dry_run=True).removed
+        assert len(quire.prune(queue, max_cycles=2, clock=NOW).removed) == len(report.removed)
+    with pytest.raises(TypeError, match="invalid queue: expected a queue, or its path"):
+        quire.prune(5, max_cycles=2)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
 def test_the_time_is_the_machines_by_default(orders: Path) -> None:
     assert len(quire.prune(orders, keep="7d").removed) == DAYS - 1
 

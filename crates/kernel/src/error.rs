@@ -107,8 +107,8 @@ pub enum Error {
     )]
     DataLoss { tailer: String, expected: i64, first: String, path: PathBuf },
     #[error(
-        "the named tailer is in use: tailer={tailer} pid={pid} since={since} path={} (close that \
-         one, or open this one with shared=True, as Java's are)", path.display()
+        "the named tailer is in use: tailer={tailer} pid={pid} since={since} path={} ({})",
+        path.display(), other_tailer(*pid)
     )]
     TailerInUse { tailer: String, pid: u32, since_s: i64, since: String, path: PathBuf },
     #[error(
@@ -172,6 +172,16 @@ impl From<WireError> for Error {
             Some(needed) => Self::OutOfMemory(needed),
             None => Self::Wire(fault),
         }
+    }
+}
+
+/// What to do about the tailer that uses a name.
+fn other_tailer(pid: u32) -> &'static str {
+    if pid == std::process::id() {
+        "this process has it open, perhaps from an earlier run of this code: close() that tailer \
+         or its queue, which `with` does by itself; or open this one with shared=True, as Java's are"
+    } else {
+        "close that one, or open this one with shared=True, as Java's are"
     }
 }
 

@@ -581,7 +581,7 @@ def _take(handle: int, path: Path, wait_s: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 holder = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
-                raise LockHeldError(path, holder if holder.isdecimal() else "unknown") from None
+                raise LockHeldError.of(path, holder if holder.isdecimal() else "unknown") from None
             time.sleep(_POLL_S)
         else:
             return

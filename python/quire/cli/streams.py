@@ -31,6 +31,19 @@ def open_missing_streams() -> None:
             setattr(sys, name, os.fdopen(descriptor, access, encoding="utf-8"))
 
 
+def buffer_stdout() -> None:
+    """
+    Have stdout keep what it could not write, also under ``PYTHONUNBUFFERED``.
+
+    Without a buffer, a write that fails does not say which file it was for, and one that writes a
+    part loses the rest. What somebody waits for is pushed out anyway.
+    """
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        encoding, errors = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout = os.fdopen(raw.fileno(), "w", encoding=encoding, errors=errors, closefd=False)
+
+
 def check_reader() -> None:
     """
     Fail as a write would if nobody reads stdout any more.

@@ -434,18 +434,23 @@ class LockHeldError(QuireError):
     Another process holds a lock file.
 
     Attributes:
-        path: The lock file.
+        path: The lock file; None if it is not known.
         holder: The process id of its holder, or ``unknown``.
 
     """
 
-    def __init__(self, path: Path, holder: str) -> None:
-        super().__init__(path, holder)
+    def __init__(self, message: str, path: Path | None = None, holder: str = "unknown") -> None:
+        super().__init__(message, path, holder)
         self.path = path
         self.holder = holder
 
     def __str__(self) -> str:
-        return f"the lock is held: lock={self.path} pid={self.holder}"
+        return str(self.args[0])
+
+    @classmethod
+    def of(cls, path: Path, holder: str = "unknown") -> LockHeldError:
+        """Return the error for a lock file, and the process that holds it."""
+        return cls(f"the lock is held: lock={path} pid={holder}", path, holder)
 
 
 class ClockAheadError(QuireError):

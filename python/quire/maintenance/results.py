@@ -48,7 +48,7 @@ def working_folder(dest: Path, sources: list[Path], suffix: str) -> Generator[Sa
                 folder.sync_tree()
                 os.rename(path, dest)  # noqa: PTH104 - onto an empty directory too
         except BlockingIOError:
-            raise LockHeldError(path, "unknown") from None
+            raise LockHeldError.of(path) from None
         except OSError as error:
             if error.filename or error.errno is None:
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -22,6 +23,7 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 
 _MOST: Final = 256
 _LONGEST_NAME: Final = 200
+_DIGEST: Final = 32
 _BETWEEN_REPORTS: Final = 1024
 
 
@@ -44,6 +46,7 @@ def split_queue(
         dest: A directory that does not exist, or is empty.
         key: Called with each excerpt; returns the name of its queue, or None to leave it out.
             Characters other than letters, digits and ``_.-~`` are percent-encoded in the directory.
+            What is longer than 200 characters then is cut, and ends in a digest of the name.
         progress: Called now and then.
         skipped: Called with each range of messages that cannot be read and is skipped: its
             ``first`` index, the index ``past`` it (None: nothing after it can be read), and the
@@ -55,7 +58,7 @@ def split_queue(
     Raises:
         CorruptError: Messages cannot be read, and *skipped* is None.
         FileExistsError: *dest* is not empty.
-        UnsupportedError: There are more than 256 names, or one is too long for a directory.
+        UnsupportedError: There are more than 256 names.
 
     Examples:
         >>> _ = appender.write_map({"symbol": "EURUSD"})
@@ -98,7 +101,7 @@ def _directory(name: object, count: int) -> str:
     Return the directory of a name.
 
     Raises:
-        UnsupportedError: There are too many names, or the name is too long for a directory.
+        UnsupportedError: There are too many names.
 
     """
     text = arguments.text("key", name)
@@ -108,7 +111,6 @@ def _directory(name: object, count: int) -> str:
     if found.startswith(".") or not found:
         found = f"%2E{found[1:]}" if found else "%00"
     if len(found) > _LONGEST_NAME:
-        raise UnsupportedError(
-            f"a name is too long for a directory: most={_LONGEST_NAME} name={text!r:.80}"
-        )
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+        found = f"{found[: _LONGEST_NAME - _DIGEST - 1]}%{digest}"
     return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from quire._common import arguments
 from quire._native import ManualClock, count_pruned
 from quire.errors import CorruptError, NotAQueueError, StoppedError
+from quire.handles.base import Queue
 from quire.maintenance.files import identities_of, reason_of, users_of
 from quire.maintenance.holders import Holder, reader_in
 from quire.maintenance.removal import Identity
@@ -32,7 +33,7 @@ _DAY_MS: Final = 86_400_000
 
 
 def prune(  # noqa: PLR0913 - by keywords
-    path: str | PathLike[str],
+    queue: Queue | str | PathLike[str],
     keep: Age | None = None,
     max_bytes: int | str | None = None,
     max_cycles: int | None = None,
@@ -55,7 +56,7 @@ def prune(  # noqa: PLR0913 - by keywords
     rest. Java may write and read meanwhile.
 
     Args:
-        path: The queue's directory.
+        queue: A queue, or its directory.
         keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
             or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
@@ -74,7 +75,7 @@ def prune(  # noqa: PLR0913 - by keywords
 
     Raises:
         ValueError: A limit, *action* or *dest* is not valid, or no limit was given.
-        NotAQueueError: There is no queue at *path*.
+        NotAQueueError: There is no queue in the directory.
         UnsupportedError: The cycles of this format cannot be removed, or the system has no
             ``/proc``.
         LockHeldError: Another process removes cycles of the queue.
@@ -105,7 +106,7 @@ def prune(  # noqa: PLR0913 - by keywords
         on_removed=on_removed,
     )
     arguments.flag("dry_run", dry_run)
-    place = arguments.path("path", path)
+    place = queue.path if isinstance(queue, Queue) else arguments.queue_path("queue", queue)
     return Run(place, rule, clock=clock, progress=progress).apply(dry_run=dry_run)
 
 
