@@ -17,7 +17,7 @@ def native_names() -> list[tuple[str, str]]:
     """The owner and the name of each class, function and member that `help()` shows."""
     top = [("", name) for name, it in vars(_native).items() if callable(it)]
     classes = {name: it for name, it in vars(_native).items() if inspect.isclass(it)}
-    members = [(owner, name) for owner, it in classes.items() for name in vars(it)]
+    members = [(owner, name) for owner, it in classes.items() for name in sorted(vars(it))]
     return [it for it in top + members if not it[1].startswith("_")]
 
 

@@ -73,7 +73,9 @@ DUMPED = {"texts": texts, "objects": noted}
 """The messages of the queues that are dumped."""
 
 
-def _messages_of(scratch: Path, wanted: list[Trade] | list[Noted], cls: type) -> list[bytes]:
+def _messages_of(
+    scratch: Path, wanted: list[Trade] | list[Noted], cls: type[Trade | Noted]
+) -> list[bytes]:
     with open_queue(scratch) as queue, queue.appender() as appender:
         for one in wanted:
             appender.write_message(one)

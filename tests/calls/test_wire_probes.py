@@ -78,7 +78,7 @@ def test_a_field_is_written_as_java_writes_it(
     appender.write_bytes(payload)
 
     with queue.tailer().reading_document() as document:
-        value = document.wire.read("f", declared)
+        value: Any = document.wire.read("f", declared)
     assert_meant(row["name"], value)
 
     with appender.writing_document() as document:

@@ -15,7 +15,7 @@ from quire.vanilla import VanillaExcerpt
 
 @quire.message
 @dataclass
-class Trade:
+class Booking:
     symbol: str
     price: float
 
@@ -28,7 +28,7 @@ class Market(Protocol):
     def trade(self, symbol: str, price: float) -> None: ...
 
 
-TRADE = Trade("EURUSD", 1.1)
+BOOKING = Booking("EURUSD", 1.1)
 
 
 def journal(path: Path, messages: int = 2) -> quire.JournalQueue:
@@ -36,28 +36,28 @@ def journal(path: Path, messages: int = 2) -> quire.JournalQueue:
     assert_type(queue, quire.JournalQueue)
     with queue.appender() as appender:
         for _ in range(messages):
-            appender.write_message(TRADE, typed=True)
+            appender.write_message(BOOKING, typed=True)
     return queue
 
 
 def test_a_message_has_the_class_that_was_asked_for(tmp_path: Path) -> None:
     with journal(tmp_path) as queue, queue.tailer() as tailer:
-        asked = tailer.read_message(Trade)
-        assert_type(asked, Trade | None)
+        asked = tailer.read_message(Booking)
+        assert_type(asked, Booking | None)
         named = tailer.read_message()
         assert_type(named, Any)
 
-        assert asked == named == TRADE
+        assert asked == named == BOOKING
 
 
 def test_messages_have_the_class_that_was_asked_for(tmp_path: Path) -> None:
     with journal(tmp_path) as queue, queue.tailer() as tailer:
-        asked = tailer.read_messages(Trade, 1)
-        assert_type(asked, list[Trade])
+        asked = tailer.read_messages(Booking, 1)
+        assert_type(asked, list[Booking])
         named = tailer.read_messages(None, 1)
         assert_type(named, list[Any])
 
-        assert asked == named == [TRADE]
+        assert asked == named == [BOOKING]
 
 
 def test_an_excerpt_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_an_excerpt_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None
         excerpt = tailer.read()
         assert_type(excerpt, quire.Excerpt | None)
         assert excerpt is not None
-        asked = excerpt.to_message(Trade)
-        assert_type(asked, Trade)
+        asked = excerpt.to_message(Booking)
+        assert_type(asked, Booking)
         named = excerpt.to_message()
         assert_type(named, Any)
 
-        assert asked == named == TRADE
+        assert asked == named == BOOKING
         for each in tailer:
             assert_type(each, quire.Excerpt)
         assert_type(tailer.payloads(), Iterator[bytes])
@@ -82,12 +82,12 @@ def test_a_document_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None
         queue.tailer() as tailer,
         tailer.reading_document() as document,
     ):
-        asked = document.message(Trade)
-        assert_type(asked, Trade)
+        asked = document.message(Booking)
+        assert_type(asked, Booking)
         named = document.message()
         assert_type(named, Any)
 
-        assert asked == named == TRADE
+        assert asked == named == BOOKING
 
 
 def test_a_value_has_the_type_that_was_asked_for(tmp_path: Path) -> None:
@@ -107,41 +107,41 @@ def test_a_value_has_the_type_that_was_asked_for(tmp_path: Path) -> None:
 
 def test_messages_that_are_followed_have_the_class_that_was_asked_for(tmp_path: Path) -> None:
     with journal(tmp_path, 1) as queue, queue.tailer() as tailer:
-        asked = tailer.follow_messages(Trade, timeout_s=0)
-        assert_type(asked, Iterator[Trade])
+        asked = tailer.follow_messages(Booking, timeout_s=0)
+        assert_type(asked, Iterator[Booking])
         named = tailer.follow_messages(timeout_s=0)
         assert_type(named, Iterator[Any])
 
-        assert [*asked, *named] == [TRADE]
+        assert [*asked, *named] == [BOOKING]
 
 
 def test_messages_that_are_awaited_have_the_class_that_was_asked_for(tmp_path: Path) -> None:
-    async def read(tailer: quire.JournalTailer) -> list[Trade]:
-        one = await tailer.aread_message(Trade)
-        assert_type(one, Trade | None)
+    async def read(tailer: quire.JournalTailer) -> list[Booking]:
+        one = await tailer.aread_message(Booking)
+        assert_type(one, Booking | None)
         assert one is not None
         named = await tailer.aread_message()
         assert_type(named, Any)
-        rest: list[Trade] = []
-        async for each in tailer.afollow_messages(Trade, timeout_s=0):
-            assert_type(each, Trade)
+        rest: list[Booking] = []
+        async for each in tailer.afollow_messages(Booking, timeout_s=0):
+            assert_type(each, Booking)
             rest.append(each)
         return [one, named, *rest]
 
     with journal(tmp_path, 3) as queue, queue.tailer() as tailer:
-        assert asyncio.run(read(tailer)) == [TRADE] * 3
+        assert asyncio.run(read(tailer)) == [BOOKING] * 3
 
 
 def test_a_message_of_a_group_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None:
     with journal(tmp_path) as queue, queue.group("billing").consumer("c1") as consumer:
         message = consumer.read()
         assert message is not None
-        asked = message.to_message(Trade)
-        assert_type(asked, Trade)
+        asked = message.to_message(Booking)
+        assert_type(asked, Booking)
         named = message.to_message()
         assert_type(named, Any)
 
-        assert asked == named == TRADE
+        assert asked == named == BOOKING
 
 
 def test_a_method_writer_has_the_interface_that_was_asked_for(tmp_path: Path) -> None:
