@@ -21,6 +21,7 @@ __all__ = [
     "Codec",
     "Dump",
     "Encoder",
+    "EventLoopWaits",
     "Excerpt",
     "ExcerptWriter",
     "FileEvents",
@@ -54,6 +55,7 @@ __all__ = [
     "VanillaExcerpt",
     "VanillaQueue",
     "VanillaTailer",
+    "Wait",
     "WireIn",
     "WireOut",
     "WriteDocument",
@@ -1782,7 +1784,6 @@ class Chain:
     def __getattr__(self, name: str) -> Callable[..., Chain | None]: ...
     def __dir__(self) -> list[str]: ...
 
-@disjoint_base
 @final
 class AwaitedDocument:
     """
@@ -1803,6 +1804,7 @@ class AwaitedDocument:
     def close(self) -> None:
         """End the handler that waits; the message is read again."""
 
+@disjoint_base
 class MethodReader:
     """The native half of a method reader."""
 

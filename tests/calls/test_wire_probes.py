@@ -72,13 +72,16 @@ def fields() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("row", "declared"), [*fields()])
 def test_a_field_is_written_as_java_writes_it(
-    queue: quire.JournalQueue, appender: quire.JournalAppender, row: dict[str, Any], declared: type
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
+    row: dict[str, Any],
+    declared: type[Any],
 ) -> None:
     payload = bytes.fromhex(row["bytes"])
     appender.write_bytes(payload)
 
     with queue.tailer().reading_document() as document:
-        value: Any = document.wire.read("f", declared)
+        value = document.wire.read("f", declared)
     assert_meant(row["name"], value)
 
     with appender.writing_document() as document:
