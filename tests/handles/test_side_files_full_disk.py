@@ -1,8 +1,10 @@
-"""Append times and metrics on a full disk: what is appended stays, and no search goes too far."""
+"""Append times, metrics, sleepers on a full disk: what is appended stays, and is found and read."""
 
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -105,3 +107,36 @@ def test_a_queue_without_room_for_its_metrics_says_so_when_it_is_opened(tmp_path
         return 1
 
     assert on_small_disk(tmp_path / "disk", SIZE, work) == 1
+
+
+def test_a_reader_without_room_for_its_side_file_looks_for_messages(tmp_path: Path) -> None:
+    def work(disk: Path) -> int:
+        path = disk / "queue"
+        side_file = path / "waiting.quire"
+        with quire.open(path, block_bytes=2**16) as queue, queue.appender() as appender:
+            appender.write_bytes(b"one")
+            fill(disk)
+            received: list[bytes] = []
+            reader = threading.Thread(target=receive, args=(queue, received))
+            reader.start()
+            while not side_file.exists():
+                time.sleep(0.001)
+            with quire.open(path, block_bytes=2**16) as other, other.appender() as knowing:
+                knowing.write_bytes(b"two")  # it finds the empty file
+            appender.write_bytes(b"end")
+            reader.join()
+            assert received == [b"one", b"two", b"end"]
+            assert side_file.stat().st_size == 0
+            make_room(disk)
+            with quire.open(path) as other:
+                assert len([*other.tailer().follow(timeout_s=0.01)]) == 3
+            return side_file.stat().st_size
+
+    assert on_small_disk(tmp_path / "disk", SIZE, work) == 64
+
+
+def receive(queue: quire.JournalQueue, received: list[bytes]) -> None:
+    for message in queue.tailer().follow():
+        received.append(message.data)
+        if message.data == b"end":
+            return

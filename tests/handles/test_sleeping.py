@@ -129,6 +129,7 @@ def test_a_document_changes_the_word_when_it_is_closed(
 ) -> None:
     thread = threading.Thread(target=queue.tailer().wait, daemon=True)
     thread.start()
+    until(lambda: sleeps(path))  # the appender looks for the side file as the document begins
     with queue.appender() as appender:
         with appender.writing_document() as document:
             document.write("a", 1)
