@@ -13,6 +13,7 @@ from demo.events import DAY_MS
 from quire.formats.adapters import adapter_named, adapter_of, numbering_of
 from quire.formats.detection import CHRONICLE, Format
 from quire.metrics import Metrics
+from quire.vanilla import FileOptions
 
 ROLL_CYCLE: Final = "FAST_DAILY"
 
@@ -28,7 +29,7 @@ _MAKE: Final[dict[Format, Callable[..., quire.Queue]]] = {
 }
 _OPTIONS: Final[dict[Format, dict[str, Any]]] = {
     "chronicle": {"roll_cycle": ROLL_CYCLE, "block_bytes": BLOCK_BYTES, "metrics": True},
-    "vanilla": {"index_block_bytes": _INDEX_BYTES, "data_block_bytes": BLOCK_BYTES},
+    "vanilla": {"files": FileOptions(index_block_bytes=_INDEX_BYTES, data_block_bytes=BLOCK_BYTES)},
     "quick-queue": {"page_bytes": _PAGE_BYTES},
 }
 

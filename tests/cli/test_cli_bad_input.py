@@ -35,6 +35,7 @@ REST: dict[str, list[str]] = {
     "groups": [],
     "history": [],
     "merge": [OUT, "--by", "n"],
+    "metrics": [],
     "pretouch": ["--once"],
     "prune": ["--max-cycles", "1"],
     "publish": ["--stdout", "--framing", "length"],

@@ -16,7 +16,7 @@ from quire.groups.keys import Keys
 
 @quire.message
 @dataclass
-class Order:
+class KeyedOrder:
     key: str
     price: float
 
@@ -49,7 +49,7 @@ def hashes(queue: quire.JournalQueue, keys: Keys, *, is_native: bool) -> list[in
     return [keys.hash_of(quire.Excerpt(index, data)) for index, data in found]
 
 
-@pytest.mark.parametrize("name", ["key", "inner", "inner.key", "other", "@Order", ""])
+@pytest.mark.parametrize("name", ["key", "inner", "inner.key", "other", "@KeyedOrder", ""])
 def test_a_key_has_one_hash(
     queue: quire.JournalQueue, appender: quire.JournalAppender, name: str
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_key_has_one_hash(
         appender.write_map(message)
     appender.write_text("no map")
     appender.write_bytes(b"\xa0\xff\x00 no message")
-    appender.write_message(Order("a", 1.5))
+    appender.write_message(KeyedOrder("a", 1.5))
     appender.write_many([bytes([0xC3]) + b"key" + bytes([0xE1]) + b"a"] * 2)
     appender.write_bytes(b"\xc3key\xe1a\xc3key\xe1b")  # twice: the last one counts
     keys = Keys(name)
@@ -68,7 +68,7 @@ def test_most_keys_are_found_natively(
     queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     appender.write_map({"key": "a", "price": 1.5})
-    appender.write_message(Order("b", 2.5))
+    appender.write_message(KeyedOrder("b", 2.5))
     appender.write_map({"inner": {"key": "c"}})
     with queue.tailer() as tailer:
         columns = Columns.read(tailer, 10)

@@ -120,7 +120,9 @@ async def _when_there(
     import asyncio
 
     pause = _pause_of(handle, timeout_s, pauser)
-    ends = math.inf if timeout_s is None else monotonic() + timeout_s
+    ends = math.inf
+    if timeout_s is not None:
+        ends = monotonic() + arguments.seconds("timeout_s", timeout_s)
     while True:
         is_ready = handle._prepare()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if is_ready and (found := read()) is not None:

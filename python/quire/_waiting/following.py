@@ -103,7 +103,7 @@ class Following(Generic[_E_co]):
 
         """
         if timeout_s is not None:
-            arguments.seconds("timeout_s", timeout_s)
+            timeout_s = arguments.seconds("timeout_s", timeout_s)
         if pauser is None:
             self._wait_asleep(timeout_s)
             return

@@ -72,7 +72,7 @@ def _parse_seconds(value: str) -> float:
 @click.option(
     "--extend",
     type=(str, _parse_index, _parse_seconds),
-    metavar="NAME INDEX TIME",
+    metavar="NAME INDEX DURATION",
     help="Have a message time out no earlier than in 10m, 1h.",
 )
 @click.option(
@@ -82,7 +82,10 @@ def _parse_seconds(value: str) -> float:
     help="Take a message from its consumer: it is delivered again.",
 )
 @click.option(
-    "--delay", type=_parse_seconds, metavar="TIME", help="Hold a released message back: 30s, 5m."
+    "--delay",
+    type=_parse_seconds,
+    metavar="DURATION",
+    help="Hold a released message back: 30s, 5m.",
 )
 @row_format_option()
 def groups(  # noqa: PLR0913 - its options
