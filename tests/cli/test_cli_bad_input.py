@@ -35,7 +35,6 @@ REST: dict[str, list[str]] = {
     "groups": [],
     "history": [],
     "merge": [OUT, "--by", "n"],
-    "metrics": [],
     "pretouch": ["--once"],
     "prune": ["--max-cycles", "1"],
     "publish": ["--stdout", "--framing", "length"],
@@ -56,7 +55,8 @@ REST: dict[str, list[str]] = {
     "verify": [],
     "write": ["lines.yaml"],
 }
-WITHOUT_A_QUEUE = {"bench", "completion", "jitter", "pipeline", "roll-cycles"}
+# To `metrics`, a queue that is missing is one that is not up.
+WITHOUT_A_QUEUE = {"bench", "completion", "jitter", "metrics", "pipeline", "roll-cycles"}
 # These need to write to the queue, and no others do.
 WRITERS = {"drain", "pretouch", "record", "refresh", "time-index", "unlock", "write"}
 
