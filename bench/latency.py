@@ -45,7 +45,9 @@ WINDOW_BYTES = 64 << 10
 
 
 _HEADER_BYTES = 4
-_TAILS = {"latency": "tail", "spin": "spin"}
+_TAILS = {"latency": "tail"}
+_WOKEN = "wake_"
+"""Operations of readers for which messages come so seldom that the writer sleeps, too."""
 
 
 @contextmanager
@@ -67,18 +69,26 @@ def tailing_live(scenario: Scenario, rate: int) -> Generator[Measure]:
 def _run_both(asked: Task) -> None:
     first, second = machine.two_cpus() or (None, None)
     with machine.pinned(first):
-        tailer = _start_tailer(replace(asked, operation=_TAILS[asked.operation]))
+        tailer = _start_tailer(
+            replace(asked, operation=_TAILS.get(asked.operation, asked.operation))
+        )
     try:
         assert tailer.stdout is not None
         if tailer.stdout.readline().strip() != "READY":
             raise Failed(f"the tailer does not start: task={asked}")
         with machine.pinned(second):
-            run_to_end(replace(asked, operation="produce", out=_took(asked)))
+            run_to_end(replace(asked, operation=_producer(asked), out=_took(asked)))
         if tailer.wait(TIMEOUT_S):
             raise Failed(f"the tailer failed: task={asked}")
     finally:
         tailer.kill()
         tailer.communicate()
+
+
+def _producer(asked: Task) -> str:
+    if not asked.operation.startswith(_WOKEN):
+        return "produce"
+    return "produce_seldom@ring" if asked.operation.endswith("@ring") else "produce_seldom"
 
 
 def _took(asked: Task) -> str:

@@ -34,12 +34,12 @@ def settings(places: Sequence[Path], volume: Volume) -> Iterator[Described]:
     for place in places:
         yield from _seeking(place, *life.sought)
     for place in places:
-        yield _alone("roll", place, Amount(life.rolls, 0), life.rolls * _MESSAGES_PER_CYCLE)
-    yield _alone("idle", places[0], life.polls)
+        yield alone("roll", place, Amount(life.rolls, 0), life.rolls * _MESSAGES_PER_CYCLE)
+    yield alone("idle", places[0], life.polls)
     for place in places:
-        yield _alone("logging", place, life.records)
+        yield alone("logging", place, life.records)
     for place in places:
-        yield _alone("recording", place, life.recorded)
+        yield alone("recording", place, life.recorded)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def _seeking(place: Path, count: int, cycles: int) -> Iterator[Described]:
         yield {"kind": "seek", "cycles": cycles}, scenario, lambda: nullcontext(seek)
 
 
-def _alone(kind: str, place: Path, amount: Amount, room: int = 0) -> Described:
+def alone(kind: str, place: Path, amount: Amount, room: int = 0) -> Described:
     """Give each run a fresh directory."""
     scenario = Scenario(place, LIFE_SIZE, *amount)
 

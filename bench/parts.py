@@ -17,6 +17,7 @@ from bench import (
     contention,
     growth,
     harness,
+    idle,
     latency,
     life,
     machine,
@@ -213,6 +214,14 @@ def _life(
         yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 
+def _idle(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    for what, scenario, setting in idle.settings(places(), volume):
+        wanted = [it for it in scenarios.IDLE[what["kind"]] if it in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+
+
 def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -259,6 +268,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "older": [one for wanted in scenarios.OLDER.values() for one in wanted],
     "tools": [one for wanted in scenarios.TOOLS.values() for one in wanted],
     "life": [one for wanted in scenarios.LIFE.values() for one in wanted],
+    "idle": [one for wanted in scenarios.IDLE.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -275,6 +285,7 @@ _PARTS: dict[
     "older": _older,
     "tools": _tools,
     "life": _life,
+    "idle": _idle,
     "spark": _spark,
     "peers": _peers,
 }

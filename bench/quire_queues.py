@@ -7,6 +7,7 @@ import struct
 import time
 from array import array
 from pathlib import Path
+from typing import Literal
 
 import quire
 from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, START_MS, Task, messages
@@ -16,7 +17,12 @@ STAMPS = struct.Struct("<qq")
 
 
 def open_queue(
-    path: Path, *, read_only: bool = False, double_buffer: bool = False, pretouch: bool = True
+    path: Path,
+    *,
+    read_only: bool = False,
+    double_buffer: bool = False,
+    pretouch: bool = True,
+    buffer_mode: Literal["none", "async"] = "none",
 ) -> quire.JournalQueue:
     """Open a queue as all measured queues are opened."""
     return quire.open(
@@ -27,6 +33,7 @@ def open_queue(
         read_only=read_only,
         wait=quire.WaitOptions(double_buffer=double_buffer),
         pretouch=pretouch,
+        buffer_mode=buffer_mode,
     )
 
 
@@ -41,10 +48,17 @@ def verify(path: Path, size: int, count: int) -> None:
 
 
 def append_paced(
-    appender: quire.JournalAppender, task: Task, numbers: range, appends: array[int]
+    appender: quire.JournalAppender,
+    task: Task,
+    numbers: range,
+    appends: array[int],
+    *,
+    sleeps: bool = False,
 ) -> None:
     """
-    Append messages at the rate, without sleeping; each starts with its number and due time.
+    Append messages at the rate; each starts with its number and due time.
+
+    Between them it polls the clock, or *sleeps*.
 
     When each append began, and what it took, goes to *appends*, which has room for both.
     """
@@ -54,6 +68,8 @@ def append_paced(
     for place, number in enumerate(numbers):
         due = first + place * 1_000_000_000 // task.rate
         message = pack(number, due) + rest
+        if sleeps:
+            time.sleep(max(0, due - clock()) / 1e9)
         while (begin := clock()) < due:
             pass
         write(message)

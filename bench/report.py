@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench import (
     harness,
+    idle,
     life_tables,
     live_tables,
     losses,
@@ -43,6 +44,7 @@ _TITLES = {
     "older": "Vanilla Chronicle and Quick-Queue",
     "tools": "The command line",
     "life": "Groups, rolling, finding, logging, recording",
+    "idle": "Readers that wait",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -108,6 +110,7 @@ _BODIES = {
     "growth": live_tables.growth,
     "tools": tools.text,
     "life": life_tables.text,
+    "idle": idle.text,
     "spark": spark_tables.text,
 }
 

@@ -17,6 +17,7 @@ PARTS = (
     "older",
     "tools",
     "life",
+    "idle",
     "spark",
     "peers",
 )
@@ -169,6 +170,23 @@ LIFE = {
 }
 """What users of a queue do beside appending and reading, by kind."""
 
+IDLE_SIZE = 96
+IDLE_RATE = 150
+IDLE = {
+    "cpu": _quire(
+        *(
+            f"{readers}{way}"
+            for readers in ("idle_threads@50", "idle_tasks@200", "idle_tasks@1000")
+            for way in ("", "@poll")
+        )
+    ),
+    "wake": _quire(
+        *("wake_spin", "wake_follow", "wake_afollow", "wake_follow@ring"),
+        *("wake_follow@poll", "wake_afollow@poll"),
+    ),
+}
+"""Readers that wait, asleep and, beside that, by a pauser that polls as tailers did before."""
+
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
     "query": (
@@ -243,6 +261,15 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
+class Idle:
+    """How much is measured of the part `idle`."""
+
+    quiet_ms: Amount
+    """So many milliseconds nothing is appended, and before, until readers look seldom."""
+    wakes: Amount
+
+
+@dataclass(frozen=True, slots=True)
 class Volume:
     """How much is measured."""
 
@@ -272,6 +299,7 @@ class Volume:
     tools: int
     """The number of messages in the queue that the command line reads."""
     life: Life
+    idle: Idle
     spark: int
     """The number of messages in the queue that Spark reads."""
     peer: Amount
@@ -316,6 +344,7 @@ FULL = Volume(
         records=Amount(20_000, 1000),
         recorded=Amount(1_000_000, 100_000),
     ),
+    idle=Idle(quiet_ms=Amount(5000, 6000), wakes=Amount(1000, 150)),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -346,6 +375,7 @@ QUICK = Volume(
         records=Amount(5000, 500),
         recorded=Amount(200_000, 20_000),
     ),
+    idle=Idle(quiet_ms=Amount(1000, 5000), wakes=Amount(300, 50)),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

@@ -47,6 +47,7 @@ def run(task: Task) -> Outcome | None:
     from bench.adapters import (
         quire_aged,
         quire_contending,
+        quire_idle,
         quire_life,
         quire_messages,
         quire_paced,
@@ -58,6 +59,7 @@ def run(task: Task) -> Outcome | None:
         **quire_aged.OPERATIONS,
         **quire_messages.OPERATIONS,
         **quire_life.OPERATIONS,
+        **quire_idle.OPERATIONS,
         **quire_paced.OPERATIONS,
     }
     if task.operation in others:
