@@ -39,7 +39,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"layout": quire.LayoutOptions(index_count=256)},
     {"layout": quire.LayoutOptions(index_count=256)},
 )
-NAMES = (".cq4", ".cq4t", ".discard")
+NAMES = (".cq4", ".cq4t", ".discard", "waiting.quire")
 
 
 @dataclass

@@ -31,7 +31,9 @@ def accepted(documents: Mapping[str, bytes]) -> dict[str, dict[str, object]]:
 def test_java_accepts_what_it_wrote() -> None:
     answers = accepted(WRITTEN)
     assert list(answers) == list(WRITTEN)
-    assert [name for name, answer in answers.items() if False in answer.values()] == []
+    others = [name for name, answer in answers.items() if False in answer.values()]
+    # Java itself writes the integer 0 for these, and so reads 0.0.
+    assert sorted(others) == ["float32 -0.0", "float64 -0.0"]
 
 
 def test_java_tells_what_differs() -> None:
@@ -59,4 +61,6 @@ def test_java_reads_from_quire_what_it_reads_from_itself(tmp_path: Path) -> None
         with queue.tailer() as tailer:
             payloads = tailer.read_many(len(FIELDS) + len(DOCUMENTS))
     answers = accepted(dict(zip([*FIELDS, *DOCUMENTS], payloads, strict=True)))
-    assert [name for name, answer in answers.items() if False in answer.values()] == []
+    others = [name for name, answer in answers.items() if False in answer.values()]
+    # Java itself writes the integer 0 for these, and so reads 0.0.
+    assert sorted(others) == ["float32 -0.0", "float64 -0.0"]

@@ -72,7 +72,7 @@ def test_java_outlives_quire_writers_that_are_killed(
             producer,
             FOREVER,
             200,
-            files=quire.vanilla.FileOptions(**QUIRE_BLOCKS),
+            **QUIRE_BLOCKS,
         )
 
     with java.start(

@@ -221,6 +221,7 @@ def test_a_copy_gets_a_cycle_that_began_between_two_of_its_own_while_it_was_away
 
 READER = """
 import logging
+from any_format import open_vanilla
 logged = []
 class Kept(logging.Handler):
     def emit(self, record):
@@ -229,7 +230,7 @@ logging.getLogger("quire").addHandler(Kept())
 path, count, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 clock = quire.ManualClock(int(sys.argv[4]))
 options = json.loads(sys.argv[5])
-with quire.vanilla.VanillaQueue(path, clock=clock, read_only=True, **options) as queue:
+with open_vanilla(path, clock=clock, read_only=True, **options) as queue:
     tailer = queue.tailer()
     found = tailer.read_many(first)
     arm()

@@ -77,7 +77,7 @@ struct Returned<'py> {
 enum Read {
     Nothing,
     Done(bool),
-    Awaits(Pending),
+    Awaits(Box<Pending>),
 }
 
 /// A method and what calls it.
@@ -182,7 +182,7 @@ impl MethodReader {
                 Read::Done(is_known) => taken += usize::from(is_known || !this.is_scanning),
                 Read::Awaits(pending) => {
                     this.state.fetch_or(AWAITING, Ordering::AcqRel);
-                    let document = AwaitedDocument::new(Box::new(slf.clone().unbind()), pending);
+                    let document = AwaitedDocument::new(Box::new(slf.clone().unbind()), *pending);
                     return Ok(Bound::new(py, document)?.into_any());
                 }
             }
@@ -218,7 +218,8 @@ impl MethodReader {
             Ok(Progress::Done(is_known)) => Ok(Read::Done(is_known && !is_metadata)),
             Ok(Progress::Awaits { coroutine, methods, offset }) => {
                 let (coroutine, history) = (coroutine.unbind(), handling.map(Handling::pause));
-                Ok(Read::Awaits(Pending { open, coroutine, methods, offset, history }))
+                let pending = Pending { open, coroutine, methods, offset, history };
+                Ok(Read::Awaits(Box::new(pending)))
             }
             Err(error) => self.failed(py, &open, error).map(|()| Read::Done(true)),
         }
