@@ -104,8 +104,9 @@ def test_a_delay_is_over_when_the_wall_clock_says_so_after_a_reboot(
     content = bytearray(side_file.read_bytes())
     at = next(at for at in range(69_632, len(content), 128) if content[at + 7] >> 5 == 4)
     word = int.from_bytes(content[at + 48 : at + 56], "little")
-    # As if an hour had gone by; the monotonic clock, by which messages time out, began again.
-    content[at + 48 : at + 56] = (word - int(HOUR_S * 1000)).to_bytes(8, "little")
+    # As if more than an hour had gone by; the monotonic clock, by which messages time out, began
+    # again.
+    content[at + 48 : at + 56] = (word - int(HOUR_S * 2000)).to_bytes(8, "little")
     side_file.write_bytes(content)
     with group(queue).consumer() as consumer:
         assert [message.data for message in consumer if message.ack()] == [b"a"]

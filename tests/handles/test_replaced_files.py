@@ -100,18 +100,17 @@ def test_where_that_is_asked_for_a_replaced_file_is_an_error(used: Replaced) -> 
         assert len(tailer.read_many(100)) == 10
         used.replace()
 
+        said: list[str] = []
+
         def raises() -> bool:
             try:
                 tailer.read_many(100)
-            except quire.errors.DataLossError:
-                return True
-            return False
+            except quire.errors.DataLossError as error:
+                said.append(str(error))
+            return bool(said)
 
         used.append_until(raises)
-        with pytest.raises(
-            quire.errors.DataLossError, match="messages were deleted before they were"
-        ):
-            tailer.read_bytes()
+        assert "messages were deleted before they were" in said[0]
 
 
 def test_a_copy_with_the_same_messages_takes_the_place_silently(
