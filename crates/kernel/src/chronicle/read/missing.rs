@@ -1,14 +1,12 @@
 //! What becomes of a tailer whose next messages were deleted before it read them.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use crate::chronicle::queue::handle::Queue;
 use crate::{Error, Result, warnings};
 
 /// What to do about messages that were deleted unread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissing {
-    /// Fail once, and stay; the next read goes on.
+    /// Fail, and stay.
     Raise,
     /// Say so, and go on with the first message that is left.
     #[default]
@@ -37,8 +35,6 @@ pub struct MissingCycles {
     pub on: OnMissing,
     /// The tailer's name; empty where it has none.
     pub tailer: String,
-    /// The first index of the loss that was raised last; 0 at first, which no loss begins with.
-    pub raised: AtomicI64,
 }
 
 impl MissingCycles {
@@ -53,8 +49,6 @@ impl MissingCycles {
             path: queue.path().to_path_buf(),
         };
         match self.on {
-            // Who asks again has seen the error: a reader would be stuck here for ever.
-            OnMissing::Raise if self.raised.swap(expected, Ordering::Relaxed) == expected => {}
             OnMissing::Raise => return Err(loss),
             OnMissing::Warn => warnings::leave_loss(&loss),
             OnMissing::Skip => {}

@@ -288,7 +288,7 @@ impl Drop for Tailer {
 fn resumed(queue: &Queue, name: Option<&Name>, on_missing: OnMissing) -> Result<Cursor> {
     let mut cursor = Cursor::default();
     let tailer = name.map(|name| name.text.clone()).unwrap_or_default();
-    cursor.set_missing(MissingCycles { on: on_missing, tailer, ..MissingCycles::default() });
+    cursor.set_missing(MissingCycles { on: on_missing, tailer });
     let Some(name) = name else { return Ok(cursor) };
     queue.refresh_if_needed()?;
     let stored = name.stored(queue)?;
