@@ -173,7 +173,9 @@ def test_a_file_that_was_put_in_the_place_of_a_judged_one_stays(
     monkeypatch.setattr("quire.retaining.pruning.users_of", look)
     report = quire.prune(orders, max_cycles=1)
     assert report.removed == []
-    assert report.kept[0].reason == "kept as another file took its place meanwhile"
+    # The file that went is gone for good: its inode number may already be that of an open file.
+    reasons = ("kept as another file took its place meanwhile", "kept as a process has it open")
+    assert report.kept[0].reason.startswith(reasons)
     assert len(quire.prune(orders, max_cycles=1).removed) == DAYS - 1
 
 
