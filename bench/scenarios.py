@@ -265,7 +265,7 @@ class Idle:
     """How much is measured of the part `idle`."""
 
     quiet_ms: Amount
-    """So many milliseconds nothing is appended, and before, until readers look seldom."""
+    """Milliseconds measured without an append, and waited before that until readers poll slowly."""
     wakes: Amount
 
 

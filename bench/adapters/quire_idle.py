@@ -48,7 +48,7 @@ def _outcome(task: Task, watch: Stopwatch, woken_ns: int) -> Outcome:
 
 
 def _idle_threads(task: Task) -> Outcome:
-    """Have so many threads wait for the same message; measure the time without one."""
+    """Measure threads that wait for the same message, before it is appended."""
 
     def follow(tailer: quire.JournalTailer) -> None:
         for message in tailer.follow(pauser=_pauser(task)):
@@ -70,7 +70,7 @@ def _idle_threads(task: Task) -> Outcome:
 
 
 def _idle_tasks(task: Task) -> Outcome:
-    """Have so many tasks of an event loop wait likewise."""
+    """Measure tasks of one event loop that wait for the same message."""
 
     async def follow(tailer: quire.JournalTailer) -> None:
         async for message in tailer.afollow(pauser=_pauser(task)):
@@ -106,7 +106,7 @@ def _spin(task: Task) -> None:
 
 
 def _follow(task: Task) -> None:
-    """Follow in a thread, likewise."""
+    """Record when a thread that follows receives each message."""
 
     def receive(tailer: quire.JournalTailer) -> Iterator[bytes]:
         return (message.data for message in tailer.follow(pauser=_pauser(task)))
@@ -126,7 +126,7 @@ def _record(task: Task, receive: Callable[[quire.JournalTailer], Iterator[bytes]
 
 
 def _afollow(task: Task) -> None:
-    """Follow in the task of an event loop, likewise."""
+    """Record when a task that follows receives each message."""
     arrivals, clock = array("q"), time.monotonic_ns
 
     async def follow(tailer: quire.JournalTailer) -> None:

@@ -31,7 +31,7 @@ pub struct Wait {
     who: Who,
 }
 
-/// Who waits.
+/// The waiter.
 enum Who {
     /// A thread, at a word that is 0 until the wait is due.
     Thread(AtomicU32),
@@ -87,7 +87,7 @@ impl Wait {
         }
     }
 
-    /// Looks at the tailer, and wakes who waits if it is due.
+    /// Polls the tailer, and wakes the waiter if it is due.
     pub(super) fn look(&self, detached: Detached) -> Looked {
         let mut look = self.lock();
         match &*look {
@@ -128,12 +128,12 @@ impl Wait {
     }
 }
 
-/// What a look found.
+/// What a poll found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Looked {
     /// There is nothing to read.
     Waits,
-    /// There is: who waits was woken.
+    /// There is: the waiter was woken.
     Due,
     /// The wait had ended.
     Ended,

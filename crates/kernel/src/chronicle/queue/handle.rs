@@ -284,14 +284,14 @@ impl Queue {
         self.counting.any(&self.opened.dir)
     }
 
-    /// The side file for one who waits for messages; None for a queue that is only read.
+    /// The side file at which readers of this queue sleep; None if it is read-only.
     pub fn side_file_to_wait_at(&self, detached: Detached) -> Option<Arc<SideFile>> {
         let may_write = !self.is_read_only() && self.check_open("queue").is_ok();
         let mode = self.options.file_mode;
         may_write.then(|| self.sleepers.of_waiter(&self.opened, mode, detached)).flatten()
     }
 
-    /// Finds the side file of those who wait, for an appender.
+    /// Finds the side file of sleeping readers, for an appender.
     pub fn look_for_sleepers(&self, found: &mut Option<Arc<SideFile>>) {
         self.sleepers.look_for(&self.opened, found);
     }

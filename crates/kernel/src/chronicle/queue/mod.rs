@@ -2,8 +2,8 @@
 //! [`options`], `trust` who else may write to it, `damage` what is done about files that cannot be
 //! read, `witnesses` what shows that they had messages, `keys` the keys of its table, `low_space` the
 //! warning of a full disk, [`commit`] what is promised about the medium, `compressed_cycles` what is
-//! read-only, `counting` its metrics, `find_time` its append times, `sleepers` who waits for its
-//! messages, and [`handle_state`] what a `repr` shows.
+//! read-only, `counting` its metrics, `find_time` its append times, `sleepers` its sleeping
+//! readers, and [`handle_state`] what a `repr` shows.
 
 pub mod commit;
 pub(crate) mod compressed_cycles;

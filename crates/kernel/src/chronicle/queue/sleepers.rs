@@ -1,4 +1,4 @@
-//! The side file of those who wait for messages of a queue, shared by all handles of the queue.
+//! The side file of a queue's sleeping readers, shared by all handles of the queue.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
@@ -10,7 +10,7 @@ use crate::os::own_directory::OwnDirectory;
 use crate::waiting::side_file::SideFile;
 use crate::{Error, Result, warnings};
 
-/// One who waits looks this often whether the side file is in its place.
+/// How often a sleeping reader checks that the side file is in its place.
 const LOOK_MS: u64 = 1000;
 
 /// What a queue knows of its side file.
@@ -20,14 +20,14 @@ pub struct Sleepers(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     file: Option<Arc<SideFile>>,
-    /// When one who waits last looked for it.
+    /// When a reader last checked.
     looked_ms: Option<i64>,
     has_warned: bool,
 }
 
 impl Sleepers {
-    /// The side file for one who waits, made if it is missing; None where it cannot be: messages are
-    /// looked for then. Looked for once a second.
+    /// The side file for a reader about to sleep, created if it is missing and checked once a second;
+    /// None if it cannot be created: the reader polls then.
     pub fn of_waiter(&self, opened: &Opened, mode: u32, _: Detached) -> Option<Arc<SideFile>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::coarse_time_ms();

@@ -181,8 +181,8 @@ impl Tailer {
         Ok(Scan::Paused)
     }
 
-    /// Whether somebody who waits for a message has something to do. What was received stays
-    /// unfinished, and a tailer that another thread uses is left alone: it is looked at again soon.
+    /// Whether a sleeping reader should wake. What was received stays unfinished. A tailer that
+    /// another thread is using is left alone: it is polled again soon.
     fn has_news(&self) -> bool {
         let next = What::message(Ask::OfBatch).staying();
         let found = match self.step(next, How::Try, |_| Ok(())) {
