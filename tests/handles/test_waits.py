@@ -18,6 +18,8 @@ from types import FrameType
 import pytest
 
 import quire
+import quire.quick_queue
+from file_locks import REPAIR_LOCK, RING_OPENER, locked
 
 BEATS = 100  # of another thread, while a call waits
 OFD_SETLK = 37  # F_OFD_SETLK, which `fcntl` has from Python 3.14 on
@@ -70,6 +72,29 @@ def test_other_threads_go_on_while_a_call_waits_for_the_table(tmp_path: Path, ki
             # Released by a thread alone: a call that kept it from running would wait for ever.
             thread = beat(release)
             CONSTRUCTORS[kind](queue)
+            thread.join()
+
+
+def test_ctrl_c_ends_a_wait_for_another_that_opens_the_ring(path: Path) -> None:
+    quire.open(path, buffer_mode="async").close()
+    main = threading.get_ident()
+    with locked(path / "async.ring", RING_OPENER, 1):
+        thread = beat(lambda: signal.pthread_kill(main, signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            quire.open(path, buffer_mode="async")
+        thread.join()
+
+
+def test_ctrl_c_ends_a_wait_for_another_that_repairs_a_quick_queue(path: Path) -> None:
+    main, lock = threading.get_ident(), path / "quick-queue.lock"
+    with quire.quick_queue.open(path) as queue:
+        with queue.appender() as appender:
+            appender.write_bytes(b"before")
+        lock.write_bytes(b"\0")  # a repair was begun
+        with locked(lock, REPAIR_LOCK, 1):
+            thread = beat(lambda: signal.pthread_kill(main, signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                queue.appender()
             thread.join()
 
 

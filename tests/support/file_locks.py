@@ -12,6 +12,8 @@ from queues import exit_code, fork
 
 KEY_LOCK = 2**63 - 2  # of a table
 CHANGE_LOCK = 2**40 - 1  # of the side file of a group
+RING_OPENER = 2**22  # of a ring that is being opened
+REPAIR_LOCK = 1  # of a Quick-Queue's lock file
 
 
 @contextmanager

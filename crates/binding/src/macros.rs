@@ -106,24 +106,38 @@ macro_rules! tailer_moves {
             #[doc = stub!($class.index)]
             #[getter]
             fn index(&self, py: Python<'_>) -> PyResult<$index> {
-                $crate::error::or_raise(py, py.detach(|| self.0.index()))
+                $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| self.0.index(may_wait)),
+                )
             }
 
             #[doc = stub!($class.move_to_index)]
             #[pyo3(signature = (index, /))]
             fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let index = $crate::arguments::integer("index", index)?;
-                $crate::error::or_raise(py, py.detach(|| self.0.move_to_index(index)))
+                $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| {
+                        self.0.move_to_index(may_wait, index)
+                    }),
+                )
             }
 
             #[doc = stub!($class.to_start)]
             fn to_start(&self, py: Python<'_>) -> PyResult<()> {
-                $crate::error::or_raise(py, py.detach(|| self.0.to_start()))
+                $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| self.0.to_start(may_wait)),
+                )
             }
 
             #[doc = stub!($class.to_end)]
             fn to_end(&self, py: Python<'_>) -> PyResult<()> {
-                $crate::error::or_raise(py, py.detach(|| self.0.to_end()))
+                $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| self.0.to_end(may_wait)),
+                )
             }
         }
     };
@@ -168,20 +182,31 @@ macro_rules! tailer_direction {
             #[doc = stub!($class.direction)]
             #[getter]
             fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
-                let direction = $crate::error::or_raise(py, py.detach(|| self.0.direction()))?;
+                let direction = $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| self.0.direction(may_wait)),
+                )?;
                 Ok($crate::handles::direction::name(direction))
             }
 
             #[setter]
             fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
                 let direction = $crate::handles::direction::named(value)?;
-                $crate::error::or_raise(py, py.detach(|| self.0.set_direction(direction)))
+                $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| {
+                        self.0.set_direction(may_wait, direction)
+                    }),
+                )
             }
 
             #[doc = stub!($class.last_read_index)]
             #[getter]
             fn last_read_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-                $crate::error::or_raise(py, py.detach(|| self.0.last_read_index()))
+                $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| self.0.last_read_index(may_wait)),
+                )
             }
         }
     };

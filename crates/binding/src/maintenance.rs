@@ -19,6 +19,7 @@ use quire_kernel::ring::handle::Stats;
 use quire_kernel::snapshot::Snapshot;
 use quire_kernel::warnings;
 
+use crate::detached::detached;
 use crate::error::or_raise;
 
 /// Kind, file, position, found, expected.
@@ -82,7 +83,7 @@ pub fn snapshot_row(snapshot: Snapshot) -> SnapshotRow {
 #[pyfunction]
 #[pyo3(signature = (path, /))]
 pub fn verify_journal(py: Python<'_>, path: PathBuf) -> PyResult<Rows> {
-    or_raise(py, py.detach(|| verify::verify(&path))).map(rows)
+    or_raise(py, detached(py, |may_wait| verify::verify(&path, may_wait))).map(rows)
 }
 
 #[doc = stub!("times_file")]
@@ -200,7 +201,7 @@ pub fn repair_journal(
     allow_network: bool,
 ) -> PyResult<Vec<Done>> {
     let timeout = Duration::from_millis(timeout_ms);
-    let repaired = py.detach(|| repair::repair(&path, timeout, allow_network));
+    let repaired = detached(py, |may_wait| repair::repair(&path, timeout, allow_network, may_wait));
     let row = |action: Action| {
         let Action { kind, file, position, done } = action;
         (kind.name(), file.into_os_string(), position, done)

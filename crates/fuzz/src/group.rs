@@ -9,6 +9,7 @@ use quire_kernel::groups::format::word::Cause;
 use quire_kernel::groups::group::{self, Group};
 use quire_kernel::groups::member::Member;
 use quire_kernel::groups::protocol::file::Shape;
+use quire_kernel::os::detached::Detached;
 
 use crate::bounded;
 use crate::sample::Scratch;
@@ -45,13 +46,13 @@ pub fn group(data: &[u8]) {
     let group = Arc::new(Group::new(dir, NAME, shape, 0o600).unwrap());
     bounded(MEMORY, || {
         look(&path);
-        if let Ok(member) = group.join("fuzz", ENDLESS_MS, 0) {
+        if let Ok(member) = group.join("fuzz", ENDLESS_MS, 0, &mut Detached::here()) {
             words::change_at(&path, &places(), live);
             let _ = work(&member, shape.keyed);
             look(&path);
             member.close();
         }
-        if group.reset(AGAIN, AGAIN).is_ok() {
+        if group.reset(AGAIN, AGAIN, &mut Detached::here()).is_ok() {
             begins_again(&group, &path, shape.keyed);
         }
         look(&path);
@@ -92,7 +93,10 @@ fn sample(is_keyed: bool) -> &'static [u8] {
         let dir = tempfile::tempdir().unwrap();
         let shape = Shape { keyed: is_keyed, step: 1, start: FIRST, known: 0 };
         let group = Arc::new(Group::new(dir.path(), NAME, shape, 0o600).unwrap());
-        let (one, other) = (group.join("one", 1, 0).unwrap(), group.join("two", 1, 0).unwrap());
+        let (one, other) = (
+            group.join("one", 1, 0, &mut Detached::here()).unwrap(),
+            group.join("two", 1, 0, &mut Detached::here()).unwrap(),
+        );
         for member in [&one, &other] {
             let frontier = member.frontier().unwrap();
             let indexes: Vec<u64> = (frontier.next..frontier.next + MANY).collect();
@@ -153,7 +157,7 @@ fn begins_again(group: &Arc<Group>, path: &Path, is_keyed: bool) {
     let backlog = group::backlog(path).unwrap().unwrap();
     assert_eq!((backlog.next, backlog.unacknowledged, backlog.lowest), (AGAIN, 0, AGAIN));
     // A side file with or without a key stays so.
-    let Ok(member) = group.join("again", ENDLESS_MS, 0) else { return };
+    let Ok(member) = group.join("again", ENDLESS_MS, 0, &mut Detached::here()) else { return };
     if !is_keyed {
         let indexes: Vec<u64> = (AGAIN..AGAIN + MANY).collect();
         let held = member.hold(member.frontier().unwrap(), &indexes).unwrap();

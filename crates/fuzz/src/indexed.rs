@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quire_kernel::os::detached::Detached;
 use quire_kernel::vanilla::Direction;
 use quire_kernel::vanilla::indexed::{IndexedQueue, IndexedTailer};
 
@@ -36,13 +37,13 @@ pub fn indexed(data: &[u8]) {
 /// lost. What cannot be read is stepped over.
 fn read(queue: &Arc<IndexedQueue>, direction: Direction, data: &[u8]) -> Vec<(i64, usize)> {
     let tailer = IndexedTailer::open(Arc::clone(queue)).unwrap();
-    tailer.set_direction(direction).unwrap();
+    tailer.set_direction(&Detached::here(), direction).unwrap();
     if direction == Direction::Backward {
-        tailer.to_end().unwrap();
+        tailer.to_end(&Detached::here()).unwrap();
     }
     let mut found = Vec::new();
     loop {
-        match tailer.read() {
+        match tailer.read(&Detached::here()) {
             Ok(Some(message)) => {
                 let bytes = message.bytes();
                 if !bytes.is_empty() {
@@ -52,9 +53,9 @@ fn read(queue: &Arc<IndexedQueue>, direction: Direction, data: &[u8]) -> Vec<(i6
             }
             Ok(None) => return found,
             Err(_) => {
-                let at = tailer.index().unwrap();
+                let at = tailer.index(&Detached::here()).unwrap();
                 let next = if direction == Direction::Backward { at - 1 } else { at + 1 };
-                tailer.return_to(next).unwrap();
+                tailer.return_to(&Detached::here(), next).unwrap();
             }
         }
     }

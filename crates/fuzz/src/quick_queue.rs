@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quire_kernel::Result;
+use quire_kernel::os::detached::Detached;
 use quire_kernel::quick_queue::append::Appender;
 use quire_kernel::quick_queue::format::decimal::Decimal;
 use quire_kernel::quick_queue::format::unpack::Fields;
@@ -80,35 +81,38 @@ fn read(dir: &Path) -> Result<(u64, Messages)> {
     let queue = open(dir, true)?;
     let tailer = queue.tailer(false)?;
     let mut found = Messages::new();
-    let mut read = tailer.read_many(usize::MAX, |message| {
+    let mut read = tailer.read_many(&Detached::here(), usize::MAX, |message| {
         found.push((message.index, message.bytes.as_slice().to_vec()));
         true
     });
-    if read.is_ok() && tailer.has_next()? {
-        read = tailer.read_many(1, |_| true); // the error that follows messages
+    if read.is_ok() && tailer.has_next(&Detached::here())? {
+        read = tailer.read_many(&Detached::here(), 1, |_| true); // the error that follows messages
     }
-    let end = tailer.index()?;
+    let end = tailer.index(&Detached::here())?;
     let _ = (queue.first_index(), queue.last_index(), queue.end());
     for index in (0..64).map(|number| number * 16 * 7) {
         at(&tailer, index);
     }
-    tailer.to_end()?;
+    tailer.to_end(&Detached::here())?;
     read.map(|_| (end, found))
 }
 
 fn at(tailer: &Tailer, index: u64) {
-    if tailer.move_to_index(index).is_ok() {
-        let _ = tailer.read(|message| message.bytes.as_slice().len());
+    if tailer.move_to_index(&Detached::here(), index).is_ok() {
+        let _ = tailer.read(&Detached::here(), |message| message.bytes.as_slice().len());
     }
 }
 
 fn append(dir: &Path, is_shared: bool) -> Result<u64> {
     let queue = open(dir, false)?;
-    let appender: Arc<Appender> =
-        if is_shared { queue.producer(PRODUCER)? } else { queue.appender()? };
-    let index = appender.append(APPENDED)?;
-    appender.append(APPENDED)?;
-    queue.close();
+    let appender: Arc<Appender> = if is_shared {
+        queue.producer(&mut Detached::here(), PRODUCER)?
+    } else {
+        queue.appender(&mut Detached::here())?
+    };
+    let index = appender.append(&Detached::here(), APPENDED)?;
+    appender.append(&Detached::here(), APPENDED)?;
+    queue.close(&Detached::here());
     Ok(index)
 }
 

@@ -14,6 +14,8 @@ use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::tailer::{Direction, Tailer};
 use quire_kernel::os::clock::Clock;
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 
 /// Messages by their index.
 pub type Messages = Vec<(i64, Vec<u8>)>;
@@ -46,7 +48,7 @@ pub fn options(read_only: bool, now_ms: i64) -> Options {
 pub fn all(tailer: &Tailer, most: usize) -> Read {
     let mut messages = Messages::new();
     loop {
-        let read = tailer.read_many(64, |index, bytes| {
+        let read = tailer.read_many(&Detached::here(), 64, |index, bytes| {
             messages.push((index, bytes.to_vec()));
             true
         });
@@ -62,7 +64,7 @@ pub fn all(tailer: &Tailer, most: usize) -> Read {
 /// Reads from the first message on.
 #[must_use]
 pub fn forward(queue: &Arc<Queue>, most: usize) -> Read {
-    match Tailer::new(Arc::clone(queue), None) {
+    match Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here())) {
         Ok(tailer) => all(&tailer, most),
         Err(error) => Read { messages: Messages::new(), error: Some(error) },
     }
@@ -72,22 +74,25 @@ pub fn forward(queue: &Arc<Queue>, most: usize) -> Read {
 #[must_use]
 pub fn backward(queue: &Arc<Queue>, most: usize) -> Read {
     let failed = |error| Read { messages: Messages::new(), error: Some(error) };
-    let tailer = match Tailer::new(Arc::clone(queue), None) {
+    let tailer = match Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here()))
+    {
         Ok(tailer) => tailer,
         Err(error) => return failed(error),
     };
-    let turned = tailer.set_direction(Direction::Backward).and_then(|()| tailer.to_end());
+    let turned = tailer
+        .set_direction(&Detached::here(), Direction::Backward)
+        .and_then(|()| tailer.to_end(&Detached::here()));
     turned.map_or_else(failed, |()| all(&tailer, most))
 }
 
 /// Moves to an index and reads there; None if there is no message.
 pub fn at(queue: &Arc<Queue>, index: i64) -> Result<Option<Vec<u8>>, Error> {
-    let tailer = Tailer::new(Arc::clone(queue), None)?;
-    if !tailer.move_to_index(index)? {
+    let tailer = Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here()))?;
+    if !tailer.move_to_index(&Detached::here(), index)? {
         return Ok(None);
     }
     let mut found = None;
-    tailer.read_many(1, |index, bytes| {
+    tailer.read_many(&Detached::here(), 1, |index, bytes| {
         found = Some((index, bytes.to_vec()));
         true
     })?;
@@ -107,31 +112,41 @@ pub fn the_rest(queue: &Arc<Queue>) {
     let _ = queue.cycles();
     let _ = queue.table_value("chronicle.write.lock");
     let _ = dump::dump(queue);
-    if let Ok(tailer) = Tailer::new(Arc::clone(queue), None) {
-        while let Ok(Some(document)) = tailer.open_document(true) {
+    if let Ok(tailer) =
+        Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here()))
+    {
+        while let Ok(Some(document)) = tailer.open_document(&Detached::here(), true) {
             let _ = document.payload();
-            if tailer.close_document(&document).is_err() {
+            if tailer.close_document(&Detached::here(), &document).is_err() {
                 break;
             }
         }
-        let _ = (tailer.to_end(), tailer.index(), tailer.set_direction(Direction::Backward));
+        let _ = (
+            tailer.to_end(&Detached::here()),
+            tailer.index(&Detached::here()),
+            tailer.set_direction(&Detached::here(), Direction::Backward),
+        );
         let _ = all(&tailer, usize::MAX);
-        let _ = tailer.set_direction(Direction::Forward);
+        let _ = tailer.set_direction(&Detached::here(), Direction::Forward);
         let _ = all(&tailer, usize::MAX);
-        let _ = tailer.to_start();
+        let _ = tailer.to_start(&Detached::here());
     }
 }
 
 /// Opens the directory for writing and appends one message; returns its index.
 pub fn append(dir: &Path, now_ms: i64, payload: &[u8]) -> Result<i64, Error> {
-    let queue = Queue::open(dir, options(false, now_ms))?;
-    let appender = Appender::new(Arc::clone(&queue))?;
-    let index = appender.append(None, Payload { head: &[], body: payload, zeros: 0 });
-    queue.close();
+    let queue = Queue::open(dir, options(false, now_ms), &mut Detached::here())?;
+    let appender = Appender::new(Arc::clone(&queue), Signals::Handled(&mut Detached::here()))?;
+    let index = appender.append(
+        Signals::Handled(&mut Detached::here()),
+        None,
+        Payload { head: &[], body: payload, zeros: 0 },
+    );
+    queue.close(&Detached::here());
     index
 }
 
 /// Opens the directory for reading.
 pub fn open(dir: &Path, now_ms: i64) -> Result<Arc<Queue>, Error> {
-    Queue::open(dir, options(true, now_ms))
+    Queue::open(dir, options(true, now_ms), &mut Detached::here())
 }

@@ -9,6 +9,8 @@ use quire_kernel::chronicle::format::roll_cycle::RollCycle;
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::chronicle::queue::options::Options;
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 use quire_kernel::ring::file::FILE_NAME;
 use quire_kernel::ring::format::{self, LEAST_CAPACITY, Layout, MOST_CAPACITY};
 use quire_kernel::ring::handle::{OnFull, Ring, Stats};
@@ -54,7 +56,7 @@ pub fn ring(data: &[u8]) {
             let expected: Vec<_> = (0..PENDING).map(payload).chain(written.unwrap()).collect();
             assert!(added.eq(&expected), "not each once: {read:?}");
         }
-        queue.close();
+        queue.close(&Detached::here());
     });
 }
 
@@ -74,13 +76,14 @@ fn sample(is_used: bool) -> &'static Sample {
     SAMPLES[usize::from(is_used)].get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
         let queue = open(dir.path()).unwrap();
-        let ring = Ring::open(&queue, LEAST_CAPACITY, OnFull::Raise).unwrap();
+        let ring =
+            Ring::open(&queue, LEAST_CAPACITY, OnFull::Raise, &mut Detached::here()).unwrap();
         for number in 0..if is_used { DRAINED } else { 1 } {
-            ring.put(Payload::new(&payload(number)), false).unwrap();
-            ring.drain().unwrap();
+            ring.put(&mut Detached::here(), Payload::new(&payload(number)), false).unwrap();
+            ring.drain(&Detached::here()).unwrap();
         }
         for number in 0..PENDING {
-            ring.put(Payload::new(&payload(number)), false).unwrap();
+            ring.put(&mut Detached::here(), Payload::new(&payload(number)), false).unwrap();
         }
         let bytes = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
         let messages = reading::forward(&queue, MOST).messages;
@@ -91,7 +94,11 @@ fn sample(is_used: bool) -> &'static Sample {
 
 fn open(dir: &Path) -> Result<Arc<Queue>> {
     let roll_cycle = RollCycle::by_name("TEST4_DAILY").cloned();
-    Queue::open(dir, Options { roll_cycle, ..reading::options(false, NOW_MS) })
+    Queue::open(
+        dir,
+        Options { roll_cycle, ..reading::options(false, NOW_MS) },
+        &mut Detached::here(),
+    )
 }
 
 fn laid_out(sample: &Sample, form: u8, edits: &[u8]) -> PathBuf {
@@ -130,26 +137,26 @@ fn check(stats: Stats) {
 
 /// Drains what was left over, then puts messages in and drains again; what was put in.
 fn use_ring(queue: &Arc<Queue>, dir: &Path, live: &[u8]) -> Result<Vec<Vec<u8>>> {
-    if let Some(left) = Ring::drain_left_over(queue)? {
-        left.close();
+    if let Some(left) = Ring::drain_left_over(queue, &mut Detached::here())? {
+        left.close(&Detached::here());
     }
-    let ring = Ring::open(queue, LEAST_CAPACITY, OnFull::Raise)?;
+    let ring = Ring::open(queue, LEAST_CAPACITY, OnFull::Raise, &mut Detached::here())?;
     let mut written = Vec::new();
     for (number, edits) in [&[][..], live].into_iter().enumerate() {
         words::change_at(&dir.join(FILE_NAME), &places(), edits);
         for length in [1, 100, 9000] {
             let payload = vec![u8::try_from(number).unwrap(); length];
-            if ring.put(Payload::new(&payload), false).is_ok() {
+            if ring.put(&mut Detached::here(), Payload::new(&payload), false).is_ok() {
                 written.push(payload);
             }
         }
-        let _ = ring.put(Payload::new(b"metadata"), true);
-        if let Ok(stats) = ring.stats() {
+        let _ = ring.put(&mut Detached::here(), Payload::new(b"metadata"), true);
+        if let Ok(stats) = ring.stats(Signals::Handled(&mut Detached::here())) {
             check(stats);
         }
-        let _ = ring.drain();
+        let _ = ring.drain(&Detached::here());
     }
-    let _ = ring.flush(Duration::ZERO);
-    ring.close();
+    let _ = ring.flush(&mut Detached::here(), Duration::ZERO);
+    ring.close(&Detached::here());
     Ok(written)
 }

@@ -9,6 +9,8 @@ use quire_kernel::chronicle::format::roll_cycle::RollCycle;
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::chronicle::queue::options::Options;
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 
 use crate::reading;
 
@@ -56,16 +58,24 @@ pub fn sample() -> &'static Sample {
             roll_cycle: RollCycle::by_name("TEST4_DAILY").cloned(),
             ..reading::options(false, NOW_MS)
         };
-        let queue = Queue::open(dir.path(), options).unwrap();
-        let appender = Appender::new(Arc::clone(&queue)).unwrap();
+        let queue = Queue::open(dir.path(), options, &mut Detached::here()).unwrap();
+        let appender =
+            Appender::new(Arc::clone(&queue), Signals::Handled(&mut Detached::here())).unwrap();
         for (number, payload) in payloads.iter().enumerate() {
             if number % 50 == 20 {
-                let claim = appender.claim(None, true).unwrap();
-                appender.publish(claim, b"metadata between messages").unwrap();
+                let claim =
+                    appender.claim(Signals::Handled(&mut Detached::here()), None, true).unwrap();
+                appender.publish(&Detached::here(), claim, b"metadata between messages").unwrap();
             }
-            appender.append(None, Payload { head: &[], body: payload, zeros: 0 }).unwrap();
+            appender
+                .append(
+                    Signals::Handled(&mut Detached::here()),
+                    None,
+                    Payload { head: &[], body: payload, zeros: 0 },
+                )
+                .unwrap();
         }
-        queue.close();
+        queue.close(&Detached::here());
         let [file, table] = [FILE, TABLE].map(|name| std::fs::read(dir.path().join(name)).unwrap());
         Sample { file, table, payloads }
     })

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use quire_kernel::chronicle::read::tailer::Tailer;
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 use quire_wire::history::{self, History};
 use quire_wire::message;
 use quire_wire::out::Out;
@@ -123,14 +125,18 @@ pub fn table(data: &[u8]) {
         if let Ok(queue) = quire_kernel::chronicle::queue::handle::Queue::open(
             &dir,
             reading::options(false, NOW_MS),
+            &mut Detached::here(),
         ) {
             for name in ["risk", "replicated:risk"] {
-                if let Ok(tailer) = Tailer::new(queue.clone(), Some(name)) {
-                    let read = tailer.read_many(3, |_, _| true);
-                    let _ = (read, tailer.commit(), tailer.index());
+                if let Ok(tailer) =
+                    Tailer::new(queue.clone(), Some(name), Signals::Handled(&mut Detached::here()))
+                {
+                    let read = tailer.read_many(&Detached::here(), 3, |_, _| true);
+                    let _ =
+                        (read, tailer.commit(&Detached::here()), tailer.index(&Detached::here()));
                 }
             }
-            queue.close();
+            queue.close(&Detached::here());
         }
         let _ = reading::append(&dir, NOW_MS, APPENDED);
     });
@@ -198,7 +204,7 @@ pub fn hints_are_hints(file: &[u8], only_one: bool) {
         assert!(!only_one || found.unwrap().as_ref() == Some(payload), "index={index:#x}");
     }
     reading::the_rest(&queue);
-    queue.close();
+    queue.close(&Detached::here());
     let appended = reading::append(&dir, NOW_MS, APPENDED);
     if let Ok(index) = appended {
         assert!(!only_one || index == expected.last().unwrap().0 + 1, "index={index:#x}");

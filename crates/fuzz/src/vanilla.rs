@@ -88,7 +88,7 @@ fn open(dir: &Path, is_known: bool, read_only: bool) -> Arc<VanillaQueue> {
 
 fn tailer(queue: &Arc<VanillaQueue>, name: Option<&str>) -> Result<VanillaTailer> {
     let opening = Opening { name, shared: false, on_missing: OnMissing::Skip };
-    VanillaTailer::open(Arc::clone(queue), opening)
+    VanillaTailer::open(Arc::clone(queue), opening, &Detached::here())
 }
 
 /// Reads all messages; what cannot be read is stepped over, and the first error is returned.
@@ -97,7 +97,7 @@ fn read(dir: &Path, is_known: bool, rest: &[u8], name: Option<&str>) -> Result<(
     let tailer = tailer(&queue, name)?;
     let mut found = Ok(());
     for _ in 0..MOST {
-        match tailer.read() {
+        match tailer.read(&Detached::here()) {
             Ok(Some(message)) => {
                 let bytes = message.bytes();
                 let is_appended = bytes == APPENDED;
@@ -107,24 +107,24 @@ fn read(dir: &Path, is_known: bool, rest: &[u8], name: Option<&str>) -> Result<(
             Ok(None) => break,
             Err(error) => {
                 found = found.and(Err(error));
-                tailer.move_to_index(tailer.index()? + 1)?;
+                tailer.move_to_index(&Detached::here(), tailer.index(&Detached::here())? + 1)?;
             }
         }
     }
     let _ = (queue.first_index(), queue.last_index(), queue.entry_count());
-    tailer.to_end()?;
+    tailer.to_end(&Detached::here())?;
     found
 }
 
 fn read_back(dir: &Path, is_known: bool) -> Result<()> {
     let tailer = tailer(&open(dir, is_known, true), None)?;
-    tailer.to_end()?;
-    tailer.set_direction(Direction::Backward)?;
+    tailer.to_end(&Detached::here())?;
+    tailer.set_direction(&Detached::here(), Direction::Backward)?;
     for _ in 0..MOST {
-        let Some(message) = tailer.read()? else { break };
-        assert_eq!(tailer.last_read_index()?, Some(message.index));
+        let Some(message) = tailer.read(&Detached::here())? else { break };
+        assert_eq!(tailer.last_read_index(&Detached::here())?, Some(message.index));
     }
-    tailer.to_start()
+    tailer.to_start(&Detached::here())
 }
 
 /// What was appended is read where the appender said. Without a known layout, hostile entries may
@@ -135,11 +135,14 @@ fn append(dir: &Path, is_known: bool) {
     let record =
         Record { parts: [APPENDED, &[]], capacity: APPENDED.len() as u64, synchronous: false };
     for now_ms in [1_705_314_600_000, 1_705_401_000_000] {
-        let Ok(index) = appender.append(Detached::here(), Some(now_ms), record) else { continue };
+        let Ok(index) = appender.append(&Detached::here(), Some(now_ms), record) else { continue };
         if is_known {
             let tailer = tailer(&queue, None).unwrap();
-            assert!(tailer.move_to_index(index).unwrap(), "appended and not there: {index:#x}");
-            let message = tailer.read().unwrap().unwrap();
+            assert!(
+                tailer.move_to_index(&Detached::here(), index).unwrap(),
+                "appended and not there: {index:#x}"
+            );
+            let message = tailer.read(&Detached::here()).unwrap().unwrap();
             assert_eq!((message.index, message.bytes()), (index, APPENDED));
         }
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use quire_kernel::os::detached::Detached;
 use quire_kernel::quick_queue::format::profile::Profile;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue};
 use quire_kernel::quick_queue::read::Tailer;
@@ -26,7 +27,7 @@ fn open(dir: &Path, page_bytes: u64) -> Arc<QuickQueue> {
 }
 
 fn next(tailer: &Tailer) -> Result<Option<(u64, Vec<u8>)>> {
-    tailer.read(|message| (message.index, message.bytes.as_slice().to_vec()))
+    tailer.read(&Detached::here(), |message| (message.index, message.bytes.as_slice().to_vec()))
 }
 
 fn all(tailer: &Tailer) -> Vec<(u64, Vec<u8>)> {
@@ -44,11 +45,14 @@ fn messages_come_back_whatever_the_page_size() {
         let count = if page_bytes < 64 { 20 } else { 300 };
         for half in 0..2 {
             let queue = open(dir.path(), page_bytes);
-            let appender = queue.appender().unwrap();
+            let appender = queue.appender(&mut Detached::here()).unwrap();
             for number in half * count..(half + 1) * count {
-                assert_eq!(appender.append(&message(number)).unwrap(), 16 * number as u64);
+                assert_eq!(
+                    appender.append(&Detached::here(), &message(number)).unwrap(),
+                    16 * number as u64
+                );
             }
-            appender.sync().unwrap();
+            appender.sync(&Detached::here()).unwrap();
         }
         let queue = QuickQueue::open(dir.path(), Options { read_only: true, ..options(64) });
         let queue = queue.unwrap();
@@ -68,10 +72,12 @@ fn producers_share_an_index() {
     let count = 200;
     let writers: Vec<_> = names
         .map(|name| {
-            let appender = queue.producer(name).unwrap();
+            let appender = queue.producer(&mut Detached::here(), name).unwrap();
             std::thread::spawn(move || {
                 for number in 0..count {
-                    appender.append(format!("{name} {number}").as_bytes()).unwrap();
+                    appender
+                        .append(&Detached::here(), format!("{name} {number}").as_bytes())
+                        .unwrap();
                 }
             })
         })
@@ -93,35 +99,44 @@ fn producers_share_an_index() {
 fn writers_exclude_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 4096);
-    let first = queue.appender().unwrap();
-    assert!(matches!(open(dir.path(), 64).appender(), Err(Error::WriterInUse { .. })));
-    first.append(b"1").unwrap();
-    assert!(queue.producer("AA0").is_err());
-    first.close();
-    assert!(matches!(queue.producer("AA0"), Err(Error::Unsupported(_))));
-    assert!(matches!(first.append(b"2"), Err(Error::Closed { .. })));
-    queue.appender().unwrap().append(b"2").unwrap();
+    let first = queue.appender(&mut Detached::here()).unwrap();
+    assert!(matches!(
+        open(dir.path(), 64).appender(&mut Detached::here()),
+        Err(Error::WriterInUse { .. })
+    ));
+    first.append(&Detached::here(), b"1").unwrap();
+    assert!(queue.producer(&mut Detached::here(), "AA0").is_err());
+    first.close(&Detached::here());
+    assert!(matches!(queue.producer(&mut Detached::here(), "AA0"), Err(Error::Unsupported(_))));
+    assert!(matches!(first.append(&Detached::here(), b"2"), Err(Error::Closed { .. })));
+    queue.appender(&mut Detached::here()).unwrap().append(&Detached::here(), b"2").unwrap();
 
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 4096);
-    let _first = queue.producer("AA0").unwrap();
-    assert!(matches!(open(dir.path(), 64).producer("AA0"), Err(Error::WriterInUse { .. })));
-    let _second = queue.producer("AA1").unwrap();
-    assert!(queue.appender().is_err());
+    let _first = queue.producer(&mut Detached::here(), "AA0").unwrap();
+    assert!(matches!(
+        open(dir.path(), 64).producer(&mut Detached::here(), "AA0"),
+        Err(Error::WriterInUse { .. })
+    ));
+    let _second = queue.producer(&mut Detached::here(), "AA1").unwrap();
+    assert!(queue.appender(&mut Detached::here()).is_err());
     for name in ["", "AA", "AAAA", "A_^", "../"] {
-        assert!(matches!(queue.producer(name), Err(Error::Invalid(_))), "{name}");
+        assert!(
+            matches!(queue.producer(&mut Detached::here(), name), Err(Error::Invalid(_))),
+            "{name}"
+        );
     }
 }
 
 /// A queue of two producers, the second of which died where `profile` and the entry say.
 fn with_dead_producer(dir: &Path, entry: (u64, u64), words: [u64; 4]) {
     let queue = open(dir, 4096);
-    let dead = queue.producer("BB0").unwrap();
-    let alive = queue.producer("AA0").unwrap();
-    dead.append(b"first").unwrap();
-    dead.append(b"second").unwrap();
-    alive.append(b"third").unwrap();
-    queue.close();
+    let dead = queue.producer(&mut Detached::here(), "BB0").unwrap();
+    let alive = queue.producer(&mut Detached::here(), "AA0").unwrap();
+    dead.append(&Detached::here(), b"first").unwrap();
+    dead.append(&Detached::here(), b"second").unwrap();
+    alive.append(&Detached::here(), b"third").unwrap();
+    queue.close(&Detached::here());
     let index = fs::OpenOptions::new().write(true).open(dir.join("0.qmx")).unwrap();
     index.write_all_at(&entry.0.to_le_bytes(), 16).unwrap();
     index.write_all_at(&entry.1.to_le_bytes(), 24).unwrap();
@@ -146,10 +161,10 @@ fn a_whole_message_of_a_dead_producer_is_read_and_then_completed() {
         assert_eq!(texts(&tailer), ["first", "second", "third"]);
 
         let queue = open(dir.path(), 64);
-        let again = queue.producer("BB0").unwrap();
+        let again = queue.producer(&mut Detached::here(), "BB0").unwrap();
         let index = fs::read(dir.path().join("0.qmx")).unwrap();
         assert_eq!(index[16..32], [5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, b'0', b'B', b'B', 0x7F]);
-        assert_eq!(again.append(b"fourth").unwrap(), 48);
+        assert_eq!(again.append(&Detached::here(), b"fourth").unwrap(), 48);
         let tailer = queue.tailer(true).unwrap();
         assert_eq!(texts(&tailer), ["first", "second", "third", "fourth"]);
     }
@@ -178,7 +193,7 @@ fn a_restarted_producer_holds_up_nobody() {
     let dir = tempfile::tempdir().unwrap();
     with_dead_producer(dir.path(), (0, CLAIMED), [5, 99, 16, 16]);
     let queue = open(dir.path(), 64);
-    let _alive = queue.producer("BB0").unwrap();
+    let _alive = queue.producer(&mut Detached::here(), "BB0").unwrap();
     assert_eq!(texts(&queue.tailer(false).unwrap()), ["first", "third"]);
 }
 
@@ -186,14 +201,22 @@ fn a_restarted_producer_holds_up_nobody() {
 fn a_message_that_was_not_claimed_is_taken_back() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 4096);
-    queue.producer("AA0").unwrap().append(b"first").unwrap();
-    queue.close();
+    queue
+        .producer(&mut Detached::here(), "AA0")
+        .unwrap()
+        .append(&Detached::here(), b"first")
+        .unwrap();
+    queue.close(&Detached::here());
     let path = dir.path().join("AA0.qm");
     let profile = fs::OpenOptions::new().write(true).open(&path).unwrap();
     profile.write_all_at(&42_u64.to_le_bytes(), 0).unwrap();
     let queue = open(dir.path(), 64);
-    queue.producer("AA0").unwrap().append(b"second").unwrap();
-    queue.close();
+    queue
+        .producer(&mut Detached::here(), "AA0")
+        .unwrap()
+        .append(&Detached::here(), b"second")
+        .unwrap();
+    queue.close(&Detached::here());
     let bytes: [u8; 32] = fs::read(&path).unwrap().try_into().unwrap();
     let profile = Profile::read(&bytes);
     assert_eq!((profile.previous_end(), profile.data_end(), profile.last), (5, 11, 16));
@@ -205,11 +228,19 @@ fn a_message_that_was_not_claimed_is_taken_back() {
 fn a_lost_profile_loses_no_message() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 4096);
-    queue.producer("AA0").unwrap().append(b"first").unwrap();
-    queue.close();
+    queue
+        .producer(&mut Detached::here(), "AA0")
+        .unwrap()
+        .append(&Detached::here(), b"first")
+        .unwrap();
+    queue.close(&Detached::here());
     fs::remove_file(dir.path().join("AA0.qm")).unwrap();
     let queue = open(dir.path(), 64);
-    queue.producer("AA0").unwrap().append(b"second").unwrap();
+    queue
+        .producer(&mut Detached::here(), "AA0")
+        .unwrap()
+        .append(&Detached::here(), b"second")
+        .unwrap();
     assert_eq!(texts(&queue.tailer(true).unwrap()), ["first", "second"]);
 }
 
@@ -217,13 +248,20 @@ fn a_lost_profile_loses_no_message() {
 fn an_empty_newest_index_page_does_not_start_the_queue_over() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 64);
-    queue.appender().unwrap().append(b"first").unwrap();
-    queue.close();
+    queue.appender(&mut Detached::here()).unwrap().append(&Detached::here(), b"first").unwrap();
+    queue.close(&Detached::here());
     for name in ["1.qx", "2.qx"] {
         fs::File::create(dir.path().join(name)).unwrap().set_len(64).unwrap();
     }
     let queue = open(dir.path(), 64);
-    assert_eq!(queue.appender().unwrap().append(b"second").unwrap(), 16);
+    assert_eq!(
+        queue
+            .appender(&mut Detached::here())
+            .unwrap()
+            .append(&Detached::here(), b"second")
+            .unwrap(),
+        16
+    );
     assert_eq!(texts(&queue.tailer(true).unwrap()), ["first", "second"]);
 }
 
@@ -238,13 +276,17 @@ fn read_only_makes_nothing() {
     assert!(QuickQueue::open(&dir.path().join("none"), options.clone()).is_err());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     let queue = open(dir.path(), 64);
-    queue.producer("AA0").unwrap().append(b"first").unwrap();
-    queue.close();
+    queue
+        .producer(&mut Detached::here(), "AA0")
+        .unwrap()
+        .append(&Detached::here(), b"first")
+        .unwrap();
+    queue.close(&Detached::here());
     let before = fs::read_dir(dir.path()).unwrap().count();
     let queue = QuickQueue::open(dir.path(), options).unwrap();
     assert_eq!(texts(&queue.tailer(true).unwrap()), ["first"]);
-    assert!(matches!(queue.appender(), Err(Error::ReadOnly { .. })));
-    assert!(matches!(queue.producer("AA1"), Err(Error::ReadOnly { .. })));
+    assert!(matches!(queue.appender(&mut Detached::here()), Err(Error::ReadOnly { .. })));
+    assert!(matches!(queue.producer(&mut Detached::here(), "AA1"), Err(Error::ReadOnly { .. })));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), before);
 }
 
@@ -252,21 +294,21 @@ fn read_only_makes_nothing() {
 fn moves_stay_within_the_queue() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 64);
-    let appender = queue.appender().unwrap();
+    let appender = queue.appender(&mut Detached::here()).unwrap();
     for number in 0..9 {
-        appender.append(&message(number)).unwrap();
+        appender.append(&Detached::here(), &message(number)).unwrap();
     }
     let tailer = queue.tailer(true).unwrap();
-    assert!(tailer.move_to_index(32).unwrap());
+    assert!(tailer.move_to_index(&Detached::here(), 32).unwrap());
     assert_eq!(next(&tailer).unwrap(), Some((32, message(2))));
-    assert!(!tailer.move_to_index(1600).unwrap());
-    assert_eq!(tailer.index().unwrap(), 144);
-    assert!(matches!(tailer.move_to_index(17), Err(Error::Invalid(_))));
-    tailer.to_start().unwrap();
+    assert!(!tailer.move_to_index(&Detached::here(), 1600).unwrap());
+    assert_eq!(tailer.index(&Detached::here()).unwrap(), 144);
+    assert!(matches!(tailer.move_to_index(&Detached::here(), 17), Err(Error::Invalid(_))));
+    tailer.to_start(&Detached::here()).unwrap();
     assert_eq!(all(&tailer).len(), 9);
-    tailer.to_start().unwrap();
-    tailer.to_end().unwrap();
+    tailer.to_start(&Detached::here()).unwrap();
+    tailer.to_end(&Detached::here()).unwrap();
     assert_eq!(next(&tailer).unwrap(), None);
-    appender.append(b"new").unwrap();
+    appender.append(&Detached::here(), b"new").unwrap();
     assert_eq!(next(&tailer).unwrap(), Some((144, b"new".to_vec())));
 }

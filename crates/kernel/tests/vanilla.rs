@@ -33,7 +33,9 @@ fn record(bytes: &[u8]) -> Record<'_> {
 }
 
 fn read_all(tailer: &VanillaTailer) -> Vec<Vec<u8>> {
-    std::iter::from_fn(|| tailer.read().unwrap()).map(|it| it.bytes().to_vec()).collect()
+    std::iter::from_fn(|| tailer.read(&Detached::here()).unwrap())
+        .map(|it| it.bytes().to_vec())
+        .collect()
 }
 
 #[test]
@@ -48,23 +50,24 @@ fn messages_are_read_as_they_were_written_across_files_and_cycles() {
             now.fetch_add(3 * DAY_MS, Ordering::Relaxed);
         }
         let bytes = vec![b"abcdefghijklmnopqrstuvwxyz"[number % 26]; number % 50];
-        let index = appender.append(Detached::here(), None, record(&bytes)).unwrap();
+        let index = appender.append(&Detached::here(), None, record(&bytes)).unwrap();
         let (cycle, sequence) =
             if number < 700 { (17_000, number) } else { (17_003, number - 700) };
         assert_eq!(queue.split().split(index), Some((cycle, sequence as u64)));
         written.push(bytes);
     }
     let found = open(dir.path(), VanillaOptions { read_only: true, ..VanillaOptions::default() });
-    let tailer = VanillaTailer::open(Arc::clone(&found), Opening::default()).unwrap();
+    let tailer =
+        VanillaTailer::open(Arc::clone(&found), Opening::default(), &Detached::here()).unwrap();
     assert_eq!(read_all(&tailer), written);
     assert_eq!(found.entry_count().unwrap(), 1000);
     assert_eq!(
         found.last_index().unwrap(),
-        appender.last_index_appended(Detached::here()).unwrap()
+        appender.last_index_appended(&Detached::here()).unwrap()
     );
-    tailer.to_end().unwrap();
-    assert!(tailer.read().unwrap().is_none());
-    appender.append(Detached::here(), None, record(b"more")).unwrap();
+    tailer.to_end(&Detached::here()).unwrap();
+    assert!(tailer.read(&Detached::here()).unwrap().is_none());
+    appender.append(&Detached::here(), None, record(b"more")).unwrap();
     assert_eq!(read_all(&tailer), [b"more"]);
 }
 
@@ -79,12 +82,12 @@ fn writers_share_an_index_without_a_lock() {
             scope.spawn(move || {
                 for number in 0..2000_u32 {
                     let bytes = [writer.to_le_bytes(), number.to_le_bytes()].concat();
-                    appender.append(Detached::here(), None, record(&bytes)).unwrap();
+                    appender.append(&Detached::here(), None, record(&bytes)).unwrap();
                 }
             });
         }
     });
-    let tailer = VanillaTailer::open(queue, Opening::default()).unwrap();
+    let tailer = VanillaTailer::open(queue, Opening::default(), &Detached::here()).unwrap();
     let mut next = [0; 4];
     for bytes in read_all(&tailer) {
         let (writer, number) = (u32::from_le_bytes(bytes[..4].try_into().unwrap()), &bytes[4..]);
@@ -105,19 +108,24 @@ fn a_late_entry_of_the_cycle_before_is_delivered() {
     let tailer = VanillaTailer::open(
         Arc::clone(&queue),
         Opening { name: Some("one"), ..Opening::default() },
+        &Detached::here(),
     )
     .unwrap();
-    appender.append(Detached::here(), None, record(b"old")).unwrap();
+    appender.append(&Detached::here(), None, record(b"old")).unwrap();
     now.fetch_add(DAY_MS, Ordering::Relaxed);
-    appender.append(Detached::here(), None, record(b"new")).unwrap();
+    appender.append(&Detached::here(), None, record(b"new")).unwrap();
     assert_eq!(read_all(&tailer), [b"old", b"new"]);
-    slow.append(Detached::here(), Some(17_000 * DAY_MS), record(b"late")).unwrap();
+    slow.append(&Detached::here(), Some(17_000 * DAY_MS), record(b"late")).unwrap();
     assert_eq!(read_all(&tailer), [b"late"]);
-    assert!(tailer.read().unwrap().is_none());
+    assert!(tailer.read(&Detached::here()).unwrap().is_none());
     drop(tailer);
-    slow.append(Detached::here(), Some(17_000 * DAY_MS), record(b"later")).unwrap();
-    let tailer =
-        VanillaTailer::open(queue, Opening { name: Some("one"), ..Opening::default() }).unwrap();
+    slow.append(&Detached::here(), Some(17_000 * DAY_MS), record(b"later")).unwrap();
+    let tailer = VanillaTailer::open(
+        queue,
+        Opening { name: Some("one"), ..Opening::default() },
+        &Detached::here(),
+    )
+    .unwrap();
     assert_eq!(read_all(&tailer), [b"later"]);
 }
 
@@ -134,14 +142,16 @@ fn one_consumer_claims_each_message() {
     for number in 0..500_u32 {
         let body = number.to_le_bytes();
         let record = Record { parts: [&[0; 4], &body], ..Record::default() };
-        appender.append(Detached::here(), None, record).unwrap();
+        appender.append(&Detached::here(), None, record).unwrap();
     }
     let claimed: Vec<Vec<u32>> = std::thread::scope(|scope| {
         let consumers: Vec<_> = (1..=3)
             .map(|owner| {
-                let tailer = VanillaTailer::open(Arc::clone(&queue), Opening::default()).unwrap();
+                let tailer =
+                    VanillaTailer::open(Arc::clone(&queue), Opening::default(), &Detached::here())
+                        .unwrap();
                 scope.spawn(move || {
-                    std::iter::from_fn(|| tailer.claim(owner).unwrap())
+                    std::iter::from_fn(|| tailer.claim(&Detached::here(), owner).unwrap())
                         .map(|it| u32::from_le_bytes(it.bytes()[4..].try_into().unwrap()))
                         .collect()
                 })
@@ -159,11 +169,11 @@ fn a_message_that_no_data_file_holds_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), VanillaOptions { layout: SMALL, ..VanillaOptions::default() });
     let appender = VanillaAppender::new(Arc::clone(&queue), None).unwrap();
-    let refused = appender.append(Detached::here(), None, record(&[0; 4093]));
+    let refused = appender.append(&Detached::here(), None, record(&[0; 4093]));
     assert!(matches!(refused, Err(Error::MessageTooLong { length: 4093, limit: 4092, .. })));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    appender.append(Detached::here(), None, record(&[1; 4092])).unwrap();
-    let tailer = VanillaTailer::open(queue, Opening::default()).unwrap();
+    appender.append(&Detached::here(), None, record(&[1; 4092])).unwrap();
+    let tailer = VanillaTailer::open(queue, Opening::default(), &Detached::here()).unwrap();
     assert_eq!(read_all(&tailer), [vec![1; 4092]]);
 }
 
@@ -173,8 +183,8 @@ fn a_synchronous_queue_appends_as_any_other() {
     let options = VanillaOptions { synchronous: true, layout: SMALL, ..VanillaOptions::default() };
     let queue = open(&dir.path().join("deep/er"), options);
     let appender = VanillaAppender::new(Arc::clone(&queue), Some(7)).unwrap();
-    appender.append(Detached::here(), None, record(b"one")).unwrap();
-    let last = appender.append_all(Detached::here(), None, 3, |_| Ok(record(b"more"))).unwrap();
+    appender.append(&Detached::here(), None, record(b"one")).unwrap();
+    let last = appender.append_all(&Detached::here(), None, 3, |_| Ok(record(b"more"))).unwrap();
     assert_eq!(queue.last_index().unwrap(), last);
     assert_eq!(queue.entry_count().unwrap(), 4);
 }
@@ -189,14 +199,15 @@ fn the_layout_of_another_queue_is_found() {
         let appender = VanillaAppender::new(queue, Some(tid)).unwrap();
         for number in 0..300_u32 {
             appender
-                .append(Detached::here(), None, record(&number.to_le_bytes().repeat(8)))
+                .append(&Detached::here(), None, record(&number.to_le_bytes().repeat(8)))
                 .unwrap();
         }
         let found = open(&path, VanillaOptions::default());
-        let tailer = VanillaTailer::open(Arc::clone(&found), Opening::default()).unwrap();
+        let tailer =
+            VanillaTailer::open(Arc::clone(&found), Opening::default(), &Detached::here()).unwrap();
         assert_eq!(read_all(&tailer).len(), 300, "{tid_bits}");
         let appender = VanillaAppender::new(found, None).unwrap();
-        appender.append(Detached::here(), None, record(b"joined")).unwrap();
+        appender.append(&Detached::here(), None, record(b"joined")).unwrap();
         assert_eq!(read_all(&tailer), [b"joined"], "{tid_bits}");
     }
 }

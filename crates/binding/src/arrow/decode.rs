@@ -7,6 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use quire_kernel::chronicle::read::tailer::{How, Reading, Scan, Tailer, Take};
+use quire_kernel::os::detached::Detached;
 use quire_kernel::{Error, Result};
 use quire_wire::DEPTH_MAX;
 use quire_wire::WireError;
@@ -249,8 +250,8 @@ pub fn read<'py>(
     let (mut batch, mut beside) =
         parts_of(plan, wanted.keep_misfits, wanted.layout, wanted.payload, wanted.topic)?;
     let (mut reading, mut fault) = (Reading::default(), None);
-    let filled = scan::through(py, || {
-        fill(&mut batch, &mut beside, tailer, wanted, &mut reading, &mut fault)
+    let filled = scan::through(py, |may_wait| {
+        fill(may_wait, &mut batch, &mut beside, tailer, wanted, &mut reading, &mut fault)
     });
     if let Err(raised) = filled {
         // Messages without a row are skipped for good: a repeated scan makes progress.
@@ -300,6 +301,7 @@ fn layout(plan: &Schema, name: &str) -> PyResult<Layout> {
 
 /// Adds messages up to the limits; the error of the one that ended it goes to `fault`.
 fn fill(
+    may_wait: &Detached,
     batch: &mut Batch<'_>,
     beside: &mut Beside,
     tailer: &Tailer,
@@ -308,7 +310,7 @@ fn fill(
     fault: &mut Option<WireError>,
 ) -> Result<Scan<()>> {
     let end = wanted.end.unwrap_or(i64::MAX);
-    tailer.read_batch(reading, usize::MAX, How::Wait, |index, bytes| {
+    tailer.read_batch(reading, usize::MAX, How::Wait(may_wait), |index, bytes| {
         let some = batch.messages() > 0;
         if index >= end
             || batch.messages() >= wanted.count

@@ -28,9 +28,9 @@ impl Seen {
     fn look(&self, py: Python<'_>, tailer: &Bound<'_, Tailer>, count: usize) -> PyResult<usize> {
         let tailer = tailer.get().kernel();
         let (mut reading, mut fault) = (Reading::default(), None);
-        scan::batch(py, tailer, &mut reading, |reading| {
+        scan::batch(py, tailer, &mut reading, |may_wait, reading| {
             let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            tailer.read_batch(reading, count, How::Wait, |_, bytes| {
+            tailer.read_batch(reading, count, How::Wait(may_wait), |_, bytes| {
                 fault = seen.look(bytes).err();
                 Ok(if fault.is_none() { Take::This } else { Take::NotThis })
             })

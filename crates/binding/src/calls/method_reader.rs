@@ -20,6 +20,7 @@ use super::awaited_document::{AwaitedDocument, Pending, Progress, Reads};
 use super::history::Handling;
 use super::method::Method;
 use crate::buffer;
+use crate::detached::detached;
 use crate::error::to_py;
 use crate::handles::tailer::{self, Tailer};
 use crate::repr;
@@ -446,7 +447,7 @@ impl MethodReader {
 
     fn return_to(&self, py: Python<'_>, open: &OpenDocument) {
         // A tailer that was closed meanwhile has no position; the error is what matters.
-        let _ = py.detach(|| self.tailer.get().0.return_to(open));
+        let _ = detached(py, |may_wait| self.tailer.get().0.return_to(may_wait, open));
     }
 }
 

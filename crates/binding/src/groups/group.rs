@@ -8,6 +8,7 @@ use quire_kernel::groups::group::{self, Backlog, Described, Group as Kernel};
 use quire_kernel::groups::protocol::file::Shape;
 
 use super::member::GroupMember;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 
 #[doc = stub!("Group")]
@@ -51,18 +52,18 @@ impl Group {
         ack_timeout_ms: u64,
         end: u64,
     ) -> PyResult<GroupMember> {
-        let joined = py.detach(|| self.kernel.join(name, ack_timeout_ms, end));
+        let joined = detached(py, |may_wait| self.kernel.join(name, ack_timeout_ms, end, may_wait));
         or_raise(py, joined).map(GroupMember)
     }
 
     #[pyo3(name = "_reset", signature = (start, end, /))]
     fn reset(&self, py: Python<'_>, start: u64, end: u64) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.kernel.reset(start, end)))
+        or_raise(py, detached(py, |may_wait| self.kernel.reset(start, end, may_wait)))
     }
 
     #[pyo3(name = "_delete")]
     fn delete(&self, py: Python<'_>) -> PyResult<bool> {
-        or_raise(py, py.detach(|| self.kernel.delete()))
+        or_raise(py, detached(py, |may_wait| self.kernel.delete(may_wait)))
     }
 }
 

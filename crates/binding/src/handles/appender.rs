@@ -8,6 +8,8 @@ use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY}
 use quire_kernel::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::commit::Durability;
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 use quire_kernel::ring::handle::Ring;
 use quire_wire::out::Out;
 use quire_wire::writer;
@@ -19,6 +21,7 @@ use super::queue::Queue;
 use super::ring::NO_INDEX;
 use super::write_document::WriteDocument;
 use crate::buffer::Borrowed;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::failure::Failure;
@@ -39,7 +42,12 @@ impl Appender {
     #[pyo3(signature = (queue))]
     fn new(py: Python<'_>, queue: &Bound<'_, Queue>) -> PyResult<Self> {
         let queue = queue.get();
-        let kernel = or_raise(py, py.detach(|| Kernel::new(Arc::clone(&queue.kernel))))?;
+        let kernel = or_raise(
+            py,
+            detached(py, |may_wait| {
+                Kernel::new(Arc::clone(&queue.kernel), Signals::Handled(may_wait))
+            }),
+        )?;
         let (clock, ring) = (Arc::clone(&queue.clock), queue.write_buffer());
         Ok(Self { kernel, clock, ring })
     }
@@ -118,8 +126,9 @@ impl Appender {
                 return Err(to_py(Error::Unsupported(what.to_owned())));
             }
             let now = self.clock.now_ms(py)?;
-            let written = py.detach(|| {
-                self.kernel.append_all(now, Some(note), count, |number| {
+            let written = detached(py, |may_wait| {
+                let signals = Signals::Handled(may_wait);
+                self.kernel.append_all(signals, now, Some(note), count, |number| {
                     Ok(Payload::new(column.element(number)?))
                 })
             });
@@ -142,7 +151,7 @@ impl Appender {
     #[doc = stub!("Appender.last_index_appended")]
     #[getter]
     fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        py.detach(|| self.kernel.last_index_appended()).map_err(to_py)
+        detached(py, |may_wait| self.kernel.last_index_appended(may_wait)).map_err(to_py)
     }
 
     #[pyo3(name = "_without_waiting", signature = (write, /, *, waited_ms = None))]
@@ -190,23 +199,26 @@ impl Appender {
     #[doc = stub!("Appender.normalise_eofs")]
     fn normalise_eofs(&self, py: Python<'_>) -> PyResult<()> {
         let now = self.clock.now_ms(py)?;
-        or_raise(py, py.detach(|| self.kernel.normalise_eofs(now)))
+        or_raise(
+            py,
+            detached(py, |may_wait| self.kernel.normalise_eofs(Signals::Handled(may_wait), now)),
+        )
     }
 
     #[doc = stub!("Appender.sync")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        let synced = py.detach(|| {
+        let synced = detached(py, |may_wait| {
             if let Some(ring) = &self.ring {
-                ring.flush(self.kernel.lock_timeout())?;
+                ring.flush(may_wait, self.kernel.lock_timeout())?;
             }
-            self.kernel.sync()
+            self.kernel.sync(may_wait)
         });
         or_raise(py, synced)
     }
 
     #[doc = stub!("Appender.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.kernel.close());
+        detached(py, |may_wait| self.kernel.close(may_wait));
     }
 }
 
@@ -226,7 +238,10 @@ impl Appender {
         {
             return Ok(index);
         }
-        or_raise(py, py.detach(|| self.kernel.append(now, payload)))
+        or_raise(
+            py,
+            detached(py, |may_wait| self.kernel.append(Signals::Handled(may_wait), now, payload)),
+        )
     }
 
     /// Puts a message into the ring.
@@ -236,7 +251,7 @@ impl Appender {
         if payload.body.len() <= SMALL && ring.try_put(payload, false).map_err(to_py)? {
             return Ok(NO_INDEX);
         }
-        or_raise(py, py.detach(|| ring.put(payload, false)))?;
+        or_raise(py, detached(py, |may_wait| ring.put(may_wait, payload, false)))?;
         Ok(NO_INDEX)
     }
 
@@ -249,19 +264,19 @@ impl Appender {
         payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send + Sync,
     ) -> PyResult<Option<i64>> {
         self.check_open()?;
-        Self::put_each(py, count, |number| ring.put(payload(number)?, false))
+        Self::put_each(py, count, |may_wait, number| ring.put(may_wait, payload(number)?, false))
     }
 
     /// Puts messages in one after the other; an exception says how many were.
     fn put_each(
         py: Python<'_>,
         count: usize,
-        put: impl Fn(usize) -> quire_kernel::Result<()> + Send + Sync,
+        put: impl Fn(&mut Detached, usize) -> quire_kernel::Result<()> + Send + Sync,
     ) -> PyResult<Option<i64>> {
-        let (accepted, result) = py.detach(|| {
+        let (accepted, result) = detached(py, |may_wait| {
             let mut accepted = 0;
             let result = (0..count).try_for_each(|number| {
-                put(number)?;
+                put(may_wait, number)?;
                 accepted = number + 1;
                 Ok(())
             });
@@ -284,10 +299,18 @@ impl Appender {
     /// Appends a metadata document.
     pub fn write_metadata(&self, py: Python<'_>, document: &[u8]) -> PyResult<()> {
         if let Some(ring) = &self.ring {
-            return or_raise(py, py.detach(|| ring.put(Payload::new(document), true)));
+            return or_raise(
+                py,
+                detached(py, |may_wait| ring.put(may_wait, Payload::new(document), true)),
+            );
         }
         let now = self.clock.now_ms(py)?;
-        or_raise(py, py.detach(|| self.kernel.append_metadata(now, document)))
+        or_raise(
+            py,
+            detached(py, |may_wait| {
+                self.kernel.append_metadata(Signals::Handled(may_wait), now, document)
+            }),
+        )
     }
 
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
@@ -306,8 +329,8 @@ impl Appender {
         if let Some(ring) = &self.ring {
             return self.put_all(py, ring, count, payload);
         }
-        self.in_chunks(py, count, |now, from, count| {
-            self.kernel.append_all(now, None, count, |number| payload(from + number))
+        self.in_chunks(py, count, |signals, now, from, count| {
+            self.kernel.append_all(signals, now, None, count, |number| payload(from + number))
         })
     }
 
@@ -317,13 +340,18 @@ impl Appender {
         &self,
         py: Python<'_>,
         count: usize,
-        write: impl Fn(Option<i64>, usize, usize) -> quire_kernel::Result<Option<i64>> + Send + Sync,
+        write: impl Fn(Signals<'_>, Option<i64>, usize, usize) -> quire_kernel::Result<Option<i64>>
+        + Send
+        + Sync,
     ) -> PyResult<Option<i64>> {
         let step = if self.clock.is_callable() { CLOCK_EVERY } else { count.max(1) };
         let mut last = None;
         for from in (0..count).step_by(step) {
             let now = self.clock.now_ms(py)?;
-            last = or_raise(py, py.detach(|| write(now, from, step.min(count - from))))?;
+            let written = detached(py, |may_wait| {
+                write(Signals::Handled(may_wait), now, from, step.min(count - from))
+            });
+            last = or_raise(py, written)?;
         }
         Ok(last)
     }
@@ -337,8 +365,8 @@ impl Appender {
         if let Some(ring) = &self.ring {
             return self.put_texts(py, ring, column, count);
         }
-        self.in_chunks(py, count, |now, from, count| {
-            self.kernel.append_texts(now, count, |number| column.element(from + number))
+        self.in_chunks(py, count, |signals, now, from, count| {
+            self.kernel.append_texts(signals, now, count, |number| column.element(from + number))
         })
     }
 
@@ -350,12 +378,12 @@ impl Appender {
         count: usize,
     ) -> PyResult<Option<i64>> {
         self.check_open()?;
-        Self::put_each(py, count, |number| {
+        Self::put_each(py, count, |may_wait, number| {
             let text = column.element(number)?;
             let stored = writer::stored_text(text)?;
             let body = stored.as_deref().unwrap_or(text);
             let (head, length) = writer::text_head(body.len());
-            ring.put(Payload { head: &head[..length], body, zeros: 0 }, false)
+            ring.put(may_wait, Payload { head: &head[..length], body, zeros: 0 }, false)
         })
     }
 }

@@ -6,6 +6,7 @@ use pyo3::types::PyBytes;
 use quire_kernel::chronicle::dump::Dump as Kernel;
 
 use crate::buffer;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 
 /// Text is passed to Python in pieces of at least this length.
@@ -20,8 +21,8 @@ impl Dump {
     #[new]
     #[pyo3(signature = (path, start = 0, end = None))]
     fn new(py: Python<'_>, path: PathBuf, start: u64, end: Option<u64>) -> PyResult<Self> {
-        let opened = py.detach(|| {
-            let mut dump = Kernel::open(&path)?;
+        let opened = detached(py, |may_wait| {
+            let mut dump = Kernel::open(&path, may_wait)?;
             if start > 0 || end.is_some() {
                 dump.limit(start..end.unwrap_or(u64::MAX))?;
             }

@@ -5,10 +5,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::Error;
 use quire_kernel::chronicle::append::pretoucher::{Choices, Pretoucher as Kernel};
+use quire_kernel::os::interrupt::Signals;
 
 use super::clock::QueueClock;
 use super::queue::Queue;
 use crate::arguments::seconds;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::repr;
 
@@ -35,14 +37,19 @@ impl Pretoucher {
     ) -> PyResult<Self> {
         let queue = queue.get();
         let choices = Choices { early_acquire: early_acquire_next_cycle, preroll_ms, dont_write };
-        let kernel = or_raise(py, py.detach(|| Kernel::new(&queue.kernel, choices)))?;
+        let kernel = or_raise(
+            py,
+            detached(py, |may_wait| {
+                Kernel::new(&queue.kernel, choices, Signals::Handled(may_wait))
+            }),
+        )?;
         Ok(Self { kernel, clock: Arc::clone(&queue.clock) })
     }
 
     #[doc = stub!("Pretoucher.execute")]
     fn execute(&self, py: Python<'_>) -> PyResult<()> {
         let now = self.clock.now_ms(py)?;
-        or_raise(py, py.detach(|| self.kernel.execute(now)))
+        or_raise(py, detached(py, |may_wait| self.kernel.execute(may_wait, now)))
     }
 
     #[doc = stub!("Pretoucher.start")]
@@ -78,7 +85,7 @@ impl Pretoucher {
 
     #[doc = stub!("Pretoucher.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.kernel.close());
+        detached(py, |may_wait| self.kernel.close(may_wait));
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {

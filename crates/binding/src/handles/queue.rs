@@ -13,6 +13,8 @@ use quire_kernel::chronicle::read::buffer::ReadBuffer;
 use quire_kernel::chronicle::read::stored_position;
 use quire_kernel::chronicle::{dump, explain, format};
 use quire_kernel::metrics::{Counter, Latency, Values};
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 
 use quire_kernel::Error;
 use quire_kernel::ring::format::DEFAULT_CAPACITY;
@@ -22,6 +24,7 @@ use super::clock::QueueClock;
 use super::file_events::FileEvents;
 use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::maintenance::{ExplainedRow, explained_row};
 use crate::repr;
@@ -148,9 +151,9 @@ impl Queue {
             return Err(to_py(Error::Unsupported(what.to_owned())));
         }
         let capacity = buffer_capacity_bytes.unwrap_or(DEFAULT_CAPACITY);
-        let opened = py.detach(|| {
-            let kernel = Kernel::open(&path, options)?;
-            let ring = open_ring(&kernel, buffered, capacity, on_full)?;
+        let opened = detached(py, |may_wait| {
+            let kernel = Kernel::open(&path, options, may_wait)?;
+            let ring = open_ring(&kernel, buffered, capacity, on_full, may_wait)?;
             Ok((kernel, ring))
         });
         let (kernel, ring) = or_raise(py, opened)?;
@@ -260,7 +263,7 @@ impl Queue {
 
     #[doc = stub!("Queue.refresh")]
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
-        self.ask(py, Kernel::refresh)
+        self.ask_waiting(py, Kernel::refresh)
     }
 
     #[pyo3(name = "_messages_before", signature = (cycle, time_ms, /))]
@@ -275,7 +278,7 @@ impl Queue {
 
     #[pyo3(name = "_announce_compression", signature = (cycle, /))]
     fn announce_compression(&self, py: Python<'_>, cycle: i32) -> PyResult<()> {
-        self.ask(py, |queue| queue.announce_compression(cycle))
+        self.ask_waiting(py, |queue, signals| queue.announce_compression(cycle, signals))
     }
 
     #[doc = stub!("Queue.dump")]
@@ -343,7 +346,7 @@ impl Queue {
     #[pyo3(signature = (name))]
     fn delete_tailer(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
         let name = text("name", name)?;
-        self.ask(py, |queue| stored_position::delete(queue, name))
+        self.ask_waiting(py, |queue, signals| stored_position::delete(queue, name, signals))
     }
 
     #[doc = stub!("Queue.rename_tailer")]
@@ -355,7 +358,9 @@ impl Queue {
         new_name: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let (name, new_name) = (text("name", name)?, text("new_name", new_name)?);
-        self.ask(py, |queue| stored_position::rename(queue, name, new_name))
+        self.ask_waiting(py, |queue, signals| {
+            stored_position::rename(queue, name, new_name, signals)
+        })
     }
 
     #[pyo3(name = "_position_of", signature = (index, /))]
@@ -411,11 +416,11 @@ impl Queue {
 
     #[doc = stub!("Queue.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| {
+        detached(py, |may_wait| {
             if let Some(ring) = &self.ring {
-                ring.close();
+                ring.close(may_wait);
             }
-            self.kernel.close();
+            self.kernel.close(may_wait);
         });
     }
 
@@ -446,6 +451,20 @@ questions! {
 context_manager!(Queue);
 
 impl Queue {
+    /// As `ask`, for what may wait for others.
+    fn ask_waiting<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&Kernel, Signals<'_>) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let kernel = &self.kernel;
+        let answer = detached(py, |may_wait| {
+            kernel.check_open("queue")?;
+            question(kernel, Signals::Handled(may_wait))
+        });
+        or_raise(py, answer)
+    }
+
     fn file_of(&self, cycle: i32) -> PyResult<OsString> {
         self.kernel.place_of_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
@@ -477,19 +496,20 @@ fn open_ring(
     buffered: Buffered,
     capacity: u64,
     on_full: OnFull,
+    may_wait: &mut Detached,
 ) -> Result<Option<Arc<Ring>>, Error> {
     if queue.is_read_only() {
         return if buffered.reads { Err(not_drainable(queue)) } else { Ok(None) };
     }
     if buffered.writes {
-        let ring = Ring::open(queue, capacity, on_full)?;
+        let ring = Ring::open(queue, capacity, on_full, may_wait)?;
         ring.start()?;
         return Ok(Some(ring));
     }
     if buffered.reads {
-        return Ring::open_to_read(queue, capacity).map(Some);
+        return Ring::open_to_read(queue, capacity, may_wait).map(Some);
     }
-    if queue.path().is_dir() { Ring::drain_left_over(queue) } else { Ok(None) }
+    if queue.path().is_dir() { Ring::drain_left_over(queue, may_wait) } else { Ok(None) }
 }
 
 fn not_drainable(queue: &Kernel) -> Error {

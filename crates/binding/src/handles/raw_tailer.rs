@@ -2,36 +2,66 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use quire_kernel::os::detached::Detached;
 use quire_kernel::{Error, Result};
 
 use super::column::{Columns, Index, PayloadColumns};
 use super::scan::STEP;
 use crate::arguments::{integer, optional};
 use crate::buffer;
+use crate::detached::detached;
 use crate::error::{log_warnings, or_raise, to_py};
 
 /// What the kernel's tailers of these formats have in common.
 pub trait RawTailer: Sync {
     type Index: Index;
     /// A place to return to.
-    type Mark;
+    type Mark: Send + Sync;
 
     /// Hands up to `count` messages to `take` while it returns true; the first that it refuses is read
     /// again. With `is_first` a batch begins, and what was delivered before is finished.
     fn read_while(
         &self,
+        may_wait: &Detached,
         count: usize,
         is_first: bool,
         take: impl FnMut(Self::Index, &[u8]) -> bool,
     ) -> Result<usize>;
 
-    fn mark(&self) -> Result<Self::Mark>;
+    /// As [`Self::read_while`]; None while another thread uses the tailer.
+    fn try_read_while(
+        &self,
+        count: usize,
+        is_first: bool,
+        take: impl FnMut(Self::Index, &[u8]) -> bool,
+    ) -> Option<Result<usize>>;
 
-    fn return_to(&self, mark: &Self::Mark) -> Result<()>;
+    /// Returns when no other thread used the tailer, for another try.
+    fn wait_until_free(&self, may_wait: &Detached);
+
+    fn mark(&self, may_wait: &Detached) -> Result<Self::Mark>;
+
+    fn return_to(&self, may_wait: &Detached, mark: &Self::Mark) -> Result<()>;
 
     /// Keeps an error that follows messages for the next read, unless that finds it again.
-    fn defer(&self, _error: Error) -> Result<()> {
+    fn defer(&self, _may_wait: &Detached, _error: Error) -> Result<()> {
         Ok(())
+    }
+}
+
+/// Reads by `attempt`, with the interpreter attached; while it is refused, as another thread uses the
+/// tailer, it is waited for detached.
+#[inline]
+pub fn attached<T>(
+    py: Python<'_>,
+    tailer: &impl RawTailer,
+    mut attempt: impl FnMut() -> Option<T>,
+) -> T {
+    loop {
+        match attempt() {
+            Some(read) => return read,
+            None => detached(py, |may_wait| tailer.wait_until_free(may_wait)),
+        }
     }
 }
 
@@ -43,7 +73,9 @@ pub fn next<T: RawTailer, R>(
     make: impl Fn(T::Index, &[u8]) -> PyResult<R>,
 ) -> PyResult<Option<R>> {
     let mut found = None;
-    let read = tailer.read_while(1, true, |index, bytes| found.insert(make(index, bytes)).is_ok());
+    let read = attached(py, tailer, || {
+        tailer.try_read_while(1, true, |index, bytes| found.insert(make(index, bytes)).is_ok())
+    });
     or_raise(py, read)?;
     found.transpose()
 }
@@ -65,16 +97,19 @@ pub fn payloads<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let count = integer("count", count)?;
     let mut found: Vec<Bound<'py, PyBytes>> = Vec::new();
-    let (start, mut added) = (or_raise(py, tailer.mark())?, Ok(()));
+    let start = or_raise(py, detached(py, |may_wait| tailer.mark(may_wait)))?;
+    let mut added = Ok(());
     let rows = in_steps(py, tailer, count, |asked, is_first| {
-        tailer.read_while(asked, is_first, |_, bytes| {
-            added = buffer::bytes(py, bytes).and_then(|it| buffer::push(&mut found, it));
-            added.is_ok()
+        attached(py, tailer, || {
+            tailer.try_read_while(asked, is_first, |_, bytes| {
+                added = buffer::bytes(py, bytes).and_then(|it| buffer::push(&mut found, it));
+                added.is_ok()
+            })
         })
     })?;
     // What was read comes first; the next call meets the lack of memory again.
     let list = if rows > 0 { Ok(()) } else { added }.and_then(|()| buffer::list(py, found));
-    list.map_err(|error| match tailer.return_to(&start) {
+    list.map_err(|error| match detached(py, |may_wait| tailer.return_to(may_wait, &start)) {
         Ok(()) => to_py(error),
         Err(error) => to_py(error),
     })
@@ -91,8 +126,8 @@ pub fn columns<T: RawTailer>(
     let count = integer("count", count)?;
     let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
     let rows = in_steps(py, tailer, count, |asked, is_first| {
-        py.detach(|| {
-            tailer.read_while(asked, is_first, |index, bytes| {
+        detached(py, |may_wait| {
+            tailer.read_while(may_wait, asked, is_first, |index, bytes| {
                 index < end && columns.add(index, bytes)
             })
         })
@@ -108,7 +143,7 @@ fn in_steps(
     count: usize,
     mut step: impl FnMut(usize, bool) -> Result<usize>,
 ) -> PyResult<usize> {
-    let start = or_raise(py, tailer.mark())?;
+    let start = or_raise(py, detached(py, |may_wait| tailer.mark(may_wait)))?;
     let mut taken = 0;
     while taken < count {
         let asked = (count - taken).min(STEP);
@@ -116,13 +151,13 @@ fn in_steps(
             Ok(some) => some,
             Err(error) if taken == 0 => return or_raise(py, Err(error)),
             Err(error) => {
-                or_raise(py, tailer.defer(error))?;
+                or_raise(py, detached(py, |may_wait| tailer.defer(may_wait, error)))?;
                 break;
             }
         };
         taken += some;
         if let Err(raised) = log_warnings(py).and_then(|()| py.check_signals()) {
-            or_raise(py, tailer.return_to(&start))?;
+            or_raise(py, detached(py, |may_wait| tailer.return_to(may_wait, &start)))?;
             return Err(raised);
         }
         if some < asked {
@@ -198,13 +233,19 @@ macro_rules! methods {
 
             #[pyo3(name = "_prepare")]
             fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-                $crate::error::or_raise(py, py.detach(|| self.0.has_next())).map(Some)
+                $crate::error::or_raise(
+                    py,
+                    $crate::detached::detached(py, |may_wait| self.0.has_next(may_wait)),
+                )
+                .map(Some)
             }
 
             #[doc = stub!($class.spin)]
             #[pyo3(signature = (timeout_s = None))]
             fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-                $crate::handles::spin::until_found(py, timeout_s, || self.0.has_next())
+                $crate::handles::spin::until_found(py, timeout_s, |may_wait| {
+                    self.0.has_next(may_wait)
+                })
             }
         }
     };

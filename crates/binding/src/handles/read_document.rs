@@ -11,6 +11,7 @@ use quire_wire::{compress, history};
 use super::scan;
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::text;
@@ -43,7 +44,7 @@ impl ReadDocument {
         let open = scan::open(py, &tailer, include_metadata)?;
         let index = match &open {
             Some(open) => open.index,
-            None => or_raise(py, py.detach(|| tailer.index()))?,
+            None => or_raise(py, detached(py, |may_wait| tailer.index(may_wait)))?,
         };
         Ok(Self {
             tailer,
@@ -94,7 +95,7 @@ impl ReadDocument {
         };
         match open {
             Some(open) if !rollback => {
-                or_raise(py, py.detach(|| self.tailer.close_document(&open)))
+                or_raise(py, detached(py, |may_wait| self.tailer.close_document(may_wait, &open)))
             }
             _ => Ok(()),
         }

@@ -3,9 +3,11 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quire_kernel::os::interrupt::Signals;
 use quire_kernel::ring::handle::{Ring as Kernel, Stats};
 
 use crate::arguments::seconds;
+use crate::detached::detached;
 use crate::error::or_raise;
 
 /// What is returned for the index of a message that is not in the queue yet.
@@ -57,11 +59,11 @@ impl Ring {
                 PyValueError::new_err(what)
             })?,
         };
-        or_raise(py, py.detach(|| self.0.flush(timeout)))
+        or_raise(py, detached(py, |may_wait| self.0.flush(may_wait, timeout)))
     }
 
     fn __repr__(&self) -> String {
-        let Ok(stats) = self.0.stats() else { return "Ring()".to_owned() };
+        let Some(stats) = self.0.stats_at_hand() else { return "Ring()".to_owned() };
         format!(
             "Ring(pending={}, used_bytes={}, capacity_bytes={})",
             stats.pending, stats.used, stats.capacity
@@ -71,6 +73,6 @@ impl Ring {
 
 impl Ring {
     fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
-        or_raise(py, py.detach(|| self.0.stats()))
+        or_raise(py, detached(py, |may_wait| self.0.stats(Signals::Handled(may_wait))))
     }
 }

@@ -6,7 +6,9 @@ use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::{
     Ask, How, OpenDocument, Reading, Scan, Tailer, What, wait_toward,
 };
+use quire_kernel::os::detached::Detached;
 
+use crate::detached::detached;
 use crate::error::{log_warnings, or_raise, to_py};
 use crate::values::decode;
 use crate::values::failure::{self, Failure};
@@ -19,10 +21,10 @@ pub const STEP: usize = 1 << 14;
 /// Calls `step` with the interpreter detached until it completes; None if it found nothing.
 pub fn through<T: Send>(
     py: Python<'_>,
-    mut step: impl FnMut() -> Result<Scan<T>> + Send,
+    mut step: impl FnMut(&mut Detached) -> Result<Scan<T>> + Send,
 ) -> PyResult<Option<T>> {
     loop {
-        match or_raise(py, py.detach(&mut step))? {
+        match or_raise(py, detached(py, &mut step))? {
             Scan::Found(found) => return Ok(Some(found)),
             Scan::Nothing => return Ok(None),
             end => pause(py, &end)?,
@@ -33,7 +35,7 @@ pub fn through<T: Send>(
 /// Waits while a scan is paused, and checks signals.
 pub fn pause<T>(py: Python<'_>, scan: &Scan<T>) -> PyResult<()> {
     if let Scan::Held(then) = *scan {
-        py.detach(|| wait_toward(then));
+        detached(py, |may_wait| wait_toward(may_wait, then));
     }
     py.check_signals()
 }
@@ -44,9 +46,9 @@ pub fn batch(
     py: Python<'_>,
     tailer: &Tailer,
     reading: &mut Reading,
-    mut step: impl FnMut(&mut Reading) -> Result<Scan<()>> + Send,
+    mut step: impl FnMut(&mut Detached, &mut Reading) -> Result<Scan<()>> + Send,
 ) -> PyResult<()> {
-    let read = through(py, || step(reading)).map(drop);
+    let read = through(py, |may_wait| step(may_wait, reading)).map(drop);
     or_put_back(py, tailer, reading, read)
 }
 
@@ -59,20 +61,20 @@ pub fn or_put_back<T>(
 ) -> PyResult<T> {
     if read.is_err() {
         // The error that ended the read is the one to raise.
-        let _ = py.detach(|| tailer.put_back(reading));
+        let _ = detached(py, |may_wait| tailer.put_back(may_wait, reading));
     }
     read
 }
 
 /// Does what the next read of a tailer waits for; the message stays, and that read finds it.
-pub fn look(tailer: &Tailer, ask: Ask) -> Result<Scan<()>> {
-    tailer.step(What::message(ask).staying(), How::Wait, |_| Ok(()))
+pub fn look(may_wait: &Detached, tailer: &Tailer, ask: Ask) -> Result<Scan<()>> {
+    tailer.step(What::message(ask).staying(), How::Wait(may_wait), |_| Ok(()))
 }
 
 /// Prepares the next read of a tailer; false if there is nothing to read yet.
 #[inline]
 pub fn prepare(py: Python<'_>, tailer: &Tailer, ask: Ask) -> PyResult<bool> {
-    Ok(through(py, || look(tailer, ask))?.is_some())
+    Ok(through(py, |may_wait| look(may_wait, tailer, ask))?.is_some())
 }
 
 /// Opens the next document, which stays: [`Tailer::close_document`] steps over it.
@@ -82,7 +84,7 @@ pub fn open(
     include_metadata: bool,
 ) -> PyResult<Option<OpenDocument>> {
     let next = What::document(Ask::First, include_metadata).staying();
-    through(py, || tailer.step(next, How::Wait, |found| found.open()))
+    through(py, |may_wait| tailer.step(next, How::Wait(may_wait), |found| found.open()))
 }
 
 /// Like [`prepare`], for a batch: if it has messages, a kernel error only ends it
@@ -90,14 +92,14 @@ pub fn open(
 pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> PyResult<bool> {
     let ask = reading.ask();
     loop {
-        let prepared = py.detach(|| look(tailer, ask));
+        let prepared = detached(py, |may_wait| look(may_wait, tailer, ask));
         log_warnings(py)?;
         py.check_signals()?;
         match prepared {
             Ok(Scan::Found(())) => break,
             Ok(Scan::Nothing) => return Ok(false),
             Ok(Scan::Paused | Scan::WouldWait) => {}
-            Ok(Scan::Held(then)) => py.detach(|| wait_toward(then)),
+            Ok(Scan::Held(then)) => detached(py, |may_wait| wait_toward(may_wait, then)),
             Err(_) if reading.taken > 0 => return Ok(false),
             Err(error) => return Err(to_py(error)),
         }
@@ -110,10 +112,11 @@ pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> P
 #[cold]
 pub fn take(py: Python<'_>, tailer: &Tailer, next: What) -> PyResult<Result<Option<OpenDocument>>> {
     loop {
-        let taken = py.detach(|| tailer.step(next, How::Wait, |found| found.open()));
+        let taken =
+            detached(py, |may_wait| tailer.step(next, How::Wait(may_wait), |found| found.open()));
         if let Err(raised) = log_warnings(py) {
             if let Ok(Scan::Found(open)) = &taken {
-                let _ = py.detach(|| tailer.return_to(open));
+                let _ = detached(py, |may_wait| tailer.return_to(may_wait, open));
             }
             return Err(raised);
         }
@@ -138,7 +141,7 @@ pub fn messages<'py>(
     let read = add_messages(py, tailer, count, decode, &mut found, &mut first);
     if let (Err(_), Some(first)) = (&read, &first) {
         // The error that ended the read is the one to raise.
-        let _ = py.detach(|| tailer.return_to(first));
+        let _ = detached(py, |may_wait| tailer.return_to(may_wait, first));
     }
     read.map(|()| found)
 }
@@ -163,7 +166,7 @@ fn add_messages<'py>(
         match decode(open.payload()) {
             Ok(message) => found.push(message),
             Err(Failure::Wire(_)) if !found.is_empty() => {
-                let _ = py.detach(|| tailer.return_to(&open));
+                let _ = detached(py, |may_wait| tailer.return_to(may_wait, &open));
                 break;
             }
             Err(failure) => return decode::placed(Err(failure), tailer, &open),

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::Result;
+use quire_kernel::os::detached::Detached;
 
 use crate::arguments::seconds;
+use crate::detached::detached;
 use crate::error::or_raise;
 
 /// The clock is read after this many attempts, about every microsecond.
@@ -25,11 +27,11 @@ enum Wait {
 pub fn until_found(
     py: Python<'_>,
     timeout_s: Option<&Bound<'_, PyAny>>,
-    look: impl Fn() -> Result<bool> + Sync,
+    look: impl Fn(&mut Detached) -> Result<bool> + Sync,
 ) -> PyResult<bool> {
     let deadline = deadline(timeout_s)?;
     loop {
-        match or_raise(py, py.detach(|| some_looks(&look, deadline)))? {
+        match or_raise(py, detached(py, |may_wait| some_looks(may_wait, &look, deadline)))? {
             Wait::Found => return Ok(true),
             Wait::TimedOut => return Ok(false),
             Wait::Paused => py.check_signals()?,
@@ -53,10 +55,14 @@ fn limit(seconds: f64) -> PyResult<Option<Duration>> {
     Ok(Duration::try_from_secs_f64(seconds).ok())
 }
 
-fn some_looks(look: impl Fn() -> Result<bool>, deadline: Option<Instant>) -> Result<Wait> {
+fn some_looks(
+    may_wait: &mut Detached,
+    look: impl Fn(&mut Detached) -> Result<bool>,
+    deadline: Option<Instant>,
+) -> Result<Wait> {
     let mut until = None;
     loop {
-        if look()? {
+        if look(may_wait)? {
             return Ok(Wait::Found);
         }
         let now = Instant::now();

@@ -9,6 +9,7 @@ use quire_kernel::chronicle::read::tailer::{
     Ask, How, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan, Tailer as Kernel,
     Take, What,
 };
+use quire_kernel::os::interrupt::Signals;
 use quire_wire::topic::Topics;
 
 use super::column::{Columns, PayloadColumns};
@@ -21,6 +22,7 @@ use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer;
 use crate::calls::history::MessageHistory;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::{codec, decode, failure, text};
@@ -120,7 +122,7 @@ fn decoded<R>(
     let found = decode::placed(decode(open.payload()), tailer, &open);
     if found.is_err() {
         // A tailer closed meanwhile has no position; the first error is the one to raise.
-        let _ = py.detach(|| tailer.return_to(&open));
+        let _ = detached(py, |may_wait| tailer.return_to(may_wait, &open));
     }
     found.map(Some)
 }
@@ -153,7 +155,9 @@ impl Tailer {
     ) -> PyResult<Self> {
         let (queue, buffer) = (Arc::clone(&queue.get().kernel), queue.get().read_buffer());
         let opening = Opening { name, shared, on_missing: on_missing_named(on_missing)? };
-        let tailer = py.detach(|| Kernel::open_through(queue, opening, buffer));
+        let tailer = detached(py, |may_wait| {
+            Kernel::open_through(queue, opening, buffer, Signals::Handled(may_wait))
+        });
         or_raise(py, tailer).map(Self)
     }
 
@@ -198,8 +202,9 @@ impl Tailer {
     #[doc = stub!("Tailer.spin")]
     #[pyo3(signature = (timeout_s = None))]
     fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        let look = || Ok(matches!(self.0.spin(spin::LOOKS)?, Scan::Found(())));
-        spin::until_found(py, timeout_s, look)
+        spin::until_found(py, timeout_s, |may_wait| {
+            Ok(matches!(self.0.spin(may_wait, spin::LOOKS)?, Scan::Found(())))
+        })
     }
 
     #[doc = stub!("Tailer.read_text")]
@@ -247,16 +252,19 @@ impl Tailer {
 
     #[pyo3(name = "_prepare")]
     fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        Ok(match or_raise(py, py.detach(|| scan::look(&self.0, Ask::First)))? {
-            Scan::Found(()) => Some(true),
-            Scan::Nothing | Scan::Held(_) => Some(false),
-            Scan::Paused | Scan::WouldWait => None,
-        })
+        Ok(
+            match or_raise(py, detached(py, |may_wait| scan::look(may_wait, &self.0, Ask::First)))?
+            {
+                Scan::Found(()) => Some(true),
+                Scan::Nothing | Scan::Held(_) => Some(false),
+                Scan::Paused | Scan::WouldWait => None,
+            },
+        )
     }
 
     #[doc = stub!("Tailer.release_resources")]
     fn release_resources(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.release_resources()))
+        or_raise(py, detached(py, |may_wait| self.0.release_resources(may_wait)))
     }
 
     #[doc = stub!("Tailer.read_many")]
@@ -284,8 +292,8 @@ impl Tailer {
         let count = integer("count", count)?;
         let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
         let mut reading = Reading::default();
-        scan::batch(py, &self.0, &mut reading, |reading| {
-            self.0.read_batch(reading, count, How::Wait, |index, bytes| {
+        scan::batch(py, &self.0, &mut reading, |may_wait, reading| {
+            self.0.read_batch(reading, count, How::Wait(may_wait), |index, bytes| {
                 if index >= end || !columns.add(index, bytes) {
                     return Ok(Take::NotThis);
                 }
@@ -326,7 +334,7 @@ impl Tailer {
     #[doc = stub!("Tailer.state")]
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
-        py.detach(|| self.0.state())
+        detached(py, |may_wait| self.0.state(may_wait))
             .map(quire_kernel::chronicle::read::tailer::State::name)
             .map_err(to_py)
     }
@@ -334,13 +342,13 @@ impl Tailer {
     #[doc = stub!("Tailer.striding")]
     #[getter]
     fn striding(&self, py: Python<'_>) -> PyResult<bool> {
-        or_raise(py, py.detach(|| self.0.is_striding()))
+        or_raise(py, detached(py, |may_wait| self.0.is_striding(may_wait)))
     }
 
     #[setter]
     fn set_striding(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let striding = flag("striding", value)?;
-        or_raise(py, py.detach(|| self.0.set_striding(striding)))
+        or_raise(py, detached(py, |may_wait| self.0.set_striding(may_wait, striding)))
     }
 
     #[pyo3(name = "_set_topics", signature = (routes, /))]
@@ -349,23 +357,23 @@ impl Tailer {
             .map(|routes| Topics::new(&routes))
             .transpose()
             .map_err(|fault| to_py(fault.into()))?;
-        or_raise(py, py.detach(|| self.0.set_topics(topics)))
+        or_raise(py, detached(py, |may_wait| self.0.set_topics(may_wait, topics)))
     }
 
     #[getter(_topic_number)]
     fn topic_number(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        or_raise(py, py.detach(|| self.0.topic()))
+        or_raise(py, detached(py, |may_wait| self.0.topic(may_wait)))
     }
 
     #[doc = stub!("Tailer.commit")]
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.commit()))
+        or_raise(py, detached(py, |may_wait| self.0.commit(may_wait)))
     }
 
     #[doc = stub!("Tailer.history")]
     #[getter]
     fn history(&self, py: Python<'_>) -> PyResult<Option<MessageHistory>> {
-        let found = or_raise(py, py.detach(|| resume::history(&self.0)))?;
+        let found = or_raise(py, detached(py, |may_wait| resume::history(&self.0, may_wait)))?;
         Ok(found.map(MessageHistory::from))
     }
 
@@ -373,14 +381,17 @@ impl Tailer {
     #[pyo3(signature = (output, /))]
     fn after_last_written(&self, py: Python<'_>, output: &Bound<'_, Queue>) -> PyResult<()> {
         let output = &output.get().kernel;
-        let search = or_raise(py, py.detach(|| LastWritten::new(self.0.queue(), output)))?;
-        let found = scan::through(py, || search.look())?;
-        or_raise(py, py.detach(|| search.go_behind(&self.0, found)))
+        let search = or_raise(
+            py,
+            detached(py, |may_wait| LastWritten::new(self.0.queue(), output, may_wait)),
+        )?;
+        let found = scan::through(py, |may_wait| search.look(may_wait))?;
+        or_raise(py, detached(py, |may_wait| search.go_behind(&self.0, found, may_wait)))
     }
 
     #[doc = stub!("Tailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.close(true)))
+        or_raise(py, detached(py, |may_wait| self.0.close(may_wait, true)))
     }
 }
 
@@ -388,4 +399,6 @@ path_and_closed!(Tailer, |it| it.0.queue().path(), |it| it.0.is_closed());
 tailer_waits!(Tailer);
 tailer_moves!(Tailer, i64);
 tailer_direction!(Tailer);
-context_manager!(Tailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));
+context_manager!(Tailer, |it, py, raised| {
+    or_raise(py, detached(py, |may_wait| it.0.close(may_wait, !raised)))
+});

@@ -5,6 +5,7 @@ use pyo3::types::{PyByteArray, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender, Claim};
 use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::os::interrupt::Signals;
 use quire_kernel::ring::handle::Ring;
 use quire_wire::out::Out;
 use quire_wire::writer;
@@ -13,6 +14,7 @@ use super::clock::QueueClock;
 use super::payload::in_wire_of;
 use super::ring::NO_INDEX;
 use crate::buffer::{self, Borrowed};
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::failure::Failure;
@@ -80,7 +82,8 @@ impl WriteDocument {
         let phase = if buffered {
             Ok(Phase::Buffered)
         } else {
-            py.detach(|| appender.claim(now_ms, metadata)).map(Phase::Claimed)
+            detached(py, |may_wait| appender.claim(Signals::Handled(may_wait), now_ms, metadata))
+                .map(Phase::Claimed)
         };
         // Made before anything is logged: a document that is not handed out gives its claim up.
         let document = phase.map(|phase| {
@@ -159,16 +162,17 @@ impl WriteDocument {
             }
             Phase::Buffered if rollback => Phase::Dropped,
             Phase::Claimed(claim) => {
-                let published = py.detach(|| self.appender.publish(claim, &bytes));
+                let published =
+                    detached(py, |may_wait| self.appender.publish(may_wait, claim, &bytes));
                 Phase::Published(or_raise(py, published)?)
             }
             Phase::Buffered => {
                 let now = self.clock.now_ms(py)?;
                 let bytes = if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { &bytes[..] };
                 let payload = Payload::new(bytes);
-                let appended = py.detach(|| match &self.ring {
-                    Some(ring) => ring.put(payload, self.metadata).map(|()| NO_INDEX),
-                    None => self.appender.append(now, payload),
+                let appended = detached(py, |may_wait| match &self.ring {
+                    Some(ring) => ring.put(may_wait, payload, self.metadata).map(|()| NO_INDEX),
+                    None => self.appender.append(Signals::Handled(may_wait), now, payload),
                 });
                 Phase::Published(or_raise(py, appended)?)
             }

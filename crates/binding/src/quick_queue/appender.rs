@@ -7,6 +7,7 @@ use quire_kernel::quick_queue::append::Appender as Kernel;
 use super::packer::MessagePacker;
 use super::queue::QuickQueue;
 use crate::buffer::Borrowed;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::handles::column::Column;
 use crate::handles::payload::{Message, SMALL, in_tuples};
@@ -26,9 +27,9 @@ impl QuickAppender {
         producer: Option<&str>,
     ) -> PyResult<Self> {
         let queue = &queue.get().kernel;
-        let opened = py.detach(|| match producer {
-            Some(name) => queue.producer(name),
-            None => queue.appender(),
+        let opened = detached(py, |may_wait| match producer {
+            Some(name) => queue.producer(may_wait, name),
+            None => queue.appender(may_wait),
         });
         or_raise(py, opened).map(Self)
     }
@@ -69,9 +70,9 @@ impl QuickAppender {
         let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
         let column =
             Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text: false };
-        let written = py.detach(|| {
+        let written = detached(py, |may_wait| {
             column.check(count)?;
-            self.0.append_all((0..count).map(|number| column.element(number)))
+            self.0.append_all(may_wait, (0..count).map(|number| column.element(number)))
         });
         or_raise(py, written)
     }
@@ -84,12 +85,12 @@ impl QuickAppender {
 
     #[doc = stub!("QuickAppender.force")]
     fn force(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.sync()))
+        or_raise(py, detached(py, |may_wait| self.0.sync(may_wait)))
     }
 
     #[doc = stub!("QuickAppender.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.0.close());
+        detached(py, |may_wait| self.0.close(may_wait));
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -108,7 +109,7 @@ impl QuickAppender {
         let messages =
             items.iter().map(|item| Message::take(item)).collect::<PyResult<Vec<_>>>()?;
         let messages = messages.iter().map(|message| Ok(message.bytes()));
-        or_raise(py, py.detach(|| self.0.append_all(messages)))
+        or_raise(py, detached(py, |may_wait| self.0.append_all(may_wait, messages)))
     }
 }
 
@@ -120,5 +121,5 @@ pub fn append(py: Python<'_>, appender: &Kernel, message: &[u8]) -> PyResult<u64
     {
         return appended.map_err(to_py);
     }
-    py.detach(|| appender.append(message)).map_err(to_py)
+    detached(py, |may_wait| appender.append(may_wait, message)).map_err(to_py)
 }

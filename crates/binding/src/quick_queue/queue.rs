@@ -7,6 +7,7 @@ use quire_kernel::quick_queue::format::address::PageSize;
 use quire_kernel::quick_queue::protocol::directory::Form;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
 
+use crate::detached::detached;
 use crate::error::or_raise;
 use crate::maintenance::{ExplainedRow, Rows, SnapshotRow, explained_row, rows, snapshot_row};
 use crate::repr;
@@ -73,7 +74,7 @@ impl QuickQueue {
 
     #[doc = stub!("QuickQueue.force")]
     fn force(&self, py: Python<'_>) -> PyResult<()> {
-        self.ask(py, Kernel::sync)
+        or_raise(py, detached(py, |may_wait| self.kernel.sync(may_wait)))
     }
 
     #[pyo3(name = "_verify")]
@@ -88,7 +89,7 @@ impl QuickQueue {
 
     #[doc = stub!("QuickQueue.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.kernel.close());
+        detached(py, |may_wait| self.kernel.close(may_wait));
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {

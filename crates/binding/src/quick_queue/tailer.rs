@@ -3,6 +3,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use quire_kernel::os::detached::Detached;
 use quire_kernel::quick_queue::read::Tailer as Kernel;
 use quire_kernel::{Error, Result};
 
@@ -10,6 +11,7 @@ use super::excerpt::QuickExcerpt;
 use super::queue::QuickQueue;
 use crate::arguments::optional;
 use crate::buffer;
+use crate::detached::detached;
 use crate::error::or_raise;
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::repr;
@@ -28,23 +30,37 @@ impl RawTailer for Kernel {
 
     fn read_while(
         &self,
+        may_wait: &Detached,
         count: usize,
         _is_first: bool,
         mut take: impl FnMut(u64, &[u8]) -> bool,
     ) -> Result<usize> {
-        self.read_many(count, |message| take(message.index, message.bytes.as_slice()))
+        self.read_many(may_wait, count, |message| take(message.index, message.bytes.as_slice()))
     }
 
-    fn mark(&self) -> Result<u64> {
-        self.index()
+    fn try_read_while(
+        &self,
+        count: usize,
+        _is_first: bool,
+        mut take: impl FnMut(u64, &[u8]) -> bool,
+    ) -> Option<Result<usize>> {
+        self.try_read_many(count, |message| take(message.index, message.bytes.as_slice()))
     }
 
-    fn return_to(&self, mark: &u64) -> Result<()> {
-        self.return_to(*mark)
+    fn wait_until_free(&self, may_wait: &Detached) {
+        self.wait_until_free(may_wait);
     }
 
-    fn defer(&self, error: Error) -> Result<()> {
-        self.defer(error)
+    fn mark(&self, may_wait: &Detached) -> Result<u64> {
+        self.index(may_wait)
+    }
+
+    fn return_to(&self, may_wait: &Detached, mark: &u64) -> Result<()> {
+        self.return_to(may_wait, *mark)
+    }
+
+    fn defer(&self, may_wait: &Detached, error: Error) -> Result<()> {
+        self.defer(may_wait, error)
     }
 }
 
@@ -68,9 +84,9 @@ impl QuickTailer {
         };
         let start: Option<u64> = optional("start", start)?;
         let queue = &queue.get().kernel;
-        let tailer = py.detach(|| {
+        let tailer = detached(py, |may_wait| {
             let tailer = queue.tailer(raises)?;
-            start.map_or(Ok(false), |start| tailer.move_to_index(start))?;
+            start.map_or(Ok(false), |start| tailer.move_to_index(may_wait, start))?;
             Ok(tailer)
         });
         or_raise(py, tailer).map(Self)
@@ -80,8 +96,9 @@ impl QuickTailer {
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<QuickExcerpt>> {
         let mut made = None;
-        let read =
-            self.0.read_many(1, |message| made.insert(QuickExcerpt::of(py, message)).is_ok());
+        let read = raw_tailer::attached(py, &*self.0, || {
+            self.0.try_read_many(1, |message| made.insert(QuickExcerpt::of(py, message)).is_ok())
+        });
         or_raise(py, read.and_then(|_| made.transpose()))
     }
 
@@ -95,12 +112,12 @@ impl QuickTailer {
 
     #[doc = stub!("QuickTailer.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.0.close());
+        detached(py, |may_wait| self.0.close(may_wait));
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().0;
-        let index = kernel.index().ok().map(|index| format!("index={index:#x}"));
+        let index = kernel.try_index().map(|index| format!("index={index:#x}"));
         repr::raw_handle(slf, kernel.queue().path(), index, kernel.is_closed())
     }
 }

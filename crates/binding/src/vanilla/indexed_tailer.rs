@@ -3,6 +3,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quire_kernel::Result;
+use quire_kernel::os::detached::Detached;
 use quire_kernel::vanilla::indexed::IndexedTailer as Kernel;
 
 use super::excerpt::VanillaExcerpt;
@@ -26,19 +27,33 @@ impl RawTailer for Kernel {
 
     fn read_while(
         &self,
+        may_wait: &Detached,
         count: usize,
         _is_first: bool,
         mut take: impl FnMut(i64, &[u8]) -> bool,
     ) -> Result<usize> {
-        self.read_many(count, |message| take(message.index, message.bytes()))
+        self.read_many(may_wait, count, |message| take(message.index, message.bytes()))
     }
 
-    fn mark(&self) -> Result<i64> {
-        self.index()
+    fn try_read_while(
+        &self,
+        count: usize,
+        _is_first: bool,
+        mut take: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Option<Result<usize>> {
+        self.try_read_many(count, |message| take(message.index, message.bytes()))
     }
 
-    fn return_to(&self, mark: &i64) -> Result<()> {
-        self.return_to(*mark)
+    fn wait_until_free(&self, may_wait: &Detached) {
+        self.wait_until_free(may_wait);
+    }
+
+    fn mark(&self, may_wait: &Detached) -> Result<i64> {
+        self.index(may_wait)
+    }
+
+    fn return_to(&self, may_wait: &Detached, mark: &i64) -> Result<()> {
+        self.return_to(may_wait, *mark)
     }
 }
 
@@ -55,7 +70,8 @@ impl IndexedTailer {
     #[doc = stub!("IndexedTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
-        Ok(or_raise(py, self.0.read())?.map(VanillaExcerpt::indexed))
+        let read = raw_tailer::attached(py, &*self.0, || self.0.try_read());
+        Ok(or_raise(py, read)?.map(VanillaExcerpt::indexed))
     }
 
     #[doc = stub!("IndexedTailer.read_text")]
@@ -64,8 +80,8 @@ impl IndexedTailer {
     }
 
     #[doc = stub!("IndexedTailer.close")]
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.0.close());
+    fn close(&self, _py: Python<'_>) {
+        self.0.close();
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {

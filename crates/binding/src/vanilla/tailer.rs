@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::Opening;
+use quire_kernel::os::detached::Detached;
 use quire_kernel::vanilla::format::fields;
 use quire_kernel::vanilla::{Mark, VanillaTailer as Kernel};
 
@@ -11,6 +12,7 @@ use super::excerpt::VanillaExcerpt;
 use super::queue::VanillaQueue;
 use crate::arguments::integer;
 use crate::buffer;
+use crate::detached::detached;
 use crate::error::{WireError, or_raise};
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::handles::tailer::on_missing_named;
@@ -30,19 +32,33 @@ impl RawTailer for Kernel {
 
     fn read_while(
         &self,
+        may_wait: &Detached,
         count: usize,
         is_first: bool,
         take: impl FnMut(i64, &[u8]) -> bool,
     ) -> Result<usize> {
-        self.read_many(count, is_first, take)
+        self.read_many(may_wait, count, is_first, take)
     }
 
-    fn mark(&self) -> Result<Mark> {
-        Ok(self.mark())
+    fn try_read_while(
+        &self,
+        count: usize,
+        is_first: bool,
+        take: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Option<Result<usize>> {
+        self.try_read_many(count, is_first, take)
     }
 
-    fn return_to(&self, mark: &Mark) -> Result<()> {
-        self.return_to(mark)
+    fn wait_until_free(&self, may_wait: &Detached) {
+        self.wait_until_free(may_wait);
+    }
+
+    fn mark(&self, may_wait: &Detached) -> Result<Mark> {
+        self.mark(may_wait)
+    }
+
+    fn return_to(&self, may_wait: &Detached, mark: &Mark) -> Result<()> {
+        self.return_to(may_wait, mark)
     }
 }
 
@@ -59,14 +75,17 @@ impl VanillaTailer {
     ) -> PyResult<Self> {
         let on_missing = on_missing_named(on_missing)?;
         let queue = Arc::clone(&queue.get().kernel);
-        let tailer = py.detach(|| Kernel::open(queue, Opening { name, shared, on_missing }));
+        let tailer = detached(py, |may_wait| {
+            Kernel::open(queue, Opening { name, shared, on_missing }, may_wait)
+        });
         Ok(Self(Arc::new(or_raise(py, tailer)?)))
     }
 
     #[doc = stub!("VanillaTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
-        let message = or_raise(py, self.0.read())?;
+        let read = raw_tailer::attached(py, &*self.0, || self.0.try_read());
+        let message = or_raise(py, read)?;
         Ok(message.map(|message| VanillaExcerpt::of(message, self.0.queue())))
     }
 
@@ -74,7 +93,8 @@ impl VanillaTailer {
     #[pyo3(signature = (owner, /))]
     fn claim(&self, py: Python<'_>, owner: &Bound<'_, PyAny>) -> PyResult<Option<VanillaExcerpt>> {
         let owner: i32 = integer("owner", owner)?;
-        let message = or_raise(py, py.detach(|| self.0.claim(owner.cast_unsigned())))?;
+        let message =
+            or_raise(py, detached(py, |may_wait| self.0.claim(may_wait, owner.cast_unsigned())))?;
         Ok(message.map(|message| VanillaExcerpt::claimed(message, self.0.queue())))
     }
 
@@ -85,12 +105,12 @@ impl VanillaTailer {
 
     #[doc = stub!("VanillaTailer.commit")]
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.commit()))
+        or_raise(py, detached(py, |may_wait| self.0.commit(may_wait)))
     }
 
     #[pyo3(name = "_watch_earlier", signature = (known, /))]
     fn watch_earlier(&self, py: Python<'_>, known: Vec<i64>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.watch_earlier(&known)))
+        or_raise(py, detached(py, |may_wait| self.0.watch_earlier(may_wait, &known)))
     }
 
     #[doc = stub!("VanillaTailer.name")]
@@ -101,7 +121,7 @@ impl VanillaTailer {
 
     #[doc = stub!("VanillaTailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.close(true)))
+        or_raise(py, detached(py, |may_wait| self.0.close(may_wait, true)))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -116,7 +136,9 @@ path_and_closed!(VanillaTailer, |it| it.0.queue().path(), |it| it.0.is_closed())
 tailer_waits!(VanillaTailer);
 tailer_moves!(VanillaTailer, i64);
 tailer_direction!(VanillaTailer);
-context_manager!(VanillaTailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));
+context_manager!(VanillaTailer, |it, py, raised| {
+    or_raise(py, detached(py, |may_wait| it.0.close(may_wait, !raised)))
+});
 
 /// The next message, which is a text; it is the next to read if it is not.
 pub fn read_text<'py>(

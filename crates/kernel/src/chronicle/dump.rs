@@ -16,7 +16,8 @@ use super::protocol::locate::{self, Located};
 use super::protocol::roll_file::{Slot, View};
 use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
-use crate::os::paths;
+use crate::os::detached::Detached;
+use crate::os::{interrupt, paths};
 use crate::{Error, Result};
 
 /// How many bytes decide whether a message is already text.
@@ -68,7 +69,7 @@ pub struct Dump<'a> {
 
 impl Dump<'static> {
     /// The dump of a roll file or a table store, distinguished by name.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path, may_wait: &mut Detached) -> Result<Self> {
         paths::check_local(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_table = name == table::FILE_NAME;
@@ -78,9 +79,10 @@ impl Dump<'static> {
         }
         std::fs::metadata(path).map_err(|error| Error::io("cannot open", path, error))?;
         Ok(Self::new(if is_table {
-            TableStore::open_file_read_only(path)?.map_or(Source::Unready, Source::Owned)
+            TableStore::open_file_read_only(path, may_wait)?.map_or(Source::Unready, Source::Owned)
         } else {
-            source(compressed::open_either(path, 0)?.map(|file| View::new(Arc::new(file))))
+            let file = compressed::open_either(path, 0, &mut || interrupt::check(may_wait))?;
+            source(file.map(|file| View::new(Arc::new(file))))
         }))
     }
 

@@ -11,6 +11,8 @@ use super::protocol::file::{self, Found, Replace, Replaced, Shape, SideFile};
 use super::protocol::liveness;
 use super::protocol::tails::{self, Tail};
 use crate::os::clock;
+use crate::os::detached::Detached;
+use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
@@ -84,10 +86,16 @@ impl Group {
 
     /// Joins the group under a name that others see. `end` is the index after the queue's last
     /// message. If the side file is damaged, earlier messages may have been delivered already.
-    pub fn join(self: &Arc<Self>, name: &str, ack_timeout_ms: u64, end: u64) -> Result<Member> {
+    pub fn join(
+        self: &Arc<Self>,
+        name: &str,
+        ack_timeout_ms: u64,
+        end: u64,
+        may_wait: &mut Detached,
+    ) -> Result<Member> {
         for _ in 0..JOIN_ATTEMPTS {
-            let side = self.open_or_make(end)?;
-            let joined = liveness::join(&self.path, &side.file, self.file_mode)?;
+            let side = self.open_or_make(end, may_wait)?;
+            let joined = liveness::join(&self.path, &side.file, self.file_mode, may_wait)?;
             let Some((number, lock)) = joined else {
                 return Err(
                     self.error(format!("all {} members of the group live", layout::MEMBERS))
@@ -102,13 +110,13 @@ impl Group {
             }
             drop(lock);
             self.forget();
-            file::unmark(&self.path)?;
+            file::unmark(&self.path, Signals::Handled(may_wait))?;
         }
         Err(self.error("the side file of the group is replaced again and again"))
     }
 
     /// The side file; created if missing, replaced if damaged.
-    fn open_or_make(&self, end: u64) -> Result<Arc<SideFile>> {
+    fn open_or_make(&self, end: u64, may_wait: &mut Detached) -> Result<Arc<SideFile>> {
         if let Some(side) = self.opened() {
             return Ok(side);
         }
@@ -116,7 +124,7 @@ impl Group {
             match file::open(&self.path, true)? {
                 Found::Whole(side) => return self.keep(side),
                 Found::Missing => file::create(&self.path, self.shape, self.file_mode)?,
-                Found::Damaged(what) => self.rebuild(&what, end)?,
+                Found::Damaged(what) => self.rebuild(&what, end, may_wait)?,
             }
         }
         Err(self.error("the side file of the group is replaced again and again"))
@@ -137,9 +145,11 @@ impl Group {
         Ok(side)
     }
 
-    fn rebuild(&self, what: &str, end: u64) -> Result<()> {
+    fn rebuild(&self, what: &str, end: u64, may_wait: &mut Detached) -> Result<()> {
         let shape = Shape { start: 0, known: end, ..self.shape };
-        if file::replace(&self.path, shape, self.file_mode, Replace::Damaged)? == Replaced::Done {
+        let (mode, signals) = (self.file_mode, Signals::Handled(may_wait));
+        let replaced = file::replace(&self.path, shape, mode, Replace::Damaged, signals)?;
+        if replaced == Replaced::Done {
             warnings::leave(format!(
                 "the side file of a group was damaged and is made again, all messages are delivered \
                  again: group={} {what} file={}",
@@ -160,7 +170,7 @@ impl Group {
     }
 
     /// Makes the group start at an index (0: the first message); an error if it has members.
-    pub fn reset(&self, start: u64, end: u64) -> Result<()> {
+    pub fn reset(&self, start: u64, end: u64, may_wait: &mut Detached) -> Result<()> {
         let (keyed, known) = match file::open(&self.path, false)? {
             Found::Whole(side) => {
                 let frontier = Claims::new(&side.cells, Layout::FILE).frontier();
@@ -171,7 +181,8 @@ impl Group {
             Found::Missing => (self.shape.keyed, 0),
         };
         let shape = Shape { keyed, start, known, ..self.shape };
-        let replaced = file::replace(&self.path, shape, self.file_mode, Replace::Unused)?;
+        let (mode, signals) = (self.file_mode, Signals::Handled(may_wait));
+        let replaced = file::replace(&self.path, shape, mode, Replace::Unused, signals)?;
         self.forget();
         match replaced {
             Replaced::Done => Ok(()),
@@ -181,8 +192,8 @@ impl Group {
     }
 
     /// Removes the side file and with it the group; false if there was none.
-    pub fn delete(&self) -> Result<bool> {
-        let removed = file::remove(&self.path)?;
+    pub fn delete(&self, may_wait: &mut Detached) -> Result<bool> {
+        let removed = file::remove(&self.path, Signals::Handled(may_wait))?;
         self.forget();
         match removed {
             None => Ok(false),

@@ -17,6 +17,7 @@ use std::time::Duration;
 use super::pages::Pages;
 use super::prealloc::Supply;
 use super::{Cells, Mapping, is_unsupported};
+use crate::os::detached::Detached;
 use crate::os::files;
 use crate::os::range_lock::{InProcessMutex, Kind, RecordLock, WHOLE_FILE};
 use crate::probe::fault;
@@ -242,6 +243,7 @@ impl Window {
     /// stored.
     pub fn writable(
         &self,
+        may_wait: &Detached,
         region: &mut Arc<Region>,
         start: u64,
         end: u64,
@@ -249,7 +251,7 @@ impl Window {
         timeout: Duration,
     ) -> Result<u64> {
         if len > self.file_len() {
-            self.grow(len, timeout)?;
+            self.grow(may_wait, len, timeout)?;
         }
         self.supply.measure(end);
         let present = self.supply.present_to();
@@ -317,9 +319,16 @@ impl Window {
 
     /// Reserves and populates positions from `start` to `to` in small steps, in a file of at least
     /// `len` bytes: for appends from `start` on, which then find them present.
-    pub fn prepare(&self, start: u64, to: u64, len: u64, timeout: Duration) -> Result<()> {
+    pub fn prepare(
+        &self,
+        may_wait: &Detached,
+        start: u64,
+        to: u64,
+        len: u64,
+        timeout: Duration,
+    ) -> Result<()> {
         if len > self.file_len() {
-            self.grow(len, timeout)?;
+            self.grow(may_wait, len, timeout)?;
         }
         let mut region = self.region();
         let mut from = self.supply.present_to().max(self.pages.down(start));
@@ -355,12 +364,19 @@ impl Window {
 
     /// Extends the file to at least `len`, never shrinks it, under the lock that Java takes for it.
     /// Appenders and pretouchers share the description, so they take turns at that lock.
-    pub fn grow(&self, len: u64, timeout: Duration) -> Result<()> {
+    pub fn grow(&self, may_wait: &Detached, len: u64, timeout: Duration) -> Result<()> {
         let failed = |e| Error::io("cannot grow", &self.path, e);
         let (nobodys, is_unmended) = (InProcessMutex::default(), fault::is_unmended("window.grow"));
         let in_process = if is_unmended { &nobodys } else { &self.growth };
         let extend = if is_unmended { files::set_len } else { files::extend };
-        let lock = RecordLock::wait(&self.file, in_process, WHOLE_FILE, Kind::Exclusive, timeout);
+        let lock = RecordLock::wait(
+            &self.file,
+            in_process,
+            may_wait,
+            WHOLE_FILE,
+            Kind::Exclusive,
+            timeout,
+        );
         let locked = |locked| Error::FileLocked { file: self.path.clone(), locked };
         let _lock = lock.map_err(failed)?.map_err(locked)?;
         if self.refresh_len()? < len {

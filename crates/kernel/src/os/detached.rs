@@ -3,12 +3,19 @@
 //! A thread that waits with Python's interpreter attached stops all threads of Python. The state of a
 //! handle whose holder may wait, as for a sync, is a [`SharedState`]: with the interpreter attached a
 //! thread only tries to lock it.
+//!
+//! A handler of a signal may use the handle that the interrupted thread was using. So who runs
+//! handlers needs a token of its own, `&mut Detached`, and what a handler could wait for borrows the
+//! token as long as it is held.
 
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 /// Shows that this thread may wait: it has let go of the interpreter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Detached {
     /// It stays with the thread.
     _thread: PhantomData<*const ()>,
@@ -21,6 +28,11 @@ impl Detached {
     pub const fn here() -> Self {
         Self { _thread: PhantomData }
     }
+
+    /// Sleeps.
+    pub fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
 }
 
 /// State of a handle, for one thread at a time.
@@ -28,8 +40,14 @@ impl Detached {
 pub struct SharedState<T>(Mutex<T>);
 
 impl<T> SharedState<T> {
-    /// The state, waiting while another thread has it.
-    pub fn lock(&self, _: Detached) -> MutexGuard<'_, T> {
+    /// State that no thread has.
+    #[must_use]
+    pub const fn new(state: T) -> Self {
+        Self(Mutex::new(state))
+    }
+
+    /// The state, waiting while another thread has it. No handler of a signal runs meanwhile.
+    pub fn lock<'a>(&'a self, _: &'a Detached) -> MutexGuard<'a, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,5 +59,38 @@ impl<T> SharedState<T> {
             Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// Returns when no other thread had the state, for another try.
+    pub fn wait_until_free(&self, may_wait: &Detached) {
+        drop(self.lock(may_wait));
+    }
+}
+
+/// State that is locked once a message: as [`SharedState`], and to let go of it costs one store.
+/// Waiters yield.
+#[derive(Debug, Default)]
+pub struct SpinState<T>(SpinMutex<T, spin::Yield>);
+
+/// The state, locked.
+pub type SpinGuard<'a, T> = SpinMutexGuard<'a, T, spin::Yield>;
+
+impl<T> SpinState<T> {
+    /// State that no thread has.
+    #[must_use]
+    pub const fn new(state: T) -> Self {
+        Self(SpinMutex::new(state))
+    }
+
+    /// The state, waiting while another thread has it. No handler of a signal runs meanwhile.
+    #[inline]
+    pub fn lock<'a>(&'a self, _: &'a Detached) -> SpinGuard<'a, T> {
+        self.0.lock()
+    }
+
+    /// The state, unless another thread has it.
+    #[inline]
+    pub fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
+        self.0.try_lock()
     }
 }

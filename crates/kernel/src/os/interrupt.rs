@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::detached::Detached;
 use crate::{Error, Result};
 
 static WATCH: OnceLock<fn() -> bool> = OnceLock::new();
@@ -11,10 +12,47 @@ pub fn watch(ask: fn() -> bool) {
     let _ = WATCH.set(ask);
 }
 
-/// An error when the wait is to end.
-pub fn check() -> Result<()> {
+/// Runs the handlers of pending signals; an error when the wait is to end. Nothing that a handler
+/// could wait for is held: it would borrow the token.
+pub fn check(_: &mut Detached) -> Result<()> {
     match WATCH.get() {
         Some(ask) if ask() => Err(Error::Interrupted),
         _ => Ok(()),
+    }
+}
+
+/// What a wait does about signals.
+#[derive(Debug)]
+pub enum Signals<'a> {
+    /// Their handlers run: the thread holds nothing that one of them could wait for.
+    Handled(&'a mut Detached),
+    /// They stay pending, as something is held.
+    Deferred(&'a Detached),
+}
+
+impl<'a> Signals<'a> {
+    /// Runs the handlers of pending signals, if this is the time; an error when the wait is to end.
+    pub fn check(&mut self) -> Result<()> {
+        match self {
+            Self::Handled(may_wait) => check(may_wait),
+            Self::Deferred(_) => Ok(()),
+        }
+    }
+
+    /// The same, for one of several waits.
+    pub const fn again(&mut self) -> Signals<'_> {
+        match self {
+            Self::Handled(may_wait) => Signals::Handled(may_wait),
+            Self::Deferred(may_wait) => Signals::Deferred(may_wait),
+        }
+    }
+
+    /// The token of the thread, which holds something from now on: no handler runs.
+    #[must_use]
+    pub fn deferred(self) -> &'a Detached {
+        match self {
+            Self::Handled(may_wait) => may_wait,
+            Self::Deferred(may_wait) => may_wait,
+        }
     }
 }

@@ -12,9 +12,10 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::detached::Detached;
 use super::files::{self, Access};
 use super::fork::{ForkMutex, Inherited};
-use super::interrupt;
+use super::interrupt::Signals;
 use super::range_lock::{self, InProcessMutex, Kind, Range, RecordLock};
 use crate::error::Locked;
 use crate::{Error, Result};
@@ -81,36 +82,55 @@ impl LockedFile {
 
     /// The file at `path`, which is created if missing, with a lock that lasts as long as the file;
     /// None if somebody else has the lock.
-    pub fn take(path: &Path, file_mode: u32, range: Range, kind: Kind) -> Result<Option<Self>> {
-        // Java readers briefly take a producer's lock to see whether it is alive.
-        Self::wait_to_take(path, file_mode, range, kind, Duration::ZERO)
-    }
-
-    /// Like [`LockedFile::take`], but waits for this long if somebody else has the lock.
-    pub fn wait_to_take(
+    pub fn take(
         path: &Path,
         file_mode: u32,
         range: Range,
         kind: Kind,
-        timeout: Duration,
+        may_wait: &Detached,
     ) -> Result<Option<Self>> {
         let file = Self::open_or_create(path, file_mode)?;
-        match file.keep(path, range, kind, timeout) {
+        // Java readers briefly take a producer's lock to see whether it is alive.
+        match file.keep(path, range, kind, Duration::ZERO, may_wait) {
             Ok(()) => Ok(Some(file)),
             Err(Error::FileLocked { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits for a lock among threads and processes; `path` is for errors.
-    pub fn lock(&self, path: &Path, range: Range, timeout: Duration) -> Result<RecordLock<'_>> {
-        let lock = RecordLock::wait(&self.file, &self.in_process, range, Kind::Exclusive, timeout);
-        taken(path, lock)
+    /// As [`LockedFile::take`], at once: of a file that nobody else knows yet.
+    pub fn try_take(path: &Path, file_mode: u32, range: Range, kind: Kind) -> Result<Option<Self>> {
+        let file = Self::open_or_create(path, file_mode)?;
+        let taken = file.try_keep(range, kind).map_err(|e| Error::io("cannot lock", path, e))?;
+        Ok(taken.then_some(file))
+    }
+
+    /// Waits for a lock among threads and processes; `path` is for errors. While it is held no handler
+    /// of a signal runs: one that needed the lock would wait for the thread it interrupted.
+    pub fn lock<'a>(
+        &'a self,
+        path: &Path,
+        range: Range,
+        timeout: Duration,
+        signals: Signals<'a>,
+    ) -> Result<RecordLock<'a>> {
+        patiently(signals, timeout, |may_wait, step| {
+            let (file, mutex, kind) = (&self.file, &self.in_process, Kind::Exclusive);
+            taken(path, RecordLock::wait(file, mutex, may_wait, range, kind, step))
+        })
     }
 
     /// Waits for a lock among processes, and holds it until the file closes or the lock is released.
-    pub fn keep(&self, path: &Path, range: Range, kind: Kind, timeout: Duration) -> Result<()> {
-        taken(path, RecordLock::wait_on_own(&self.file, range, kind, timeout)).map(RecordLock::keep)
+    pub fn keep(
+        &self,
+        path: &Path,
+        range: Range,
+        kind: Kind,
+        timeout: Duration,
+        may_wait: &Detached,
+    ) -> Result<()> {
+        let lock = RecordLock::wait_on_own(&self.file, may_wait, range, kind, timeout);
+        taken(path, lock).map(RecordLock::keep)
     }
 
     /// Takes a lock among processes until the file closes or the lock is released; false if another
@@ -141,24 +161,22 @@ fn taken<'a>(
         .map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })
 }
 
-/// Waits for what `attempt` takes, in steps between which signals are looked at if nothing is held that
-/// a handler could wait for. What an attempt had taken was dropped again by then.
+/// Waits for what `attempt` takes, in steps between which pending signals are looked at. What an
+/// attempt had taken was dropped again by then.
 pub fn patiently<T>(
+    mut signals: Signals<'_>,
     timeout: Duration,
-    holds_nothing: impl Fn() -> bool,
-    mut attempt: impl FnMut(Duration) -> Result<T>,
+    mut attempt: impl FnMut(&Detached, Duration) -> Result<T>,
 ) -> Result<T> {
     let start = Instant::now();
     loop {
-        match attempt(timeout.min(STEP)) {
+        match attempt(signals.again().deferred(), timeout.min(STEP)) {
             Err(Error::FileLocked { file, locked }) => {
                 let waited = start.elapsed();
                 if waited >= timeout {
                     return Err(Error::FileLocked { file, locked: Locked { waited, ..locked } });
                 }
-                if holds_nothing() {
-                    interrupt::check()?;
-                }
+                signals.check()?;
             }
             done => return done,
         }

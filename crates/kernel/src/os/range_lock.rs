@@ -17,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::error::Locked;
+use crate::os::detached::Detached;
 use crate::os::process;
 use crate::probe::fault;
 
@@ -55,7 +56,7 @@ pub const WHOLE_FILE: Range = Range { start: 0, length: 0 };
 pub struct InProcessMutex(Mutex<()>);
 
 impl InProcessMutex {
-    fn wait(&self, wait: &mut Wait) -> Result<MutexGuard<'_, ()>, Locked> {
+    fn wait(&self, wait: &mut Wait<'_>) -> Result<MutexGuard<'_, ()>, Locked> {
         loop {
             match self.0.try_lock() {
                 Ok(in_process) => return Ok(in_process),
@@ -70,16 +71,17 @@ impl InProcessMutex {
 }
 
 /// A wait with increasing pauses.
-struct Wait {
+struct Wait<'a> {
+    token: &'a Detached,
     start: Instant,
     timeout: Duration,
     pause: Duration,
 }
 
-impl Wait {
-    fn new(timeout: Duration) -> Self {
+impl<'a> Wait<'a> {
+    fn new(timeout: Duration, token: &'a Detached) -> Self {
         let (start, pause) = (Instant::now(), Duration::from_micros(50));
-        Self { start, timeout: timeout.max(SHORTEST_WAIT), pause }
+        Self { token, start, timeout: timeout.max(SHORTEST_WAIT), pause }
     }
 
     /// Pauses; after the timeout, returns how long the wait was.
@@ -88,7 +90,7 @@ impl Wait {
         if waited >= self.timeout {
             return Some(waited);
         }
-        std::thread::sleep(self.pause);
+        self.token.sleep(self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         None
     }
@@ -115,11 +117,12 @@ impl<'a> RecordLock<'a> {
     pub fn wait(
         file: &'a File,
         in_process: &'a InProcessMutex,
+        may_wait: &Detached,
         range: Range,
         kind: Kind,
         timeout: Duration,
     ) -> io::Result<Result<Self, Locked>> {
-        let mut wait = Wait::new(timeout);
+        let mut wait = Wait::new(timeout, may_wait);
         match in_process.wait(&mut wait) {
             Ok(in_process) => Self::wait_until(file, Some(in_process), range, kind, wait),
             Err(locked) => Ok(Err(locked)),
@@ -129,11 +132,12 @@ impl<'a> RecordLock<'a> {
     /// Like [`RecordLock::wait`], on a description that no other thread locks.
     pub(super) fn wait_on_own(
         file: &'a File,
+        may_wait: &Detached,
         range: Range,
         kind: Kind,
         timeout: Duration,
     ) -> io::Result<Result<Self, Locked>> {
-        Self::wait_until(file, None, range, kind, Wait::new(timeout))
+        Self::wait_until(file, None, range, kind, Wait::new(timeout, may_wait))
     }
 
     fn wait_until(
@@ -141,7 +145,7 @@ impl<'a> RecordLock<'a> {
         in_process: Option<MutexGuard<'a, ()>>,
         range: Range,
         kind: Kind,
-        mut wait: Wait,
+        mut wait: Wait<'_>,
     ) -> io::Result<Result<Self, Locked>> {
         while !try_hold(file, range, kind)? {
             if let Some(waited) = wait.is_over() {
@@ -229,8 +233,10 @@ mod tests {
         let path = dir.path().join("file");
         let (file, other) = (File::create(&path).unwrap(), File::create(&path).unwrap());
         let (in_process, short) = (InProcessMutex::default(), Duration::ZERO);
-        let take =
-            || RecordLock::wait(&file, &in_process, WHOLE_FILE, Kind::Exclusive, short).unwrap();
+        let take = || {
+            let (may_wait, kind) = (&Detached::here(), Kind::Exclusive);
+            RecordLock::wait(&file, &in_process, may_wait, WHOLE_FILE, kind, short).unwrap()
+        };
         let first = take().unwrap();
         std::thread::scope(|threads| {
             let second = threads.spawn(|| take().map(drop).unwrap_err().holder);

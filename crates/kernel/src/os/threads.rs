@@ -3,9 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use super::detached::Detached;
+
 /// Wakes a thread that was asked to end, and waits for it; a thread does not wait for itself. A
 /// panic in it has been printed.
-pub fn join(thread: &Mutex<Option<JoinHandle<()>>>) {
+pub fn join(_: &Detached, thread: &Mutex<Option<JoinHandle<()>>>) {
     let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(thread) = thread
         && thread.thread().id() != thread::current().id()

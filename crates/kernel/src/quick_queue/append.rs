@@ -1,10 +1,11 @@
 //! Appenders: the single writer of a queue, or one of its named producers.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-use super::queue::{QuickQueue, lock};
+use super::queue::QuickQueue;
+use crate::os::detached::{Detached, SharedState};
 use crate::os::locked_file::LockedFile;
 use crate::quick_queue::format::entry::MESSAGE_MAX;
 use crate::quick_queue::format::producer::Producer;
@@ -17,7 +18,7 @@ use crate::{Error, Result};
 pub struct Appender {
     queue: Arc<QuickQueue>,
     producer: Option<Producer>,
-    writer: Mutex<Option<Writer>>,
+    writer: SharedState<Option<Writer>>,
     /// Kept apart: to ask for it waits for no writer.
     is_closed: AtomicBool,
 }
@@ -29,11 +30,24 @@ enum Writer {
 
 impl Writer {
     #[inline]
-    fn append(&mut self, message: &[u8]) -> Result<u64> {
+    fn append(&mut self, message: &[u8], may_wait: &Detached) -> Result<u64> {
+        match self.append_or_turn(message, Some(may_wait))? {
+            Some(index) => Ok(index),
+            None => unreachable!("a page that was waited for is open"),
+        }
+    }
+
+    /// Appends a message; None where the next page is not open, and the thread may not wait for it.
+    #[inline]
+    fn append_or_turn(
+        &mut self,
+        message: &[u8],
+        may_wait: Option<&Detached>,
+    ) -> Result<Option<u64>> {
         let length = checked_length(message)?;
         match self {
-            Self::Single(writer) => writer.append(message, length),
-            Self::Shared(writer) => writer.append(message, length),
+            Self::Single(writer) => writer.append(message, length, may_wait),
+            Self::Shared(writer) => writer.append(message, length, may_wait),
         }
     }
 }
@@ -43,9 +57,10 @@ impl Appender {
         queue: &Arc<QuickQueue>,
         held: LockedFile,
         layout: Layout,
+        may_wait: &Detached,
     ) -> Result<Self> {
         let mode = queue.options().file_mode;
-        let writer = Single::open(held, queue.path(), layout.size, mode)?;
+        let writer = Single::open(held, queue.path(), layout.size, mode, may_wait)?;
         Ok(Self::new(queue, None, Writer::Single(writer)))
     }
 
@@ -54,15 +69,16 @@ impl Appender {
         held: (LockedFile, LockedFile),
         name: Producer,
         layout: Layout,
+        may_wait: &Detached,
     ) -> Result<Self> {
         let mode = queue.options().file_mode;
-        let writer = Shared::open(held, name, queue.path(), layout.size, mode)?;
+        let writer = Shared::open(held, name, queue.path(), layout.size, mode, may_wait)?;
         Ok(Self::new(queue, Some(name), Writer::Shared(writer)))
     }
 
     fn new(queue: &Arc<QuickQueue>, producer: Option<Producer>, writer: Writer) -> Self {
         let (queue, is_closed) = (Arc::clone(queue), AtomicBool::new(false));
-        Self { queue, producer, writer: Mutex::new(Some(writer)), is_closed }
+        Self { queue, producer, writer: SharedState::new(Some(writer)), is_closed }
     }
 
     /// The queue.
@@ -85,43 +101,42 @@ impl Appender {
 
     /// Appends a message; its index.
     #[inline]
-    pub fn append(&self, message: &[u8]) -> Result<u64> {
-        self.with_writer(|writer| writer.append(message))
+    pub fn append(&self, may_wait: &Detached, message: &[u8]) -> Result<u64> {
+        self.with_writer(may_wait, |writer| writer.append(message, may_wait))
     }
 
-    /// As [`Appender::append`]; None where another thread is appending.
+    /// As [`Appender::append`]; None where another thread is appending, or the next page is to be
+    /// opened.
     #[inline]
     pub fn try_append(&self, message: &[u8]) -> Option<Result<u64>> {
-        let mut writer = match self.writer.try_lock() {
-            Ok(writer) => writer,
-            Err(TryLockError::Poisoned(writer)) => PoisonError::into_inner(writer),
-            Err(TryLockError::WouldBlock) => return None,
-        };
         if let Err(error) = self.queue.check_open("appender") {
             return Some(Err(error));
         }
+        let mut writer = self.writer.try_lock()?;
         let closed = || Error::closed("appender", self.path());
-        Some(writer.as_mut().ok_or_else(closed).and_then(|writer| writer.append(message)))
+        let writer = writer.as_mut().ok_or_else(closed);
+        writer.and_then(|writer| writer.append_or_turn(message, None)).transpose()
     }
 
     /// Appends messages; the index of the last one. Those before one that fails stay.
     pub fn append_all<'m>(
         &self,
+        may_wait: &Detached,
         messages: impl Iterator<Item = Result<&'m [u8]>>,
     ) -> Result<Option<u64>> {
-        self.with_writer(|writer| {
+        self.with_writer(may_wait, |writer| {
             let mut last = None;
             for message in messages {
-                last = Some(writer.append(message?)?);
+                last = Some(writer.append(message?, may_wait)?);
             }
             Ok(last)
         })
     }
 
     /// Returns when every message of the queue is on the medium.
-    pub fn sync(&self) -> Result<()> {
-        self.with_writer(|_| Ok(()))?;
-        self.queue.sync()
+    pub fn sync(&self, may_wait: &Detached) -> Result<()> {
+        self.with_writer(may_wait, |_| Ok(()))?;
+        self.queue.sync(may_wait)
     }
 
     /// Whether the appender was closed.
@@ -131,15 +146,21 @@ impl Appender {
     }
 
     /// Closes it; another one may be opened.
-    pub fn close(&self) {
-        *lock(&self.writer) = None;
+    pub fn close(&self, may_wait: &Detached) {
         self.is_closed.store(true, Ordering::Release);
+        if !self.queue.is_forked() {
+            *self.writer.lock(may_wait) = None;
+        }
     }
 
     #[inline]
-    fn with_writer<T>(&self, act: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+    fn with_writer<T>(
+        &self,
+        may_wait: &Detached,
+        act: impl FnOnce(&mut Writer) -> Result<T>,
+    ) -> Result<T> {
         self.queue.check_open("appender")?;
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock(may_wait);
         let writer = writer.as_mut().ok_or_else(|| Error::closed("appender", self.path()))?;
         act(writer)
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::os::detached::Detached;
 use crate::os::files::{self, Access, OwnName};
 use crate::os::locked_file::LockedFile;
 use crate::os::paths;
@@ -62,31 +63,37 @@ pub fn page_size(options: &Options) -> Result<PageSize> {
 }
 
 /// The lock of the one writer, and what the queue is, or will be.
-pub fn claim_single(dir: &Path, options: &Options) -> Result<(LockedFile, Layout)> {
-    let lock =
-        LockedFile::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Exclusive)?;
+pub fn claim_single(
+    may_wait: &mut Detached,
+    dir: &Path,
+    options: &Options,
+) -> Result<(LockedFile, Layout)> {
+    let (path, mode) = (dir.join(names::LOCK), options.file_mode);
+    let lock = LockedFile::take(&path, mode, WRITERS, Kind::Exclusive, may_wait)?;
     let lock = lock.ok_or_else(|| Error::WriterInUse {
         what: "the queue has another writer".to_owned(),
         path: dir.to_path_buf(),
     })?;
     let layout = layout_for(dir, Form::Single, options)?;
-    repair(dir, layout, options.file_mode)?;
+    repair(may_wait, dir, layout, options.file_mode)?;
     Ok((lock, layout))
 }
 
 /// The locks of a producer, and what the queue is, or will be.
 pub fn claim_producer(
+    may_wait: &mut Detached,
     dir: &Path,
     producer: Producer,
     options: &Options,
 ) -> Result<((LockedFile, LockedFile), Layout)> {
     let in_use = |what: String| Error::WriterInUse { what, path: dir.to_path_buf() };
-    let queue = LockedFile::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Shared)?;
+    let (path, mode) = (dir.join(names::LOCK), options.file_mode);
+    let queue = LockedFile::take(&path, mode, WRITERS, Kind::Shared, may_wait)?;
     let queue = queue.ok_or_else(|| in_use("the queue has a single writer".to_owned()))?;
     let layout = layout_for(dir, Form::Shared, options)?;
-    repair(dir, layout, options.file_mode)?;
+    repair(may_wait, dir, layout, options.file_mode)?;
     let profile = profile_path(dir, producer);
-    let lock = LockedFile::take(&profile, options.file_mode, WHOLE_FILE, Kind::Exclusive)?;
+    let lock = LockedFile::take(&profile, mode, WHOLE_FILE, Kind::Exclusive, may_wait)?;
     let name_used = || in_use(format!("the producer is in use: producer={producer}"));
     Ok(((queue, lock.ok_or_else(name_used)?), layout))
 }

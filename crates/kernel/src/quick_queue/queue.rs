@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use super::append::Appender;
 use super::{open, snapshot, verify};
 use crate::finding::Report;
+use crate::os::detached::{Detached, SharedState};
 use crate::os::files::OwnName;
 use crate::os::process;
 use crate::quick_queue::format::address::PageSize;
@@ -47,7 +48,7 @@ pub struct QuickQueue {
     /// Known once the first page exists.
     layout: OnceLock<Layout>,
     /// How far it was synced.
-    durable: Mutex<Option<Durable>>,
+    durable: SharedState<Option<Durable>>,
     appenders: Mutex<Vec<Weak<Appender>>>,
     tailers: Mutex<Vec<Weak<Tailer>>>,
 }
@@ -63,7 +64,7 @@ impl QuickQueue {
             generation: process::generation(),
             closed: AtomicBool::new(false),
             layout: layout.map_or_else(OnceLock::new, OnceLock::from),
-            durable: Mutex::default(),
+            durable: SharedState::default(),
             appenders: Mutex::default(),
             tailers: Mutex::default(),
         }))
@@ -96,42 +97,52 @@ impl QuickQueue {
     /// An error when the queue was closed, or belongs to a parent process.
     #[inline]
     pub fn check_open(&self, what: &'static str) -> Result<()> {
-        if self.generation != process::generation() {
+        if self.is_forked() {
             return Err(Error::Forked);
         }
         if self.is_closed() { Err(Error::closed(what, &self.dir)) } else { Ok(()) }
     }
 
+    /// Whether it belongs to a parent process: locks may be those of threads which are not there.
+    #[must_use]
+    pub fn is_forked(&self) -> bool {
+        self.generation != process::generation()
+    }
+
     /// Closes the queue and its handles.
-    pub fn close(&self) {
-        if self.closed.swap(true, Ordering::AcqRel) || self.generation != process::generation() {
+    pub fn close(&self, may_wait: &Detached) {
+        if self.closed.swap(true, Ordering::AcqRel) || self.is_forked() {
             return;
         }
         let appenders = std::mem::take(&mut *lock(&self.appenders));
-        appenders.iter().filter_map(Weak::upgrade).for_each(|appender| appender.close());
+        appenders.iter().filter_map(Weak::upgrade).for_each(|appender| appender.close(may_wait));
         let tailers = std::mem::take(&mut *lock(&self.tailers));
-        tailers.iter().filter_map(Weak::upgrade).for_each(|tailer| tailer.close());
+        tailers.iter().filter_map(Weak::upgrade).for_each(|tailer| tailer.close(may_wait));
     }
 
     /// The writer of a queue that has one.
-    pub fn appender(self: &Arc<Self>) -> Result<Arc<Appender>> {
+    pub fn appender(self: &Arc<Self>, may_wait: &mut Detached) -> Result<Arc<Appender>> {
         self.check_writable("an appender")?;
-        let (held, layout) = open::claim_single(&self.dir, &self.options)?;
-        let appender = Arc::new(Appender::single(self, held, layout)?);
+        let (held, layout) = open::claim_single(may_wait, &self.dir, &self.options)?;
+        let appender = Arc::new(Appender::single(self, held, layout, may_wait)?);
         self.adopt(&appender);
         Ok(appender)
     }
 
     /// The producer of this name.
-    pub fn producer(self: &Arc<Self>, name: &str) -> Result<Arc<Appender>> {
+    pub fn producer(
+        self: &Arc<Self>,
+        may_wait: &mut Detached,
+        name: &str,
+    ) -> Result<Arc<Appender>> {
         self.check_writable("an appender")?;
         let producer = Producer::new(name).ok_or_else(|| {
             Error::Invalid(format!(
                 "not the name of a producer: name={name:?} expected=3 ASCII letters or digits"
             ))
         })?;
-        let (held, layout) = open::claim_producer(&self.dir, producer, &self.options)?;
-        let appender = Arc::new(Appender::producer(self, held, producer, layout)?);
+        let (held, layout) = open::claim_producer(may_wait, &self.dir, producer, &self.options)?;
+        let appender = Arc::new(Appender::producer(self, held, producer, layout, may_wait)?);
         self.adopt(&appender);
         Ok(appender)
     }
@@ -215,10 +226,10 @@ impl QuickQueue {
     }
 
     /// Returns when every message of the queue is on the medium, by any writer.
-    pub fn sync(&self) -> Result<()> {
+    pub fn sync(&self, may_wait: &Detached) -> Result<()> {
         self.check_writable("force()")?;
         let Some(layout) = self.layout()? else { return Ok(()) };
-        let mut durable = lock(&self.durable);
+        let mut durable = self.durable.lock(may_wait);
         durable.get_or_insert_with(|| Durable::new(&self.dir, layout)).sync()?;
         self.own_name.sync(&self.dir)
     }
@@ -255,6 +266,6 @@ fn adopt<T>(handles: &Mutex<Vec<Weak<T>>>, handle: &Arc<T>) {
     handles.push(Arc::downgrade(handle));
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,13 @@
 //! Tailers: messages in the order of the index.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::queue::{QuickQueue, lock};
+use super::queue::QuickQueue;
 use crate::memory::window::Region;
-use crate::os::detached::Detached;
+use crate::os::detached::{Detached, SharedState};
 use crate::quick_queue::format::entry::{ENTRY, MESSAGE_MAX, State};
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
@@ -88,19 +89,21 @@ pub struct Tailer {
     queue: Arc<QuickQueue>,
     /// Raise an error at the entry of a dead producer instead of skipping it.
     raise_on_dead: bool,
-    state: Mutex<Option<Reader>>,
+    reader: SharedState<Reader>,
+    /// Kept apart: to ask for it waits for no reader.
+    is_closed: AtomicBool,
 }
 
 impl Look for Tailer {
-    fn is_due(&self, _: Detached) -> bool {
-        self.has_next().unwrap_or(true)
+    fn is_due(&self, may_wait: &Detached) -> bool {
+        self.has_next(may_wait).unwrap_or(true)
     }
 }
 
 impl Tailer {
     pub(super) fn new(queue: Arc<QuickQueue>, raise_on_dead: bool) -> Self {
-        let state = Mutex::new(Some(Reader::default()));
-        Self { queue, raise_on_dead, state }
+        let (reader, is_closed) = (SharedState::default(), AtomicBool::new(false));
+        Self { queue, raise_on_dead, reader, is_closed }
     }
 
     /// The queue.
@@ -111,10 +114,14 @@ impl Tailer {
 
     /// Reads the next message, if there is one.
     #[inline]
-    pub fn read<T>(&self, take: impl FnOnce(&Message<'_>) -> T) -> Result<Option<T>> {
-        self.with_reader(|reader, tailer| match reader.deferred.take() {
+    pub fn read<T>(
+        &self,
+        may_wait: &Detached,
+        take: impl FnOnce(&Message<'_>) -> T,
+    ) -> Result<Option<T>> {
+        self.with_reader(may_wait, |reader| match reader.deferred.take() {
             Some(error) => Err(error),
-            None => reader.read(tailer, take),
+            None => reader.read(self, take),
         })
     }
 
@@ -122,51 +129,50 @@ impl Tailer {
     /// again. An error that follows messages comes with the next call.
     pub fn read_many(
         &self,
+        may_wait: &Detached,
         count: usize,
-        mut take: impl FnMut(&Message<'_>) -> bool,
+        take: impl FnMut(&Message<'_>) -> bool,
     ) -> Result<usize> {
-        self.with_reader(|reader, tailer| {
-            if let Some(error) = reader.deferred.take() {
-                return Err(error);
-            }
-            for taken in 0..count {
-                match reader.read_if(tailer, &mut take) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(taken),
-                    Err(error) if taken == 0 => return Err(error),
-                    Err(error) => {
-                        reader.deferred = Some(error);
-                        return Ok(taken);
-                    }
-                }
-            }
-            Ok(count)
-        })
+        self.with_reader(may_wait, |reader| reader.read_many(self, count, take))
+    }
+
+    /// As [`Self::read_many`]; None while another thread uses the tailer.
+    #[inline]
+    pub fn try_read_many(
+        &self,
+        count: usize,
+        take: impl FnMut(&Message<'_>) -> bool,
+    ) -> Option<Result<usize>> {
+        if let Err(error) = self.check_open() {
+            return Some(Err(error));
+        }
+        let mut reader = self.reader.try_lock()?;
+        Some(self.check_open().and_then(|()| reader.read_many(self, count, take)))
     }
 
     /// Has the next read report an error, after what was read before it was delivered.
-    pub fn defer(&self, error: Error) -> Result<()> {
-        self.with_reader(|reader, _| {
+    pub fn defer(&self, may_wait: &Detached, error: Error) -> Result<()> {
+        self.with_reader(may_wait, |reader| {
             reader.deferred = Some(error);
             Ok(())
         })
     }
 
     /// Goes back to a message that was read and could not be delivered.
-    pub fn return_to(&self, index: u64) -> Result<()> {
-        self.with_reader(|reader, _| {
+    pub fn return_to(&self, may_wait: &Detached, index: u64) -> Result<()> {
+        self.with_reader(may_wait, |reader| {
             reader.move_to(index);
             Ok(())
         })
     }
 
     /// Whether there is something for the next read, a message or an error.
-    pub fn has_next(&self) -> Result<bool> {
-        self.with_reader(|reader, tailer| {
+    pub fn has_next(&self, may_wait: &Detached) -> Result<bool> {
+        self.with_reader(may_wait, |reader| {
             if reader.deferred.is_some() {
                 return Ok(true);
             }
-            match reader.next_entry(tailer) {
+            match reader.next_entry(self) {
                 Ok(found) => Ok(found.is_some()),
                 Err(error) => {
                     reader.deferred = Some(error);
@@ -177,37 +183,44 @@ impl Tailer {
     }
 
     /// The index of the next message.
-    pub fn index(&self) -> Result<u64> {
-        self.with_reader(|reader, _| Ok(reader.next))
+    pub fn index(&self, may_wait: &Detached) -> Result<u64> {
+        self.with_reader(may_wait, |reader| Ok(reader.next))
+    }
+
+    /// The index of the next message, as far as that is known at once.
+    #[must_use]
+    pub fn try_index(&self) -> Option<u64> {
+        self.check_open().ok()?;
+        self.reader.try_lock().map(|reader| reader.next)
     }
 
     /// Goes to `index`; whether an entry is there. Beyond the end it goes to the end.
-    pub fn move_to_index(&self, index: u64) -> Result<bool> {
+    pub fn move_to_index(&self, may_wait: &Detached, index: u64) -> Result<bool> {
         if !index.is_multiple_of(ENTRY) {
             return Err(Error::Invalid(format!(
                 "not the index of a message: index={index} expected=a multiple of {ENTRY}"
             )));
         }
         let end = self.queue.end()?;
-        self.with_reader(|reader, _| {
+        self.with_reader(may_wait, |reader| {
             reader.move_to(index.min(end));
             Ok(index < end)
         })
     }
 
     /// Goes to the first message.
-    pub fn to_start(&self) -> Result<()> {
+    pub fn to_start(&self, may_wait: &Detached) -> Result<()> {
         let first = self.queue.first_index()?.unwrap_or(0);
-        self.with_reader(|reader, _| {
+        self.with_reader(may_wait, |reader| {
             reader.move_to(first);
             Ok(())
         })
     }
 
     /// Moves past the last message.
-    pub fn to_end(&self) -> Result<()> {
+    pub fn to_end(&self, may_wait: &Detached) -> Result<()> {
         let end = self.queue.end()?;
-        self.with_reader(|reader, _| {
+        self.with_reader(may_wait, |reader| {
             reader.move_to(end);
             Ok(())
         })
@@ -216,21 +229,41 @@ impl Tailer {
     /// Whether the tailer was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.queue.is_closed() || lock(&self.state).is_none()
+        self.queue.is_closed() || self.is_closed.load(Ordering::Acquire)
     }
 
     /// Closes it.
-    pub fn close(&self) {
-        *lock(&self.state) = None;
+    pub fn close(&self, may_wait: &Detached) {
+        self.is_closed.store(true, Ordering::Release);
+        if !self.queue.is_forked() {
+            *self.reader.lock(may_wait) = Reader::default();
+        }
+    }
+
+    /// Returns when no other thread used the tailer, for another try.
+    pub fn wait_until_free(&self, may_wait: &Detached) {
+        self.reader.wait_until_free(may_wait);
     }
 
     #[inline]
-    fn with_reader<T>(&self, act: impl FnOnce(&mut Reader, &Self) -> Result<T>) -> Result<T> {
+    fn with_reader<T>(
+        &self,
+        may_wait: &Detached,
+        act: impl FnOnce(&mut Reader) -> Result<T>,
+    ) -> Result<T> {
+        self.check_open()?;
+        let mut reader = self.reader.lock(may_wait);
+        self.check_open()?; // another thread may have closed it before it let go of the reader
+        act(&mut reader)
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<()> {
         self.queue.check_open("tailer")?;
-        let mut state = lock(&self.state);
-        let path = self.queue.path();
-        let reader = state.as_mut().ok_or_else(|| Error::closed("tailer", path))?;
-        act(reader, self)
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed("tailer", self.queue.path()));
+        }
+        Ok(())
     }
 }
 
@@ -285,6 +318,29 @@ impl Reader {
     fn go_on_at(&mut self, index: u64) {
         self.next = index;
         self.looked_at = None;
+    }
+
+    fn read_many(
+        &mut self,
+        tailer: &Tailer,
+        count: usize,
+        mut take: impl FnMut(&Message<'_>) -> bool,
+    ) -> Result<usize> {
+        if let Some(error) = self.deferred.take() {
+            return Err(error);
+        }
+        for taken in 0..count {
+            match self.read_if(tailer, &mut take) {
+                Ok(true) => {}
+                Ok(false) => return Ok(taken),
+                Err(error) if taken == 0 => return Err(error),
+                Err(error) => {
+                    self.deferred = Some(error);
+                    return Ok(taken);
+                }
+            }
+        }
+        Ok(count)
     }
 
     #[inline]

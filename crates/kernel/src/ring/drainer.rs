@@ -15,10 +15,12 @@ use super::file::RingFile;
 use super::format::SUM_LEN;
 use super::handle::{DrainState, OnFull, Ring, directory_of};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
+use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
-use crate::os::interrupt;
+use crate::os::detached::Detached;
+use crate::os::interrupt::{self, Signals};
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
@@ -37,12 +39,16 @@ impl Ring {
     /// Appends what an earlier process left in a queue's ring, unless another process drains it.
     /// What cannot be appended now, for example on a full disk, is appended later by a thread of
     /// the returned ring.
-    pub fn drain_left_over(queue: &Arc<Queue>) -> Result<Option<Arc<Self>>> {
-        let Some(file) = RingFile::open(&directory_of(queue)?)? else { return Ok(None) };
-        let ring = Self::with(queue, file, OnFull::Raise)?;
-        match ring.drain_left_or_say() {
+    pub fn drain_left_over(
+        queue: &Arc<Queue>,
+        may_wait: &mut Detached,
+    ) -> Result<Option<Arc<Self>>> {
+        let file = RingFile::open(&directory_of(queue)?, &mut Signals::Handled(may_wait))?;
+        let Some(file) = file else { return Ok(None) };
+        let ring = Self::with(queue, file, OnFull::Raise, may_wait)?;
+        match ring.drain_left_or_say(may_wait) {
             Ok(true) => {
-                ring.close();
+                ring.close(may_wait);
                 Ok(None)
             }
             Ok(false) => {
@@ -51,7 +57,7 @@ impl Ring {
                 Ok(Some(ring))
             }
             Err(error) => {
-                ring.close();
+                ring.close(may_wait);
                 Err(error)
             }
         }
@@ -59,10 +65,10 @@ impl Ring {
 
     /// Logs and returns false if the ring's messages cannot be appended now; an error if the ring
     /// cannot be read.
-    pub(super) fn drain_left_or_say(&self) -> Result<bool> {
-        match self.drain_left() {
+    pub(super) fn drain_left_or_say(&self, may_wait: &mut Detached) -> Result<bool> {
+        match self.drain_left(may_wait) {
             Err(error) if self.is_of_queue(&error) => {
-                self.give_back(&mut self.lock_drain_state());
+                self.give_back(&mut self.drain_state.lock(may_wait));
                 warnings::leave(format!(
                     "messages stay in the ring, and are appended later: path={} error={error}",
                     self.path().display()
@@ -89,29 +95,29 @@ impl Ring {
         }
     }
 
-    pub(super) fn drain_left(&self) -> Result<()> {
-        let mut drained = self.drain()?;
+    pub(super) fn drain_left(&self, may_wait: &mut Detached) -> Result<()> {
+        let mut drained = self.drain_by_tries(Signals::Handled(may_wait), Duration::ZERO)?;
         // The slot of a dead producer is given up after a while.
         let start = Instant::now();
-        while drained.is_some() && !self.is_empty()? && start.elapsed() < 4 * PATIENCE {
-            std::thread::sleep(LONGEST_PAUSE);
-            drained = self.drain()?;
+        while drained.is_some() && !self.is_empty(may_wait)? && start.elapsed() < 4 * PATIENCE {
+            may_wait.sleep(LONGEST_PAUSE);
+            drained = self.drain_by_tries(Signals::Handled(may_wait), Duration::ZERO)?;
         }
-        self.give_back(&mut self.lock_drain_state());
+        self.give_back(&mut self.drain_state.lock(may_wait));
         Ok(())
     }
 
-    fn is_left_over_and_empty(&self) -> bool {
+    fn is_left_over_and_empty(&self, may_wait: &Detached) -> bool {
         let is_done =
-            self.is_left_over.load(Ordering::Acquire) && self.is_empty().is_ok_and(|it| it);
+            self.is_left_over.load(Ordering::Acquire) && self.is_empty(may_wait).is_ok_and(|it| it);
         if is_done {
-            self.give_back(&mut self.lock_drain_state());
+            self.give_back(&mut self.drain_state.lock(may_wait));
         }
         is_done
     }
 
-    fn is_empty(&self) -> Result<bool> {
-        let words = self.newest()?;
+    fn is_empty(&self, may_wait: &Detached) -> Result<bool> {
+        let words = self.newest(Signals::Deferred(may_wait))?;
         let words = words.words();
         Ok(words.has_begun() && words.drained() >= words.tail())
     }
@@ -131,17 +137,47 @@ impl Ring {
     }
 
     /// Appends the ring's messages; returns the number of slots, or None if another process drains.
-    pub fn drain(&self) -> Result<Option<u64>> {
-        let mut drain_state = self.lock_drain_state();
+    pub fn drain(&self, may_wait: &Detached) -> Result<Option<u64>> {
+        self.drain_with(LockWait::Waits, may_wait)
+    }
+
+    /// As [`Ring::drain`], by tries for the write lock, between which signals are looked at: nothing
+    /// is held then. It ends as a wait does; the caller has waited for some time before.
+    fn drain_by_tries(&self, mut signals: Signals<'_>, before: Duration) -> Result<Option<u64>> {
+        let start = Instant::now();
+        loop {
+            let waited = before.saturating_add(start.elapsed());
+            let is_over = waited >= self.timeout();
+            let lock_wait =
+                if is_over { LockWait::HasWaited(millis(waited)) } else { LockWait::Tries };
+            match self.drain_with(lock_wait, signals.again().deferred()) {
+                Err(Error::LockTimeout { .. }) if !is_over => {}
+                drained => return drained,
+            }
+            signals.check()?;
+            signals.again().deferred().sleep(LONGEST_PAUSE);
+        }
+    }
+
+    fn drain_with(&self, lock_wait: LockWait, may_wait: &Detached) -> Result<Option<u64>> {
+        let drained = self.drain_steps(lock_wait, may_wait);
+        let _ = lock_wait::take(); // a step that appends nothing leaves it
+        drained
+    }
+
+    fn drain_steps(&self, lock_wait: LockWait, may_wait: &Detached) -> Result<Option<u64>> {
+        let mut drain_state = self.drain_state.lock(may_wait);
         let mut drained = 0;
         while self.hold(&mut drain_state)? {
-            while let Some(count) = self.step(&mut drain_state)? {
+            lock_wait::set(lock_wait);
+            while let Some(count) = self.step(&mut drain_state, may_wait)? {
                 drained += count;
+                lock_wait::set(lock_wait);
             }
             if drain_state.file.words().next() != Next::Closed {
                 return Ok(Some(drained));
             }
-            self.advance(&mut drain_state)?;
+            self.advance(&mut drain_state, may_wait)?;
         }
         Ok(None)
     }
@@ -173,8 +209,8 @@ impl Ring {
     }
 
     /// Moves on to the successor of a ring that is closed and drained.
-    pub(super) fn advance(&self, drain_state: &mut DrainState) -> Result<()> {
-        let next = self.after(&drain_state.file)?;
+    pub(super) fn advance(&self, drain_state: &mut DrainState, may_wait: &Detached) -> Result<()> {
+        let next = self.after(&drain_state.file, may_wait)?;
         let holds = next.try_hold()?;
         if holds && let Err(error) = Self::hand_over(&drain_state.file, &next) {
             next.release();
@@ -198,7 +234,11 @@ impl Ring {
     }
 
     /// Drains a run of messages, or one other slot; None if there is nothing to drain now.
-    pub(super) fn step(&self, drain_state: &mut DrainState) -> Result<Option<u64>> {
+    pub(super) fn step(
+        &self,
+        drain_state: &mut DrainState,
+        may_wait: &Detached,
+    ) -> Result<Option<u64>> {
         let file = Arc::clone(&drain_state.file);
         let words = file.words();
         let run = next_run(words);
@@ -209,7 +249,8 @@ impl Ring {
                 words.intend(Intent { slot, index, count: count as u64 });
             };
             let payload = |number: usize| Payload::new(&run[number].1);
-            let appended = self.appender.append_run(run.len(), payload, intend)?;
+            let signals = Signals::Deferred(may_wait);
+            let appended = self.appender.append_run(signals, run.len(), payload, intend)?;
             if let Some((last, _)) = run[..appended].last() {
                 self.note_drained(words, last)?;
             }
@@ -220,7 +261,7 @@ impl Ring {
         match words.next() {
             Next::Message(entry) => match words.message(&entry) {
                 Some(bytes) if entry.metadata => {
-                    self.appender.append_metadata(None, &bytes)?;
+                    self.appender.append_metadata(Signals::Deferred(may_wait), None, &bytes)?;
                     self.note_drained(words, &entry)?;
                     words.free(&entry);
                 }
@@ -307,47 +348,49 @@ impl Ring {
 
     /// Returns when everything put in before the call is in the queue. A signal handler may call
     /// it, too: it holds nothing while it waits.
-    pub fn flush(&self, timeout: Duration) -> Result<()> {
+    pub fn flush(&self, may_wait: &mut Detached, timeout: Duration) -> Result<()> {
         self.check_open()?;
-        let (newest, start) = (self.newest()?, Instant::now());
+        let (newest, start) = (self.newest(Signals::Handled(may_wait))?, Instant::now());
         let words = newest.words();
         let target = words.tail();
         loop {
-            self.try_drain()?;
+            self.try_drain(may_wait)?;
             if words.has_begun() && words.drained() >= target {
                 return Ok(());
             }
             self.check_present()?;
             let waited = start.elapsed();
             if waited >= timeout {
-                let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-                let pending = self.stats()?.pending;
+                let waited_ms = millis(waited);
+                let pending = self.stats(Signals::Handled(may_wait))?.pending;
                 let path = self.path().to_path_buf();
                 return Err(Error::RingNotDrained { path, pending, waited_ms });
             }
-            interrupt::check()?;
-            std::thread::sleep(LONGEST_PAUSE);
+            interrupt::check(may_wait)?;
+            may_wait.sleep(LONGEST_PAUSE);
         }
     }
 
     /// Stops taking messages and drains those in the ring, unless another process does.
-    pub fn close(&self) {
+    pub fn close(&self, may_wait: &Detached) {
         if self.is_ended.swap(true, Ordering::AcqRel) || self.generation != process::generation() {
             return;
         }
         let had_thread = self.lock_thread().is_some();
-        threads::join(&self.thread);
-        // Drain what the thread left.
-        if had_thread && let Err(error) = self.drain() {
+        threads::join(may_wait, &self.thread);
+        // Drain what the thread left. Where it has waited for the write lock in vain, one try is left.
+        let has_waited = self.has_waited.load(Ordering::Acquire);
+        let before = if has_waited { self.timeout() } else { Duration::ZERO };
+        if had_thread && let Err(error) = self.drain_by_tries(Signals::Deferred(may_wait), before) {
             warnings::leave(format!("messages stay in the ring until it is opened again: {error}"));
         }
-        self.give_back(&mut self.lock_drain_state());
-        self.appender.close();
+        self.give_back(&mut self.drain_state.lock(may_wait));
+        self.appender.close(may_wait);
     }
+}
 
-    fn lock_drain_state(&self) -> MutexGuard<'_, DrainState> {
-        self.drain_state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The next messages other than metadata.
@@ -369,12 +412,12 @@ fn next_run(words: Words<'_>) -> Vec<(Entry, Vec<u8>)> {
 
 /// The thread's work. Errors are logged when they change: the disk may have room again later.
 fn run(ring: &Weak<Ring>) {
-    let (mut reported, mut idle) = (String::new(), 0_u32);
+    let (may_wait, mut reported, mut idle) = (&Detached::here(), String::new(), 0_u32);
     while let Some(ring) = ring.upgrade().filter(|ring| ring.check_open().is_ok()) {
         // A ring without a name is drained as well: it has acknowledged messages.
-        let drained = ring.drain().and_then(|count| ring.check_present().map(|()| count));
+        let drained = ring.drain(may_wait).and_then(|count| ring.check_present().map(|()| count));
         let pause = match drained {
-            Ok(Some(0)) if ring.is_left_over_and_empty() => return,
+            Ok(Some(0)) if ring.is_left_over_and_empty(may_wait) => return,
             Ok(Some(0)) => {
                 idle = idle.saturating_add(1);
                 LONGEST_PAUSE.min(Duration::from_micros(10) * idle.saturating_sub(YIELDS))
@@ -385,6 +428,10 @@ fn run(ring: &Weak<Ring>) {
             }
             Ok(None) => OTHERS_PAUSE,
             Err(error) => {
+                let is_timeout = matches!(error, Error::LockTimeout { .. });
+                if is_timeout && ring.is_ended.load(Ordering::Acquire) {
+                    ring.has_waited.store(true, Ordering::Release);
+                }
                 let text = format!("the ring cannot be drained, and is tried again: error={error}");
                 if text != reported {
                     warnings::leave(text.clone());

@@ -13,8 +13,10 @@ use super::format::{
 };
 use super::protocol::Ring;
 use crate::memory::window::{Region, Window};
+use crate::os::detached::Detached;
 use crate::os::files::{self, Access};
-use crate::os::locked_file::LockedFile;
+use crate::os::interrupt::Signals;
+use crate::os::locked_file::{LockedFile, patiently};
 use crate::os::names;
 use crate::os::own_directory::OwnDirectory;
 use crate::os::process;
@@ -60,9 +62,9 @@ pub struct RingFile {
 impl RingFile {
     /// Opens the ring that is being drained; None if there is none. No other process opens it before
     /// [`RingFile::is_opened`].
-    pub fn open(dir: &Arc<OwnDirectory>) -> Result<Option<Self>> {
+    pub fn open(dir: &Arc<OwnDirectory>, signals: &mut Signals<'_>) -> Result<Option<Self>> {
         for _ in 0..RENAMES {
-            match Self::open_at(dir, FILE_NAME) {
+            match Self::open_at(dir, FILE_NAME, signals) {
                 Err(error) if is_gone(&error) => {}
                 Err(Error::Unsupported(_)) if remove_older(dir)? => {}
                 opened => return opened,
@@ -72,7 +74,11 @@ impl RingFile {
     }
 
     /// Opens a ring by its file's name.
-    fn open_at(dir: &Arc<OwnDirectory>, name: &str) -> Result<Option<Self>> {
+    fn open_at(
+        dir: &Arc<OwnDirectory>,
+        name: &str,
+        signals: &mut Signals<'_>,
+    ) -> Result<Option<Self>> {
         let (path, access) = (dir.shown(name), Access { write: true, create_mode: None });
         let Some(file) = dir.open_file(name, access)? else { return Ok(None) };
         let again = LockedFile::open(|| dir.open_again(&file, name, access).map(Some))?;
@@ -80,7 +86,9 @@ impl RingFile {
         let window = Window::new(&path, file, true)?;
         let header = Header::read(&window)?;
         // No other process opens the ring meanwhile.
-        lock.keep(&path, OPENER, Kind::Exclusive, OPENING)?;
+        patiently(signals.again(), OPENING, |may_wait, step| {
+            lock.keep(&path, OPENER, Kind::Exclusive, step, may_wait)
+        })?;
         let failed = |e| Error::io("cannot lock", &path, e);
         let is_alone = !range_lock::is_held_elsewhere(&lock, PRODUCERS).map_err(failed)?;
         let producer = take_number(&lock).map_err(failed)?;
@@ -105,15 +113,16 @@ impl RingFile {
     }
 
     /// Opens the successor, or the ring being drained if that is a later one.
-    pub fn open_after(&self) -> Result<Self> {
+    pub fn open_after(&self, mut signals: Signals<'_>) -> Result<Self> {
         for _ in 0..RENAMES {
             if let Some(name) = self.words().successor()
-                && let Some(next) = unless_gone(Self::open_at(&self.dir, &file_of(name)))?
+                && let Some(next) =
+                    unless_gone(Self::open_at(&self.dir, &file_of(name), &mut signals))?
                 && Some(next.number) == self.number.checked_add(1)
             {
                 return Ok(next.is_opened());
             }
-            let head = Self::open(&self.dir)?;
+            let head = Self::open(&self.dir, &mut signals)?;
             if let Some(head) = head.filter(|head| head.number > self.number) {
                 return Ok(head.is_opened());
             }
@@ -123,7 +132,7 @@ impl RingFile {
 
     /// Makes a successor, unless there is one. Nobody puts messages into it before this ring is
     /// closed.
-    pub fn make_successor(&self, layout: Layout, mode: u32) -> Result<()> {
+    pub fn make_successor(&self, layout: Layout, mode: u32, may_wait: &Detached) -> Result<()> {
         if self.words().successor().is_some() {
             return Ok(());
         }
@@ -132,7 +141,7 @@ impl RingFile {
         let high_water = self.words().high_water();
         let (number, identity) = (self.number.saturating_add(1), self.words().identity());
         let words = [(NUMBER_AT, number), (IDENTITY_AT, identity), (HIGH_WATER, high_water)];
-        let filled = fill(&path, file, layout, &words);
+        let filled = fill(&path, file, layout, &words, may_wait);
         if filled.is_err() || self.words().name_successor(name) != name {
             let _ = remove(&self.dir, &file_of(name));
         }
@@ -174,6 +183,13 @@ impl RingFile {
             .map_err(|e| Error::io("cannot rename", &self.dir.shown(&file_of(name)), e))
     }
 
+    /// The number of the ring that has the name, and whether it is closed; it is not opened.
+    pub fn look_at_head(dir: &OwnDirectory) -> Result<Option<(u64, bool)>> {
+        let found = map_at(dir, FILE_NAME)?;
+        Ok(found
+            .map(|(header, region)| (header.number, Ring::new(&region, header.layout).is_closed())))
+    }
+
     /// Maps the rings of a directory for inspection, oldest first, and changes nothing.
     pub fn map_read_only(dir: &Path) -> Result<Vec<(Arc<Region>, Layout)>> {
         let dir = OwnDirectory::open(dir)?;
@@ -198,16 +214,22 @@ impl RingFile {
     }
 
     /// Opens the ring that is being drained, or makes one of this layout.
-    pub fn open_or_create(dir: &Arc<OwnDirectory>, layout: Layout, mode: u32) -> Result<Self> {
+    pub fn open_or_create(
+        dir: &Arc<OwnDirectory>,
+        layout: Layout,
+        mode: u32,
+        mut signals: Signals<'_>,
+    ) -> Result<Self> {
         let words = [(NUMBER_AT, 1), (IDENTITY_AT, process::random() % IDENTITIES), (BEGUN, 1)];
-        let fill = |path: &Path, file| fill(path, file, layout, &words);
         let publish =
             |from: &Path, to: &Path| fault::call!("ring.file.publish", names::publish(from, to));
         loop {
-            if let Some(found) = Self::open(dir)? {
+            if let Some(found) = Self::open(dir, &mut signals)? {
                 return Ok(found);
             }
             // If another thread or process was faster, its ring is opened.
+            let may_wait = signals.again().deferred();
+            let fill = |path: &Path, file| fill(path, file, layout, &words, may_wait);
             dir.create_filled(FILE_NAME, mode, fill, publish)?;
         }
     }
@@ -376,9 +398,15 @@ fn is_gone(error: &Error) -> bool {
 }
 
 /// Stores all words of a new ring. The magic comes last: a partial ring is not taken for a ring.
-fn fill(path: &Path, file: File, layout: Layout, words: &[(u64, u64)]) -> Result<()> {
+fn fill(
+    path: &Path,
+    file: File,
+    layout: Layout,
+    words: &[(u64, u64)],
+    may_wait: &Detached,
+) -> Result<()> {
     let window = Window::new(path, file, true)?;
-    window.grow(layout.file_len(), Duration::ZERO)?;
+    window.grow(may_wait, layout.file_len(), Duration::ZERO)?;
     let mut region = window.region();
     window.reserve(&mut region, 0, layout.file_len())?;
     for slot in 0..layout.slots {

@@ -20,7 +20,8 @@ use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
-use crate::os::interrupt;
+use crate::os::detached::{Detached, SharedState};
+use crate::os::interrupt::{self, Signals};
 use crate::os::own_directory::OwnDirectory;
 use crate::os::{clock, process};
 use crate::{Error, Result, warnings};
@@ -133,7 +134,9 @@ pub struct Ring {
     longest: u64,
     pub(super) generation: u32,
     pub(super) is_ended: AtomicBool,
-    pub(super) drain_state: Mutex<DrainState>,
+    /// The thread waited for the write lock until it gave up, while the ring was being closed.
+    pub(super) has_waited: AtomicBool,
+    pub(super) drain_state: SharedState<DrainState>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
     /// Whether its thread ends once the ring is empty: this handle puts no messages in.
     pub(super) is_left_over: AtomicBool,
@@ -146,33 +149,45 @@ pub struct Ring {
 
 impl Ring {
     /// Opens the ring of a queue that was opened for writing, or makes one.
-    pub fn open(queue: &Arc<Queue>, capacity: u64, on_full: OnFull) -> Result<Arc<Self>> {
+    pub fn open(
+        queue: &Arc<Queue>,
+        capacity: u64,
+        on_full: OnFull,
+        may_wait: &mut Detached,
+    ) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         let mode = queue.options().file_mode;
         let dir = directory_of(queue)?;
-        let file = RingFile::open_or_create(&dir, Layout::of(capacity), mode)?;
+        let (layout, signals) = (Layout::of(capacity), Signals::Handled(may_wait));
+        let file = RingFile::open_or_create(&dir, layout, mode, signals)?;
         let is_dead = |pid| {
             pid != process::pid() && queue.table().is_some_and(|it| recovery::is_dead(it, pid))
         };
         if let Err(error) = file::remove_left(&dir, is_dead) {
             warnings::leave(format!("unused rings stay in the directory: error={error}"));
         }
-        Self::with(queue, file, on_full)
+        Self::with(queue, file, on_full, may_wait)
     }
 
-    /// The ring in a file that was just opened.
-    pub(super) fn with(queue: &Arc<Queue>, file: RingFile, on_full: OnFull) -> Result<Arc<Self>> {
-        let noted = Noted::of(queue, &file)?;
+    /// The ring in a file that was just opened, which others wait for.
+    pub(super) fn with(
+        queue: &Arc<Queue>,
+        file: RingFile,
+        on_full: OnFull,
+        may_wait: &Detached,
+    ) -> Result<Arc<Self>> {
+        let noted = Noted::of(queue, &file, Signals::Deferred(may_wait))?;
         let file = Arc::new(file.is_opened());
         Ok(Arc::new(Self {
             path: queue.path().join(FILE_NAME),
             noted,
             chain: RwLock::new(vec![Arc::clone(&file)]),
-            appender: Appender::of_accepted(Arc::clone(queue))?,
+            appender: Appender::of_accepted(Arc::clone(queue), Signals::Deferred(may_wait))?,
             longest: blocks::longest_payload(queue.block()),
             generation: process::generation(),
             is_ended: AtomicBool::new(false),
-            drain_state: Mutex::new(DrainState::at(file, false)),
+            has_waited: AtomicBool::new(false),
+            drain_state: SharedState::new(DrainState::at(file, false)),
             thread: Mutex::default(),
             is_left_over: AtomicBool::new(false),
             on_full,
@@ -239,12 +254,17 @@ impl Ring {
     }
 
     /// Puts a message into the newest ring; returns that ring if it has no room.
-    fn offer_newest(&self, payload: Payload<'_>, metadata: bool) -> Result<Option<Arc<RingFile>>> {
+    fn offer_newest(
+        &self,
+        payload: Payload<'_>,
+        metadata: bool,
+        may_wait: &mut Detached,
+    ) -> Result<Option<Arc<RingFile>>> {
         loop {
             match self.offer(payload, metadata)? {
                 Offered::Put => return Ok(None),
                 Offered::Full(full) => return Ok(Some(full)),
-                Offered::Closed(closed) => self.follow(&closed)?,
+                Offered::Closed(closed) => self.follow(&closed, Signals::Handled(may_wait))?,
             }
         }
     }
@@ -268,26 +288,26 @@ impl Ring {
     }
 
     /// The ring that takes messages.
-    pub(super) fn newest(&self) -> Result<Arc<RingFile>> {
+    pub(super) fn newest(&self, mut signals: Signals<'_>) -> Result<Arc<RingFile>> {
         loop {
             let Some(last) = self.chain().last().cloned() else { return Err(self.damaged()) };
             if !last.words().is_closed() {
                 return Ok(last);
             }
-            self.follow(&last)?;
+            self.follow(&last, signals.again())?;
         }
     }
 
     /// The ring after one that is closed.
-    pub(super) fn after(&self, file: &RingFile) -> Result<Arc<RingFile>> {
-        self.newest()?;
+    pub(super) fn after(&self, file: &RingFile, may_wait: &Detached) -> Result<Arc<RingFile>> {
+        self.newest(Signals::Deferred(may_wait))?;
         let next = self.chain().iter().find(|it| it.number > file.number).cloned();
         next.ok_or_else(|| self.damaged())
     }
 
     /// Finds the successor of a closed ring, and drops the rings that are drained.
-    fn follow(&self, closed: &RingFile) -> Result<()> {
-        let next = closed.open_after()?;
+    fn follow(&self, closed: &RingFile, signals: Signals<'_>) -> Result<()> {
+        let next = closed.open_after(signals)?;
         self.go_on_in(next);
         Ok(())
     }
@@ -310,7 +330,7 @@ impl Ring {
     }
 
     /// Closes a ring without room for `length` bytes and starts a larger one; false if impossible.
-    fn grow(&self, full: &RingFile, length: u64) -> Result<bool> {
+    fn grow(&self, full: &RingFile, length: u64, may_wait: &mut Detached) -> Result<bool> {
         let words = full.words();
         if words.is_closed() {
             return Ok(true); // another producer was faster
@@ -322,7 +342,8 @@ impl Ring {
         let layout = Layout::of(length.max(2 * words.capacity()));
         // A ring is closed only once its successor is known to be complete; failing earlier is
         // harmless.
-        match full.make_successor(layout, mode).and_then(|()| full.open_after()) {
+        let successor = full.make_successor(layout, mode, may_wait);
+        match successor.and_then(|()| full.open_after(Signals::Handled(may_wait))) {
             Ok(next) => {
                 words.close().map_err(|_| self.damaged())?;
                 self.go_on_in(next);
@@ -345,14 +366,14 @@ impl Ring {
     }
 
     /// Puts a message in; without room it waits, fails or grows, as configured.
-    pub fn put(&self, payload: Payload<'_>, metadata: bool) -> Result<()> {
-        let Some(full) = self.offer_newest(payload, metadata)? else { return Ok(()) };
+    pub fn put(&self, may_wait: &mut Detached, payload: Payload<'_>, metadata: bool) -> Result<()> {
+        let Some(full) = self.offer_newest(payload, metadata, may_wait)? else { return Ok(()) };
         let lock_wait = lock_wait::take();
         if let LockWait::HasWaited(ms) = lock_wait {
             return Err(self.full(Duration::from_millis(ms)));
         }
         full.words().count_stall();
-        if self.on_full == OnFull::Grow && self.put_growing(payload, metadata, full)? {
+        if self.on_full == OnFull::Grow && self.put_growing(payload, metadata, full, may_wait)? {
             return Ok(());
         }
         let (start, mut next_look) = (Instant::now(), LOOK_EVERY);
@@ -367,10 +388,10 @@ impl Ring {
             }
             if waited >= next_look {
                 next_look = waited + LOOK_EVERY;
-                interrupt::check()?;
+                interrupt::check(may_wait)?;
             }
-            std::thread::sleep((waited / 8).min(LONGEST_PAUSE));
-            if self.offer_newest(payload, metadata)?.is_none() {
+            may_wait.sleep((waited / 8).min(LONGEST_PAUSE));
+            if self.offer_newest(payload, metadata, may_wait)?.is_none() {
                 return Ok(());
             }
         }
@@ -382,9 +403,10 @@ impl Ring {
         payload: Payload<'_>,
         metadata: bool,
         mut full: Arc<RingFile>,
+        may_wait: &mut Detached,
     ) -> Result<bool> {
-        while self.grow(&full, payload.len() + SUM_LEN)? {
-            match self.offer_newest(payload, metadata)? {
+        while self.grow(&full, payload.len() + SUM_LEN, may_wait)? {
+            match self.offer_newest(payload, metadata, may_wait)? {
                 None => return Ok(true),
                 Some(other) => full = other,
             }
@@ -419,12 +441,18 @@ impl Ring {
     }
 
     /// How full it is and has been.
-    pub fn stats(&self) -> Result<Stats> {
+    pub fn stats(&self, signals: Signals<'_>) -> Result<Stats> {
         if self.generation != process::generation() {
             self.check_open()?; // another thread of the parent may have held a lock at the fork
         }
-        self.newest()?;
+        self.newest(signals)?;
         Ok(self.known_stats())
+    }
+
+    /// The statistics of the rings that this process has open; None in a forked child.
+    #[must_use]
+    pub fn stats_at_hand(&self) -> Option<Stats> {
+        (self.generation == process::generation()).then(|| self.known_stats())
     }
 
     fn known_stats(&self) -> Stats {

@@ -11,6 +11,7 @@ use crate::Result;
 use crate::chronicle::format::table::RING_DRAINED;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
+use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 
 /// The word is the identity of a chain, and below that how many of its slots are in the queue: the
@@ -24,9 +25,9 @@ pub struct Noted(u64);
 impl Noted {
     /// Finds or makes the word, for a ring that is being opened. Where no other process has it open,
     /// slots that are in the queue are freed, and the count starts from the ring's own.
-    pub fn of(queue: &Queue, file: &RingFile) -> Result<Self> {
+    pub fn of(queue: &Queue, file: &RingFile, signals: Signals<'_>) -> Result<Self> {
         let table = queue.writable_table("a ring")?;
-        let noted = Self(table.find_or_create(RING_DRAINED, 0)?);
+        let noted = Self(table.find_or_create(RING_DRAINED, 0, signals)?);
         if file.is_alone {
             noted.examine(table, file.words());
         }

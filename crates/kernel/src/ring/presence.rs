@@ -56,6 +56,6 @@ impl Ring {
 
 /// Whether the ring that has the name comes before `newest` and is drained.
 fn is_handed_over(newest: &RingFile) -> Result<bool> {
-    let head = RingFile::open(newest.directory())?;
-    Ok(head.is_some_and(|head| head.number < newest.number && head.words().is_closed()))
+    let head = RingFile::look_at_head(newest.directory())?;
+    Ok(head.is_some_and(|(number, is_closed)| number < newest.number && is_closed))
 }

@@ -80,7 +80,7 @@ impl VanillaAppender {
     /// Appends a message in the cycle of `now_ms`, the clock's where none is given.
     pub fn append(
         &self,
-        may_wait: Detached,
+        may_wait: &Detached,
         now_ms: Option<i64>,
         record: Record<'_>,
     ) -> Result<i64> {
@@ -108,7 +108,7 @@ impl VanillaAppender {
     /// Appends `count` messages in the cycle of now; the last index. Those before one that fails stay.
     pub fn append_all<'a>(
         &self,
-        may_wait: Detached,
+        may_wait: &Detached,
         now_ms: Option<i64>,
         count: usize,
         record: impl Fn(usize) -> Result<Record<'a>>,
@@ -185,12 +185,12 @@ impl VanillaAppender {
     }
 
     /// The index of the last message of this appender.
-    pub fn last_index_appended(&self, may_wait: Detached) -> Result<Option<i64>> {
+    pub fn last_index_appended(&self, may_wait: &Detached) -> Result<Option<i64>> {
         Ok(self.open_state(may_wait)?.last)
     }
 
     /// Returns when all messages of this appender are on the medium.
-    pub fn sync(&self, may_wait: Detached) -> Result<()> {
+    pub fn sync(&self, may_wait: &Detached) -> Result<()> {
         let mut state = self.open_state(may_wait)?;
         if state.has_sync_failed {
             let what = "an earlier sync failed, and what was written before it may be lost (close \
@@ -204,7 +204,7 @@ impl VanillaAppender {
     }
 
     /// Ends the use of the appender.
-    pub fn close(&self, may_wait: Detached) {
+    pub fn close(&self, may_wait: &Detached) {
         self.is_closed.store(true, Ordering::Release);
         self.state.lock(may_wait).writer = None;
     }
@@ -215,7 +215,7 @@ impl VanillaAppender {
         self.is_closed.load(Ordering::Acquire) || self.queue.is_closed()
     }
 
-    fn open_state(&self, may_wait: Detached) -> Result<MutexGuard<'_, State>> {
+    fn open_state<'a>(&'a self, may_wait: &'a Detached) -> Result<MutexGuard<'a, State>> {
         self.queue.check_open("appender")?;
         let state = self.state.lock(may_wait);
         self.check_open().map(|()| state)
@@ -252,7 +252,7 @@ mod tests {
         let queue = VanillaQueue::open(dir.path(), VanillaOptions::default()).unwrap();
         let appender = VanillaAppender::new(Arc::new(queue), None).unwrap();
         let record = Record { parts: [b"message", &[]], ..Record::default() };
-        let (may_wait, now) = (Detached::here(), Some(1_700_000_000_000));
+        let (may_wait, now) = (&Detached::here(), Some(1_700_000_000_000));
         assert_eq!(appender.try_append(now, record).unwrap(), None, "no cycle is open");
         let first = appender.append(may_wait, now, record).unwrap();
         let syncing = appender.state.lock(may_wait);

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::protocol::block::Block;
 use crate::os::clock::Clock;
+use crate::os::detached::Detached;
 use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::os::range_lock::{Kind, WHOLE_FILE};
@@ -43,11 +44,20 @@ pub struct NamedPosition {
 
 impl NamedPosition {
     /// Opens the file, made when it is missing, and takes its lock unless it is `shared`.
-    pub fn open(base: &Path, name: &str, mode: u32, shared: bool) -> Result<Self> {
+    pub fn open(
+        base: &Path,
+        name: &str,
+        mode: u32,
+        shared: bool,
+        may_wait: &Detached,
+    ) -> Result<Self> {
         let path = path_of(base, name)?;
         // By a description of its own, which forked children give up: mappings would keep it.
-        let held =
-            if shared { None } else { LockedFile::take(&path, mode, WHOLE_FILE, Kind::Exclusive)? };
+        let held = if shared {
+            None
+        } else {
+            LockedFile::take(&path, mode, WHOLE_FILE, Kind::Exclusive, may_wait)?
+        };
         let mut block = Block::open_or_create(&path, LENGTH, mode)?;
         match &held {
             None if !shared => return Err(in_use(&mut block, name)?),

@@ -1,4 +1,5 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use super::late::{LateCycles, LateMark};
 use super::message::Message;
@@ -8,7 +9,7 @@ use super::place::{Passed, Place, end_is, next_place, place_at};
 use super::queue::{VanillaQueue, end_of};
 use crate::chronicle::read::missing::OnMissing;
 use crate::chronicle::read::tailer::{Direction, Opening};
-use crate::os::detached::Detached;
+use crate::os::detached::{Detached, SharedState};
 use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
 
@@ -19,7 +20,9 @@ const LATE_EVERY: u32 = 64;
 pub struct VanillaTailer {
     queue: Arc<VanillaQueue>,
     name: Option<String>,
-    state: Mutex<State>,
+    state: SharedState<State>,
+    /// Kept apart: to ask for it waits for no reader.
+    is_closed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -35,7 +38,6 @@ struct State {
     is_dirty: bool,
     last_read: Option<i64>,
     until_late: u32,
-    is_closed: bool,
 }
 
 /// A place to return to.
@@ -46,14 +48,18 @@ pub struct Mark {
 }
 
 impl Look for VanillaTailer {
-    fn is_due(&self, _: Detached) -> bool {
-        self.has_next().unwrap_or(true)
+    fn is_due(&self, may_wait: &Detached) -> bool {
+        self.has_next(may_wait).unwrap_or(true)
     }
 }
 
 impl VanillaTailer {
     /// At the first message, or where the name left off.
-    pub fn open(queue: Arc<VanillaQueue>, opening: Opening<'_>) -> Result<Self> {
+    pub fn open(
+        queue: Arc<VanillaQueue>,
+        opening: Opening<'_>,
+        may_wait: &Detached,
+    ) -> Result<Self> {
         let Opening { name, shared, on_missing } = opening;
         queue.check_open("queue")?;
         let mut state = State::default();
@@ -62,7 +68,8 @@ impl VanillaTailer {
                 let path = queue.path().to_path_buf();
                 return Err(Error::ReadOnly { what: "a named tailer", path });
             }
-            let named = NamedPosition::open(queue.path(), name, queue.options().file_mode, shared)?;
+            let mode = queue.options().file_mode;
+            let named = NamedPosition::open(queue.path(), name, mode, shared, may_wait)?;
             let kept = named.load();
             if let Some(next) = kept.next() {
                 state.current = match place_at(&queue, next)? {
@@ -74,7 +81,8 @@ impl VanillaTailer {
             state.late = LateCycles::resumed(&queue, &kept, present)?;
             state.named = Some(named);
         }
-        Ok(Self { queue, name: name.map(str::to_owned), state: Mutex::new(state) })
+        let (name, state) = (name.map(str::to_owned), SharedState::new(state));
+        Ok(Self { queue, name, state, is_closed: AtomicBool::new(false) })
     }
 
     /// Its queue.
@@ -91,26 +99,61 @@ impl VanillaTailer {
 
     /// The next message; what was delivered before is finished.
     #[inline]
-    pub fn read(&self) -> Result<Option<Message>> {
-        let mut state = self.open_state()?;
-        self.finish(&mut state)?;
-        self.take(&mut state)
+    pub fn read(&self, may_wait: &Detached) -> Result<Option<Message>> {
+        let mut state = self.open_state(may_wait)?;
+        self.read_in(&mut state)
+    }
+
+    /// As [`Self::read`]; None while another thread uses the tailer.
+    #[inline]
+    pub fn try_read(&self) -> Option<Result<Option<Message>>> {
+        let state = self.try_open_state()?;
+        Some(state.and_then(|mut state| self.read_in(&mut state)))
+    }
+
+    #[inline]
+    fn read_in(&self, state: &mut State) -> Result<Option<Message>> {
+        self.finish(state)?;
+        self.take(state)
     }
 
     /// Hands up to `count` messages to `each` while it returns true; the first that it refuses is
     /// read again. What was delivered before is finished.
     pub fn read_many(
         &self,
+        may_wait: &Detached,
+        count: usize,
+        is_first: bool,
+        each: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Result<usize> {
+        let mut state = self.open_state(may_wait)?;
+        self.read_many_in(&mut state, count, is_first, each)
+    }
+
+    /// As [`Self::read_many`]; None while another thread uses the tailer.
+    #[inline]
+    pub fn try_read_many(
+        &self,
+        count: usize,
+        is_first: bool,
+        each: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Option<Result<usize>> {
+        let state = self.try_open_state()?;
+        Some(state.and_then(|mut state| self.read_many_in(&mut state, count, is_first, each)))
+    }
+
+    fn read_many_in(
+        &self,
+        state: &mut State,
         count: usize,
         is_first: bool,
         mut each: impl FnMut(i64, &[u8]) -> bool,
     ) -> Result<usize> {
-        let mut state = self.open_state()?;
         if is_first {
-            self.finish(&mut state)?;
+            self.finish(state)?;
         }
         for number in 0..count {
-            match self.pass(&mut state, &mut each) {
+            match self.pass(state, &mut each) {
                 Ok(true) => {}
                 // An error that follows messages comes with the next call.
                 Err(error) if number == 0 => return Err(error),
@@ -146,20 +189,19 @@ impl VanillaTailer {
     }
 
     /// Where the tailer is, for [`VanillaTailer::return_to`].
-    #[must_use]
-    pub fn mark(&self) -> Mark {
-        let state = self.lock();
+    pub fn mark(&self, may_wait: &Detached) -> Result<Mark> {
+        let state = self.open_state(may_wait)?;
         let at = |place: &Place| (place.reader.cycle(), place.sequence);
-        Mark {
+        Ok(Mark {
             current: state.current.as_ref().map(at),
             late: state.late.mark(),
             last_read: state.last_read,
-        }
+        })
     }
 
     /// Goes back to a place: what was delivered since is delivered again.
-    pub fn return_to(&self, mark: &Mark) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn return_to(&self, may_wait: &Detached, mark: &Mark) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         let place = match mark.current {
             Some((cycle, sequence)) => {
                 self.queue.reader(cycle)?.map(|reader| Place { reader, sequence })
@@ -174,14 +216,14 @@ impl VanillaTailer {
     }
 
     /// Whether there is a message to read. What was delivered before is finished.
-    pub fn has_next(&self) -> Result<bool> {
-        let mut state = self.open_state()?;
+    pub fn has_next(&self, may_wait: &Detached) -> Result<bool> {
+        let mut state = self.open_state(may_wait)?;
         self.finish(&mut state)?;
         Ok(self.find(&mut state)?.is_some())
     }
 
     /// The next message that nobody has claimed, claimed for `owner`; None when there is none yet.
-    pub fn claim(&self, owner: u32) -> Result<Option<Message>> {
+    pub fn claim(&self, may_wait: &Detached, owner: u32) -> Result<Option<Message>> {
         if self.queue.options().consumption != Consumption::Queue {
             return Err(Error::Unsupported(
                 "claim changes the first bytes of messages: open the queue with consumption='queue', \
@@ -191,7 +233,7 @@ impl VanillaTailer {
         if owner == 0 {
             return Err(Error::Invalid("0 means that nobody has the message: owner=0".into()));
         }
-        let mut state = self.open_state()?;
+        let mut state = self.open_state(may_wait)?;
         self.finish(&mut state)?;
         while let Some(message) = self.take(&mut state)? {
             let word = message.bytes().first_chunk().map(|word| u32::from_le_bytes(*word));
@@ -264,13 +306,13 @@ impl VanillaTailer {
     }
 
     /// Where reads go.
-    pub fn direction(&self) -> Result<Direction> {
-        Ok(self.open_state()?.direction)
+    pub fn direction(&self, may_wait: &Detached) -> Result<Direction> {
+        Ok(self.open_state(may_wait)?.direction)
     }
 
     /// Sets where reads go. The message that would be read next stays the same, if it is there.
-    pub fn set_direction(&self, direction: Direction) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn set_direction(&self, may_wait: &Detached, direction: Direction) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         let is_backward = |direction| direction == Direction::Backward;
         if is_backward(state.direction) && !is_backward(direction) {
             let _ = self.find_before(&mut state)?;
@@ -336,8 +378,8 @@ impl VanillaTailer {
     }
 
     /// Goes to the first message.
-    pub fn to_start(&self) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn to_start(&self, may_wait: &Detached) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         self.queue.listing().refresh();
         let is_backward = state.direction == Direction::Backward;
         let mut place = if is_backward { next_place(&self.queue, -1)? } else { None };
@@ -348,8 +390,8 @@ impl VanillaTailer {
     }
 
     /// Goes to where the next message will be.
-    pub fn to_end(&self) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn to_end(&self, may_wait: &Detached) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         let place = match self.queue.end()? {
             Some((cycle, sequence)) => {
                 self.queue.reader(cycle)?.map(|reader| Place { reader, sequence })
@@ -364,8 +406,8 @@ impl VanillaTailer {
     /// From here on, what is appended to cycles before the present one is delivered, too: of those
     /// that ended lately, and of those after the first of `known`, the indexes of the last messages
     /// that are known of some cycles.
-    pub fn watch_earlier(&self, known: &[i64]) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn watch_earlier(&self, may_wait: &Detached, known: &[i64]) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         let Some(present) = state.current.as_ref().map(|place| place.reader.cycle()) else {
             return Ok(());
         };
@@ -374,8 +416,8 @@ impl VanillaTailer {
     }
 
     /// Goes to a message; false, and nowhere, if there is none with this index.
-    pub fn move_to_index(&self, index: i64) -> Result<bool> {
-        let mut state = self.open_state()?;
+    pub fn move_to_index(&self, may_wait: &Detached, index: i64) -> Result<bool> {
+        let mut state = self.open_state(may_wait)?;
         let Some(mut place) = place_at(&self.queue, index)? else { return Ok(false) };
         let is_taken = place.reader.entry(place.sequence)? != 0;
         let is_end = !is_taken && end_is(&mut place)?;
@@ -396,8 +438,8 @@ impl VanillaTailer {
     }
 
     /// The index of the next message; 0 while there is none and none was read.
-    pub fn index(&self) -> Result<i64> {
-        let mut state = self.open_state()?;
+    pub fn index(&self, may_wait: &Detached) -> Result<i64> {
+        let mut state = self.open_state(may_wait)?;
         if state.direction == Direction::Backward
             && let Some(found) = self.find_before(&mut state)?
         {
@@ -414,30 +456,40 @@ impl VanillaTailer {
     }
 
     /// The index of the message that was delivered last.
-    pub fn last_read_index(&self) -> Result<Option<i64>> {
-        Ok(self.open_state()?.last_read)
+    pub fn last_read_index(&self, may_wait: &Detached) -> Result<Option<i64>> {
+        Ok(self.open_state(may_wait)?.last_read)
     }
 
     /// Finishes what was delivered.
-    pub fn commit(&self) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn commit(&self, may_wait: &Detached) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         self.finish(&mut state)
     }
 
     /// Ends the use of the tailer; `is_finished`: what was delivered is done.
-    pub fn close(&self, is_finished: bool) -> Result<()> {
-        let mut state = self.lock();
-        if !state.is_closed && is_finished && !self.queue.is_closed() {
+    pub fn close(&self, may_wait: &Detached, is_finished: bool) -> Result<()> {
+        if let Err(Error::Forked) = self.queue.check_open("tailer") {
+            self.is_closed.store(true, Ordering::Release);
+            return Ok(()); // the state may be that of a thread which is not there
+        }
+        let mut state = self.state.lock(may_wait);
+        if !self.is_closed() && is_finished {
             self.finish(&mut state)?;
         }
-        *state = State { is_closed: true, ..State::default() };
+        self.is_closed.store(true, Ordering::Release);
+        *state = State::default();
         Ok(())
     }
 
     /// Whether the tailer or its queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.lock().is_closed || self.queue.is_closed()
+        self.is_closed.load(Ordering::Acquire) || self.queue.is_closed()
+    }
+
+    /// Returns when no other thread used the tailer, for another try.
+    pub fn wait_until_free(&self, may_wait: &Detached) {
+        self.state.wait_until_free(may_wait);
     }
 
     /// Stores the position of a named tailer.
@@ -463,17 +515,28 @@ impl VanillaTailer {
         Ok(())
     }
 
-    fn open_state(&self) -> Result<MutexGuard<'_, State>> {
+    fn open_state<'a>(&'a self, may_wait: &'a Detached) -> Result<MutexGuard<'a, State>> {
         self.queue.check_open("tailer")?;
-        let state = self.lock();
-        if state.is_closed {
-            return Err(Error::closed("tailer", self.queue.path()));
-        }
-        Ok(state)
+        let state = self.state.lock(may_wait);
+        self.check_open().map(|()| state)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    fn try_open_state(&self) -> Option<Result<MutexGuard<'_, State>>> {
+        if let Err(error) = self.queue.check_open("tailer") {
+            return Some(Err(error)); // in a forked child nobody may let go of the state
+        }
+        let state = self.state.try_lock()?;
+        Some(self.check_open().map(|()| state))
+    }
+
+    /// To be asked with the state locked.
+    #[inline]
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed("tailer", self.queue.path()));
+        }
+        Ok(())
     }
 }
 

@@ -72,7 +72,7 @@ fn start() -> Result<()> {
     let started = builder.spawn(|| {
         threads::block_signals();
         threads::wake_in_time();
-        Thread::default().run(Detached::here());
+        Thread::default().run(&Detached::here());
     });
     match started {
         Ok(_) => Ok(()),
@@ -126,11 +126,11 @@ impl Default for Thread {
 }
 
 impl Thread {
-    fn run(mut self, detached: Detached) {
+    fn run(mut self, may_wait: &Detached) {
         loop {
             let added = ADDED.load(Ordering::Acquire);
             self.take_new();
-            self.look(detached);
+            self.look(may_wait);
             if self.queues.values().any(|queue| !queue.all.is_empty()) {
                 self.sleep(added);
             } else if Self::rest(added) {
@@ -149,11 +149,11 @@ impl Thread {
     }
 
     /// Looks at those that are new or announced, and from time to time at all.
-    fn look(&mut self, detached: Detached) {
+    fn look(&mut self, may_wait: &Detached) {
         let now = Instant::now();
         let is_time = now >= self.look_at;
         for queue in self.queues.values_mut() {
-            if queue.step(is_time, now, detached) {
+            if queue.step(is_time, now, may_wait) {
                 self.found_alone = now;
             }
         }
@@ -201,13 +201,13 @@ impl Waits {
 
     /// Looks at the waits that there is reason to look at, and has the word armed when it returns,
     /// unless that is left alone; whether one was due that nobody had announced.
-    fn step(&mut self, is_time: bool, now: Instant, detached: Detached) -> bool {
+    fn step(&mut self, is_time: bool, now: Instant, may_wait: &Detached) -> bool {
         let is_announced = self.is_announced();
         if is_announced {
             self.value = None;
         }
         let is_over = self.value.is_none() && now >= self.arm_at;
-        let (found, found_old) = self.look(is_time || is_announced || is_over, detached);
+        let (found, found_old) = self.look(is_time || is_announced || is_over, may_wait);
         if found {
             self.in_vain = 0;
         } else if is_announced {
@@ -216,7 +216,7 @@ impl Waits {
         if found || is_announced {
             self.arm_at = now + LINGERS * (1 << self.in_vain);
         } else if is_over {
-            self.arm(detached);
+            self.arm(may_wait);
         }
         found_old && is_time && !is_announced && !is_over
     }
@@ -227,16 +227,16 @@ impl Waits {
     }
 
     /// W1 to W3.
-    fn arm(&mut self, detached: Detached) {
+    fn arm(&mut self, may_wait: &Detached) {
         if let (Some(file), false) = (&self.side_file, self.all.is_empty()) {
             self.value = Some(file.word().arm());
             word::settle();
-            self.look(true, detached);
+            self.look(true, may_wait);
         }
     }
 
     /// Looks at the new ones, or at all; whether one is due, and whether one is that was not new.
-    fn look(&mut self, all: bool, detached: Detached) -> (bool, bool) {
+    fn look(&mut self, all: bool, may_wait: &Detached) -> (bool, bool) {
         let (new_from, mut number) = (self.new_from, 0);
         let (mut found, mut found_old) = (false, false);
         self.all.retain(|wait| {
@@ -245,7 +245,7 @@ impl Waits {
             if !is_new && !all {
                 return true;
             }
-            let looked = wait.look(detached);
+            let looked = wait.look(may_wait);
             found |= looked == Looked::Due;
             found_old |= looked == Looked::Due && !is_new;
             looked == Looked::Waits

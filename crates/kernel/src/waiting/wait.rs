@@ -14,10 +14,10 @@ use crate::os::process;
 pub trait Look: Send + Sync {
     /// Whether its reader has something to do: read a message, or learn of an error. Nothing that
     /// was received counts as done by it.
-    fn is_due(&self, _: Detached) -> bool;
+    fn is_due(&self, _: &Detached) -> bool;
 
     /// The side file by which appenders announce messages; None if there is none to write to.
-    fn side_file(&self, _: Detached) -> Option<Arc<SideFile>> {
+    fn side_file(&self, _: &Detached) -> Option<Arc<SideFile>> {
         None
     }
 }
@@ -43,8 +43,8 @@ const DUE: u32 = 1;
 
 impl Wait {
     /// A wait of this thread, which `thread::begin` begins.
-    pub fn of_thread(look: Arc<dyn Look>, detached: Detached) -> Arc<Self> {
-        Self::new(look, Who::Thread(AtomicU32::new(0)), detached)
+    pub fn of_thread(look: Arc<dyn Look>, may_wait: &Detached) -> Arc<Self> {
+        Self::new(look, Who::Thread(AtomicU32::new(0)), may_wait)
     }
 
     /// A wait of a task.
@@ -52,20 +52,20 @@ impl Wait {
         look: Arc<dyn Look>,
         event_loop: &Arc<EventLoop>,
         number: u64,
-        detached: Detached,
+        may_wait: &Detached,
     ) -> Arc<Self> {
-        Self::new(look, Who::Task(Arc::clone(event_loop), number), detached)
+        Self::new(look, Who::Task(Arc::clone(event_loop), number), may_wait)
     }
 
-    fn new(look: Arc<dyn Look>, who: Who, detached: Detached) -> Arc<Self> {
-        let side_file = look.side_file(detached);
+    fn new(look: Arc<dyn Look>, who: Who, may_wait: &Detached) -> Arc<Self> {
+        let side_file = look.side_file(may_wait);
         let (look, generation) = (Mutex::new(Some(look)), process::generation());
         Arc::new(Self { look, side_file, generation, who })
     }
 
     /// Sleeps until the wait of this thread is due, a signal comes, or `timeout` is over; whether it
     /// is due.
-    pub fn sleep(&self, timeout: Duration, _: Detached) -> bool {
+    pub fn sleep(&self, timeout: Duration, _: &Detached) -> bool {
         let Who::Thread(word) = &self.who else { return false };
         if word.load(Ordering::Acquire) != DUE {
             futex::sleep(&[Expected::own(word, 0)], timeout);
@@ -80,7 +80,7 @@ impl Wait {
     }
 
     /// Ends it. Nobody looks at the tailer any more when this returns.
-    pub fn cancel(&self, _: Detached) {
+    pub fn cancel(&self, _: &Detached) {
         // In a forked child the lock may be that of a thread which is not there.
         if self.generation == process::generation() {
             drop(self.lock().take());
@@ -88,10 +88,10 @@ impl Wait {
     }
 
     /// Polls the tailer, and wakes the waiter if it is due.
-    pub(super) fn look(&self, detached: Detached) -> Looked {
+    pub(super) fn look(&self, may_wait: &Detached) -> Looked {
         let mut look = self.lock();
         match &*look {
-            Some(tailer) if !tailer.is_due(detached) => return Looked::Waits,
+            Some(tailer) if !tailer.is_due(may_wait) => return Looked::Waits,
             Some(_) => {}
             None => return Looked::Ended,
         }

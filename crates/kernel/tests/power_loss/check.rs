@@ -7,6 +7,8 @@ use quire_kernel::chronicle::append::appender::Appender;
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::chronicle::read::tailer::{Direction, Tailer};
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 use quire_kernel::warnings;
 
 use crate::workload::{History, NAME, Shape};
@@ -18,14 +20,15 @@ type Messages = Vec<(i64, Vec<u8>)>;
 
 fn open(case: &str, path: &Path, shape: &Shape, history: &History) -> Arc<Queue> {
     let (options, _) = shape.options(history.now_ms);
-    Queue::open(path, options).unwrap_or_else(|error| panic!("{case}: cannot open: {error}"))
+    Queue::open(path, options, &mut Detached::here())
+        .unwrap_or_else(|error| panic!("{case}: cannot open: {error}"))
 }
 
 fn all(case: &str, tailer: &Tailer) -> Messages {
     let mut found = Messages::new();
     // A file that was left takes a read of its own.
     for _ in 0..40 {
-        let read = tailer.read_many(usize::MAX, |index, payload| {
+        let read = tailer.read_many(&Detached::here(), usize::MAX, |index, payload| {
             found.push((index, payload.to_vec()));
             true
         });
@@ -44,8 +47,10 @@ pub fn recovers(
     moment: usize,
 ) -> (u64, u64) {
     let queue = open(case, path, shape, history);
-    let named = Tailer::new(Arc::clone(&queue), Some(NAME)).expect("a named tailer");
-    let position = named.index().expect("its index");
+    let named =
+        Tailer::new(Arc::clone(&queue), Some(NAME), Signals::Handled(&mut Detached::here()))
+            .expect("a named tailer");
+    let position = named.index(&Detached::here()).expect("its index");
     let before = look(case, &queue, history, moment);
     let appended = append(case, &queue, &before);
     let after = read(case, &queue);
@@ -122,7 +127,8 @@ fn is_torn_from(found: &[u8], sent: &[u8]) -> bool {
 }
 
 fn read(case: &str, queue: &Arc<Queue>) -> Messages {
-    let tailer = Tailer::new(Arc::clone(queue), None).expect("a tailer");
+    let tailer = Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here()))
+        .expect("a tailer");
     let found = all(case, &tailer);
     for pair in found.windows(2) {
         let split = |index: i64| queue.roll().split(index).expect("an index");
@@ -135,19 +141,24 @@ fn read(case: &str, queue: &Arc<Queue>) -> Messages {
 
 /// Backward, by index, and by the ends: the same messages, and no others.
 fn same_both_ways(case: &str, queue: &Arc<Queue>, messages: &Messages) {
-    let tailer = Tailer::new(Arc::clone(queue), None).expect("a tailer");
-    tailer.set_direction(Direction::Backward).expect("backward");
-    tailer.to_end().expect("to the end");
+    let tailer = Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here()))
+        .expect("a tailer");
+    tailer.set_direction(&Detached::here(), Direction::Backward).expect("backward");
+    tailer.to_end(&Detached::here()).expect("to the end");
     let mut backward = all(case, &tailer);
     backward.reverse();
     assert!(backward == *messages, "{case}: backward: {}", difference(&backward, messages));
 
-    let tailer = Tailer::new(Arc::clone(queue), None).expect("a tailer");
+    let tailer = Tailer::new(Arc::clone(queue), None, Signals::Handled(&mut Detached::here()))
+        .expect("a tailer");
     for (index, payload) in messages {
-        assert!(tailer.move_to_index(*index).expect("move"), "{case}: no index {index:#x}");
+        assert!(
+            tailer.move_to_index(&Detached::here(), *index).expect("move"),
+            "{case}: no index {index:#x}"
+        );
         let mut same = false;
         tailer
-            .read_many(1, |at, found| {
+            .read_many(&Detached::here(), 1, |at, found| {
                 same = at == *index && found == payload;
                 true
             })
@@ -156,7 +167,10 @@ fn same_both_ways(case: &str, queue: &Arc<Queue>, messages: &Messages) {
     }
     for beyond in 1..80 {
         let Some((last, _)) = messages.last() else { break };
-        assert!(!tailer.move_to_index(last + beyond).expect("move"), "{case}: beyond the end");
+        assert!(
+            !tailer.move_to_index(&Detached::here(), last + beyond).expect("move"),
+            "{case}: beyond the end"
+        );
     }
     let last = messages.last().map(|(index, _)| *index);
     assert_eq!(queue.last_index().expect("last"), last, "{case}: last index");
@@ -164,11 +178,13 @@ fn same_both_ways(case: &str, queue: &Arc<Queue>, messages: &Messages) {
 }
 
 fn append(case: &str, queue: &Arc<Queue>, before: &Messages) -> Messages {
-    let appender = Appender::new(Arc::clone(queue)).expect("an appender");
+    let appender = Appender::new(Arc::clone(queue), Signals::Handled(&mut Detached::here()))
+        .expect("an appender");
     let mut written = Messages::new();
     for number in 0..APPENDED {
         let payload = vec![number as u8 + 1; 1 + number * 7 % 90];
-        let index = appender.append(None, Payload::new(&payload));
+        let index =
+            appender.append(Signals::Handled(&mut Detached::here()), None, Payload::new(&payload));
         let index = index.unwrap_or_else(|error| panic!("{case}: cannot append: {error}"));
         let last = written.last().or(before.last()).map(|(last, _)| *last);
         assert!(last.is_none_or(|last| last < index), "{case}: index {index:#x} comes again");

@@ -11,6 +11,8 @@ use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::Appender;
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 use quire_kernel::probe::fault::Step;
 use quire_kernel::probe::recorder::{self, Event};
 
@@ -25,15 +27,21 @@ fn a_sync_covers_what_others_appended_in_earlier_cycles() {
     let (options, clock) = Shape::of(0, 0).options(START_MS);
     let path = dir.path().join("queue");
     recorder::begin(&path);
-    let queue = Queue::open(&path, options).expect("open");
-    let other = Appender::new(Arc::clone(&queue)).expect("an appender");
-    other.append(None, Payload::new(b"earlier")).expect("append");
+    let queue = Queue::open(&path, options, &mut Detached::here()).expect("open");
+    let other = Appender::new(Arc::clone(&queue), Signals::Handled(&mut Detached::here()))
+        .expect("an appender");
+    other
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"earlier"))
+        .expect("append");
     clock.store(START_MS + DAY_MS, Ordering::Release);
-    let appender = Appender::new(Arc::clone(&queue)).expect("an appender");
-    appender.append(None, Payload::new(b"later")).expect("append");
+    let appender = Appender::new(Arc::clone(&queue), Signals::Handled(&mut Detached::here()))
+        .expect("an appender");
+    appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"later"))
+        .expect("append");
 
     let before = recorder::count();
-    appender.sync().expect("sync");
+    appender.sync(&Detached::here()).expect("sync");
 
     let events = recorder::end();
     let synced: Vec<&str> = events[before..].iter().filter_map(name_of_synced).collect();
@@ -44,14 +52,18 @@ fn a_sync_covers_what_others_appended_in_earlier_cycles() {
 /// A queue on `path` whose clock shows `now_ms`, and an appender.
 fn open(path: &Path, now_ms: i64) -> (Arc<Queue>, Arc<Appender>, Arc<AtomicI64>) {
     let (options, clock) = Shape::of(0, 0).options(now_ms);
-    let queue = Queue::open(path, options).expect("open");
-    (Arc::clone(&queue), Appender::new(queue).expect("an appender"), clock)
+    let queue = Queue::open(path, options, &mut Detached::here()).expect("open");
+    (
+        Arc::clone(&queue),
+        Appender::new(queue, Signals::Handled(&mut Detached::here())).expect("an appender"),
+        clock,
+    )
 }
 
 /// Syncs, and returns which of the recorded events that took.
 fn sync(appender: &Appender) -> Range<usize> {
     let before = recorder::count();
-    appender.sync().expect("sync");
+    appender.sync(&Detached::here()).expect("sync");
     before..recorder::count()
 }
 
@@ -80,16 +92,22 @@ fn a_sync_covers_files_below_a_later_one_that_was_synced_and_moved_away() {
     let path = dir.path().join("queue");
     recorder::begin(&path);
     let (queue, appender, _) = open(&path, START_MS + 9 * DAY_MS);
-    appender.append(None, Payload::new(b"moved away")).expect("append");
-    appender.sync().expect("sync");
+    appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"moved away"))
+        .expect("append");
+    appender.sync(&Detached::here()).expect("sync");
     let moved = queue.last_cycle().expect("a listing").expect("a cycle");
-    queue.close();
+    queue.close(&Detached::here());
     std::fs::remove_file(queue.file_for_cycle(moved).expect("a path")).expect("move it away");
 
     let (queue, appender, clock) = open(&path, START_MS);
-    appender.append(None, Payload::new(b"earlier")).expect("append");
+    appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"earlier"))
+        .expect("append");
     clock.store(START_MS + DAY_MS, Ordering::Release);
-    appender.append(None, Payload::new(b"later")).expect("append");
+    appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"later"))
+        .expect("append");
     let cycles = queue.cycles().expect("cycles");
     let expected: Vec<_> = cycles.iter().map(|cycle| name_of(&queue, *cycle)).collect();
 
@@ -112,18 +130,24 @@ fn a_sync_covers_a_file_whose_creator_died_before_it_counted() {
     let path = dir.path().join("queue");
     recorder::begin(&path);
     let (queue, appender, clock) = open(&path, START_MS);
-    let first = appender.append(None, Payload::new(b"first")).expect("append");
-    appender.sync().expect("sync");
+    let first = appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"first"))
+        .expect("append");
+    appender.sync(&Detached::here()).expect("sync");
     assert_eq!(queue.cycles().expect("a list that is kept").len(), 1);
     let table = queue.table().expect("a table");
     let (cells, count) = (table.cells(), table.words().mod_count);
     let before = cells.load_acquire(count);
     let (_, creator, _) = open(&path, START_MS + DAY_MS);
-    creator.append(None, Payload::new(b"by the creator")).expect("append");
+    creator
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"by the creator"))
+        .expect("append");
     cells.store_release(count, before, Step::named("create.mod-count.add"));
 
     clock.store(START_MS + DAY_MS, Ordering::Release);
-    let last = appender.append(None, Payload::new(b"behind it")).expect("append");
+    let last = appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"behind it"))
+        .expect("append");
 
     let names = [first, last].map(|index| name_of(&queue, queue.roll().split(index).expect("").0));
     let synced = sync(&appender);
@@ -140,10 +164,12 @@ fn a_first_sync_leaves_files_alone_that_the_system_wrote_long_ago() {
     let (queue, appender, clock) = open(&path, START_MS);
     for day in 0..5 {
         clock.store(START_MS + day * DAY_MS, Ordering::Release);
-        appender.append(None, Payload::new(b"x")).expect("append");
+        appender
+            .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"x"))
+            .expect("append");
     }
     let cycles = queue.cycles().expect("cycles");
-    queue.close();
+    queue.close(&Detached::here());
     let long_ago = SystemTime::now() - Duration::from_secs(3_600);
     for cycle in &cycles[..3] {
         let file = queue.file_for_cycle(*cycle).expect("a path");
@@ -152,7 +178,9 @@ fn a_first_sync_leaves_files_alone_that_the_system_wrote_long_ago() {
     }
 
     let (queue, appender, _) = open(&path, START_MS + 4 * DAY_MS);
-    appender.append(None, Payload::new(b"y")).expect("append");
+    appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"y"))
+        .expect("append");
 
     let expected: Vec<_> = cycles[3..].iter().map(|cycle| name_of(&queue, *cycle)).collect();
     let synced = sync(&appender);
@@ -185,25 +213,32 @@ fn after_a_sync_that_failed_all_fail_until_the_queue_is_closed() {
     let path = dir.path().join("queue");
     let open = || {
         let (options, _) = Shape::of(0, 0).options(START_MS);
-        let queue = Queue::open(&path, options).expect("open");
-        (Arc::clone(&queue), Appender::new(queue).expect("an appender"))
+        let queue = Queue::open(&path, options, &mut Detached::here()).expect("open");
+        (
+            Arc::clone(&queue),
+            Appender::new(queue, Signals::Handled(&mut Detached::here())).expect("an appender"),
+        )
     };
     let (queue, appender) = open();
-    appender.append(None, Payload::new(b"x")).expect("append");
+    appender
+        .append(Signals::Handled(&mut Detached::here()), None, Payload::new(b"x"))
+        .expect("append");
     recorder::fail_next_sync(EIO);
 
     for _ in 0..3 {
-        let Err(Error::Io { source, .. }) = appender.sync() else { panic!("it pretends") };
+        let Err(Error::Io { source, .. }) = appender.sync(&Detached::here()) else {
+            panic!("it pretends")
+        };
         assert_eq!(source.raw_os_error(), Some(EIO));
         assert_eq!(queue.table_value("chronicle.lastIndexMSynced").expect("a key"), Some(-1));
     }
     let (_, another) = open();
-    assert!(another.sync().is_err(), "another queue of the process pretends");
-    another.queue().close();
-    queue.close();
+    assert!(another.sync(&Detached::here()).is_err(), "another queue of the process pretends");
+    another.queue().close(&Detached::here());
+    queue.close(&Detached::here());
 
     let (queue, appender) = open();
-    appender.sync().expect("sync");
+    appender.sync(&Detached::here()).expect("sync");
     assert_eq!(
         queue.table_value("chronicle.lastIndexMSynced").expect("a key"),
         queue.last_index().expect("a message")

@@ -15,6 +15,8 @@ use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::tailer::Tailer;
 use quire_kernel::os::clock::Clock;
+use quire_kernel::os::detached::Detached;
+use quire_kernel::os::interrupt::Signals;
 use quire_kernel::probe::recorder;
 
 use crate::random::Random;
@@ -135,7 +137,7 @@ pub fn run(path: &Path, shape: &Shape) -> History {
         match random.below(12) {
             0 if random.once_in(3) => {
                 // A name has one reader at a time.
-                open.tailer.close(false).expect("close the tailer");
+                open.tailer.close(&Detached::here(), false).expect("close the tailer");
                 open = Handles::open(path, shape, history.now_ms);
             }
             1 => open.write_metadata(&mut random),
@@ -167,16 +169,21 @@ struct Handles {
 impl Handles {
     fn open(path: &Path, shape: &Shape, now_ms: i64) -> Self {
         let (options, clock) = shape.options(now_ms);
-        let queue = Queue::open(path, options).expect("open");
-        let appender = Appender::new(Arc::clone(&queue)).expect("an appender");
-        let tailer = Tailer::new(queue, Some(NAME)).expect("a tailer");
+        let queue = Queue::open(path, options, &mut Detached::here()).expect("open");
+        let appender = Appender::new(Arc::clone(&queue), Signals::Handled(&mut Detached::here()))
+            .expect("an appender");
+        let tailer = Tailer::new(queue, Some(NAME), Signals::Handled(&mut Detached::here()))
+            .expect("a tailer");
         Self { appender, tailer, clock }
     }
 
     fn append(&self, history: &mut History, random: &mut Random, largest: u64) {
         let begun = recorder::count();
         let payload = payload(random, largest);
-        let index = self.appender.append(None, Payload::new(&payload)).expect("append");
+        let index = self
+            .appender
+            .append(Signals::Handled(&mut Detached::here()), None, Payload::new(&payload))
+            .expect("append");
         history.messages.insert(index, Appended { payload, begun });
     }
 
@@ -185,8 +192,16 @@ impl Handles {
         let begun = recorder::count();
         let payloads: Vec<Vec<u8>> = (0..=random.below(30)).map(|_| payload(random, 300)).collect();
         let payload_of = |number: usize| Ok(Payload::new(&payloads[number]));
-        let last =
-            self.appender.append_all(None, None, payloads.len(), payload_of).expect("append");
+        let last = self
+            .appender
+            .append_all(
+                Signals::Handled(&mut Detached::here()),
+                None,
+                None,
+                payloads.len(),
+                payload_of,
+            )
+            .expect("append");
         for (index, payload) in (0..=last.expect("an index")).rev().zip(payloads.into_iter().rev())
         {
             history.messages.insert(index, Appended { payload, begun });
@@ -194,27 +209,30 @@ impl Handles {
     }
 
     fn write_metadata(&self, random: &mut Random) {
-        let claim = self.appender.claim(None, true).expect("claim");
+        let claim = self
+            .appender
+            .claim(Signals::Handled(&mut Detached::here()), None, true)
+            .expect("claim");
         if random.once_in(2) {
             self.appender.give_up(claim);
         } else {
-            self.appender.publish(claim, &[1; 24]).expect("publish");
+            self.appender.publish(&Detached::here(), claim, &[1; 24]).expect("publish");
         }
     }
 
     fn read(&self, random: &mut Random) {
         let count = random.below(8) as usize;
-        self.tailer.read_many(count, |_, _| true).expect("read");
-        self.tailer.commit().expect("commit");
+        self.tailer.read_many(&Detached::here(), count, |_, _| true).expect("read");
+        self.tailer.commit(&Detached::here()).expect("commit");
     }
 
     fn sync(&self, history: &mut History, durability: Durability) {
         let queue = self.appender.queue();
         if durability == Durability::Batch {
-            committer::commit_new(queue);
+            committer::commit_new(&Detached::here(), queue);
             queue.commit().check().expect("commit");
         } else {
-            self.appender.sync().expect("sync");
+            self.appender.sync(&Detached::here()).expect("sync");
         }
         history.promise(history.last());
     }

@@ -2,11 +2,9 @@
 //! [`Appender::with_write_lock`] or without waiting, and goes through [`Appender::holding`]: what it
 //! stores it stores by way of the [`End`] that it gets there.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use quire_wire::out::Out;
 use quire_wire::writer;
@@ -14,11 +12,11 @@ use quire_wire::writer;
 use super::append_times::AppendTimes;
 use super::committer::Committer;
 pub use super::end::CLOCK_EVERY;
-use super::end::{self, End, State};
+use super::end::{self, Appended, End, State};
 use super::sync;
 use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::lock::gate;
-use crate::chronicle::protocol::lock::guard::{LockOf, WriteGuard};
+use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock, LockOf, WriteGuard};
 use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 pub use crate::chronicle::protocol::lock::open_document::Claim;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
@@ -29,6 +27,8 @@ use crate::chronicle::queue::commit::Durability;
 use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
 use crate::chronicle::queue::handle_state::HandleState;
 use crate::metrics::{Latency, Timer};
+use crate::os::detached::{Detached, SharedState, SpinGuard, SpinState};
+use crate::os::interrupt::Signals;
 use crate::os::{clock, process};
 use crate::{Error, Result};
 
@@ -38,13 +38,10 @@ pub struct Appender {
     closed: AtomicBool,
     /// The longest message.
     limit: u64,
-    state: SpinMutex<State, spin::Yield>,
+    state: SpinState<State>,
     /// Never locked together with the state.
-    times: Mutex<AppendTimes>,
+    times: SharedState<AppendTimes>,
 }
-
-/// Tried for with the interpreter held, so letting go must be cheap; waiters yield.
-type StateGuard<'a> = SpinMutexGuard<'a, State, spin::Yield>;
 
 /// What the write lock is taken for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,31 +56,32 @@ enum Purpose {
 
 impl Appender {
     /// An appender of a queue that was opened for writing.
-    pub fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
+    pub fn new(queue: Arc<Queue>, signals: Signals<'_>) -> Result<Arc<Self>> {
         let limit = blocks::longest_payload(queue.block());
-        Self::with_limit(queue, limit)
+        Self::with_limit(queue, limit, signals)
     }
 
     /// One of messages that another process has accepted: with other blocks they may be longer than
     /// this process would accept them itself.
-    pub fn of_accepted(queue: Arc<Queue>) -> Result<Arc<Self>> {
-        Self::with_limit(queue, u64::from(document::LENGTH_MASK))
+    pub fn of_accepted(queue: Arc<Queue>, signals: Signals<'_>) -> Result<Arc<Self>> {
+        Self::with_limit(queue, u64::from(document::LENGTH_MASK), signals)
     }
 
-    fn with_limit(queue: Arc<Queue>, limit: u64) -> Result<Arc<Self>> {
+    fn with_limit(queue: Arc<Queue>, limit: u64, mut signals: Signals<'_>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
-        queue.writable_table("an appender")?.announce()?;
+        queue.writable_table("an appender")?.announce(signals.again())?;
         let appender = Arc::new(Self {
             queue,
             closed: AtomicBool::new(false),
             limit,
-            state: SpinMutex::default(),
-            times: Mutex::default(),
+            state: SpinState::default(),
+            times: SharedState::default(),
         });
         let queue = &appender.queue;
         if queue.commit().durability() == Durability::Batch {
-            queue
-                .keep_committer(|| Committer::start(queue).map(|found| found as Arc<dyn Handle>))?;
+            queue.keep_committer(signals.deferred(), || {
+                Committer::start(queue).map(|found| found as Arc<dyn Handle>)
+            })?;
         }
         let weak = Arc::downgrade(&appender);
         appender.queue.adopt(weak);
@@ -97,11 +95,11 @@ impl Appender {
     }
 
     /// Closes the appender.
-    pub fn close(&self) {
+    pub fn close(&self, may_wait: &Detached) {
         self.closed.store(true, Ordering::Release);
         // In a forked child the lock may be that of a thread which is not there.
         if self.queue.check_generation().is_ok() {
-            self.release_files();
+            self.release_files(may_wait);
         }
     }
 
@@ -112,9 +110,9 @@ impl Appender {
     }
 
     /// The index of the last message this appender wrote.
-    pub fn last_index_appended(&self) -> Result<Option<i64>> {
+    pub fn last_index_appended(&self, may_wait: &Detached) -> Result<Option<i64>> {
         self.queue.check_generation()?;
-        Ok(self.lock_state().last_index)
+        Ok(self.state.lock(may_wait).last_index)
     }
 
     /// The index of the last message, as far as that is known at once.
@@ -140,51 +138,36 @@ impl Appender {
     /// Takes the write lock, waiting for it, and hands out the end of the queue.
     fn with_write_lock<T>(
         &self,
+        signals: Signals<'_>,
         purpose: Purpose,
         now_ms: Option<i64>,
-        way: impl FnOnce(&mut End<'_>) -> Result<T>,
+        way: impl FnOnce(&mut End<'_, DetachedGuard<'_>>) -> Result<T>,
     ) -> Result<T> {
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
         if purpose != Purpose::Files {
             self.queue.commit().check()?;
         }
-        let guard = self.take_lock(table, purpose == Purpose::Metadata)?;
+        let guard = self.take_lock(signals, table, purpose == Purpose::Metadata)?;
         self.holding(table, guard, timer, now_ms, way)
     }
 
-    /// Hands out the end of the queue under the write lock, gives the lock back, and then does what
-    /// must not be done under it: append times, durability, metrics.
-    #[inline]
+    /// As [`Self::holding_state`], by a thread that may wait; then does what must not be done under
+    /// the lock and may wait: append times, durability.
     fn holding<T>(
         &self,
         table: &TableStore,
-        guard: WriteGuard<'_>,
+        guard: DetachedGuard<'_>,
         timer: Timer<'_>,
         now_ms: Option<i64>,
-        way: impl FnOnce(&mut End<'_>) -> Result<T>,
+        way: impl FnOnce(&mut End<'_, DetachedGuard<'_>>) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock_state();
-        self.check_open()?; // another thread may have closed it before it let go of the lock
-        let mut end = End::new(&self.queue, self.limit, table, &guard, &mut state, now_ms);
-        let done = way(&mut end);
-        let End { appended, keeps_lock, .. } = end;
-        if appended.last.is_some() {
-            state.last_index = appended.last;
-        }
-        let is_awaited = state.is_awaited();
-        drop(state);
-        if keeps_lock {
-            guard.keep();
-        } else {
-            drop(guard);
-        }
-        if is_awaited {
-            self.wake_sleepers();
-        }
-        self.note_time(appended.last, now_ms);
+        let may_wait = guard.may_wait();
+        let state = self.state.lock(may_wait);
+        let (done, appended) = self.holding_state(state, table, guard, now_ms, way)?;
+        self.note_time(may_wait, appended.last, now_ms);
         // Moving a `Result` about would take longer than much of an append.
         let done = match done {
-            Ok(done) => match self.make_durable(appended.last) {
+            Ok(done) => match self.make_durable(may_wait, appended.last) {
                 Ok(()) => Ok(done),
                 Err(error) => Err(error),
             },
@@ -194,13 +177,34 @@ impl Appender {
         done
     }
 
-    /// P3 and P4 of `waiting/word.rs`, without the write lock.
-    #[cold]
-    fn wake_sleepers(&self) {
-        let sleepers = self.lock_state().sleepers.clone();
-        if let Some(file) = sleepers {
-            file.wake();
+    /// Hands out the end of the queue under the write lock, and then lets go of both locks.
+    #[inline]
+    fn holding_state<'g, T, G: HeldLock<'g>>(
+        &self,
+        mut state: SpinGuard<'_, State>,
+        table: &TableStore,
+        guard: G,
+        now_ms: Option<i64>,
+        way: impl FnOnce(&mut End<'_, G>) -> Result<T>,
+    ) -> Result<(Result<T>, Appended)> {
+        self.check_open()?; // another thread may have closed it before it let go of the lock
+        let mut end = End::new(&self.queue, self.limit, table, &guard, &mut state, now_ms);
+        let done = way(&mut end);
+        let End { appended, keeps_lock, .. } = end;
+        if appended.last.is_some() {
+            state.last_index = appended.last;
         }
+        let sleepers = if state.is_awaited() { state.sleepers.clone() } else { None };
+        drop(state);
+        if keeps_lock {
+            guard.keep();
+        } else {
+            drop(guard);
+        }
+        if let Some(file) = sleepers {
+            file.wake(); // P3 and P4 of `waiting/word.rs`, without the write lock
+        }
+        Ok((done, appended))
     }
 
     /// Steps 1 and 2, if they need no wait and the append nothing after it.
@@ -212,7 +216,12 @@ impl Appender {
     }
 
     /// Steps 1 and 2.
-    fn take_lock<'a>(&self, table: &'a TableStore, metadata: bool) -> Result<WriteGuard<'a>> {
+    fn take_lock<'a>(
+        &self,
+        signals: Signals<'a>,
+        table: &'a TableStore,
+        metadata: bool,
+    ) -> Result<DetachedGuard<'a>> {
         self.check_open()?;
         gate::check(table.append_lock(), metadata)?;
         let (lock_wait, mode) = (lock_wait::take(), self.queue.options().force_unlock);
@@ -231,9 +240,9 @@ impl Appender {
             LockWait::Tries | LockWait::HasWaited(_) => (mode, Duration::ZERO),
         };
         let timer = Timer::start(self.queue.metrics().filter(|_| self.is_locked()));
-        let taken = recovery::wait(table, table.write_lock(), mode, timeout);
+        let taken = recovery::wait_to_write(table, mode, timeout, signals);
         timer.took(Latency::LockWait);
-        taken.map(WriteGuard::new).map_err(|error| match (error, lock_wait) {
+        taken.map_err(|error| match (error, lock_wait) {
             (Error::LockTimeout { lock, holder, mode, .. }, LockWait::HasWaited(_)) => {
                 Error::LockTimeout { lock, holder, waited_ms, mode }
             }
@@ -246,28 +255,41 @@ impl Appender {
     #[inline]
     pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
-        match self.try_lock(table)? {
-            Some(guard) => self.holding(table, guard, timer, now_ms, |end| end.try_append(payload)),
-            None => Ok(None),
-        }
+        let Some(guard) = self.try_lock(table)? else { return Ok(None) };
+        let Some(state) = self.state.try_lock() else { return Ok(None) };
+        let (done, appended) =
+            self.holding_state(state, table, guard, now_ms, |end| end.try_append(payload))?;
+        timer.appended(appended.messages, appended.bytes);
+        done.map_err(|error| not_alone(table, error))
     }
 
     /// Appends one message and returns its index.
-    pub fn append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<i64> {
-        let (index, is_low) = self.with_write_lock(Purpose::Message, now_ms, |end| {
-            end.choose_cycle()?;
-            let index = end.append(payload)?;
-            Ok((index, end.take_low()))
-        })?;
+    pub fn append(
+        &self,
+        mut signals: Signals<'_>,
+        now_ms: Option<i64>,
+        payload: Payload<'_>,
+    ) -> Result<i64> {
+        let (index, is_low) =
+            self.with_write_lock(signals.again(), Purpose::Message, now_ms, |end| {
+                end.choose_cycle()?;
+                let index = end.append(payload)?;
+                Ok((index, end.take_low()))
+            })?;
         if is_low {
-            self.take_ahead();
+            self.take_ahead(signals.deferred());
         }
         Ok(index)
     }
 
     /// Appends a metadata document.
-    pub fn append_metadata(&self, now_ms: Option<i64>, document: &[u8]) -> Result<()> {
-        self.with_write_lock(Purpose::Metadata, now_ms, |end| {
+    pub fn append_metadata(
+        &self,
+        signals: Signals<'_>,
+        now_ms: Option<i64>,
+        document: &[u8],
+    ) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Metadata, now_ms, |end| {
             end.choose_cycle()?;
             end.append_metadata(or_empty(document)).map(drop)
         })
@@ -275,15 +297,15 @@ impl Appender {
 
     /// Takes the next step of space between messages, without the write lock.
     #[cold]
-    fn take_ahead(&self) {
+    fn take_ahead(&self, may_wait: &Detached) {
         let Ok(()) = self.queue.check_generation() else { return };
         let found = {
-            let state = self.lock_state();
+            let state = self.state.lock(may_wait);
             state.tail.as_ref().map(|tail| (Arc::clone(tail.view.file()), tail.end()))
         };
         let Some((file, end)) = found else { return };
         if let Some(to) = file.window.take_ahead(end)
-            && let Some(tail) = &mut self.lock_state().tail
+            && let Some(tail) = &mut self.state.lock(may_wait).tail
             && Arc::ptr_eq(tail.view.file(), &file)
         {
             tail.note_writable(to);
@@ -295,12 +317,13 @@ impl Appender {
     /// first: under the same lock, so that nobody else's message comes between.
     pub fn append_all<'p>(
         &self,
+        signals: Signals<'_>,
         now_ms: Option<i64>,
         note: Option<&[u8]>,
         count: usize,
         payload: impl Fn(usize) -> Result<Payload<'p>>,
     ) -> Result<Option<i64>> {
-        self.with_write_lock(Purpose::Message, now_ms, |end| {
+        self.with_write_lock(signals, Purpose::Message, now_ms, |end| {
             if let Some(note) = note {
                 end.choose_cycle()?;
                 end.append_metadata(Payload::new(note))?;
@@ -313,12 +336,13 @@ impl Appender {
     /// Appends `count` text values under one lock; `text` gives each one's UTF-8.
     pub fn append_texts<'p>(
         &self,
+        signals: Signals<'_>,
         now_ms: Option<i64>,
         count: usize,
         text: impl Fn(usize) -> Result<&'p [u8]>,
     ) -> Result<Option<i64>> {
         let mut buffer = Out::new();
-        self.with_write_lock(Purpose::Message, now_ms, |end| {
+        self.with_write_lock(signals, Purpose::Message, now_ms, |end| {
             end.append_all(count, |number, end| {
                 let text = text(number)?;
                 let stored = writer::stored_text(text)?;
@@ -334,11 +358,12 @@ impl Appender {
     /// `intend` gets the index of the first, and how many, before anybody can see them.
     pub fn append_run<'p>(
         &self,
+        signals: Signals<'_>,
         count: usize,
         payload: impl Fn(usize) -> Payload<'p>,
         intend: impl FnOnce(i64, usize),
     ) -> Result<usize> {
-        self.with_write_lock(Purpose::Message, None, |end| {
+        self.with_write_lock(signals, Purpose::Message, None, |end| {
             end.choose_cycle()?;
             let (first, mut stored) = (end.next_index(false)?, 0);
             while stored < count && end.store_in_run(payload(stored))? {
@@ -355,9 +380,14 @@ impl Appender {
     }
 
     /// Takes the place of the next document; the write lock stays held.
-    pub fn claim(&self, now_ms: Option<i64>, metadata: bool) -> Result<Claim> {
+    pub fn claim(
+        &self,
+        signals: Signals<'_>,
+        now_ms: Option<i64>,
+        metadata: bool,
+    ) -> Result<Claim> {
         let purpose = if metadata { Purpose::Metadata } else { Purpose::Message };
-        self.with_write_lock(purpose, now_ms, |end| {
+        self.with_write_lock(signals, purpose, now_ms, |end| {
             end.choose_cycle()?;
             let index = end.next_index(metadata)?;
             let document = end.table().document().open();
@@ -374,10 +404,11 @@ impl Appender {
 
     /// Publishes a claimed document and lets go of the write lock; returns its index.
     #[allow(clippy::needless_pass_by_value)] // a claim is used up
-    pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
+    pub fn publish(&self, may_wait: &Detached, claim: Claim, payload: &[u8]) -> Result<i64> {
         self.queue.check_generation()?;
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
-        self.holding(table, self.lock_of(table, &claim)?, timer, claim.now_ms, |end| {
+        let guard = DetachedGuard::new(self.lock_of(table, &claim)?, may_wait);
+        self.holding(table, guard, timer, claim.now_ms, |end| {
             end.guard().check_held()?;
             if clock::coarse_time_ms().abs_diff(claim.looked_ms) >= LOOK_MS.unsigned_abs() {
                 end.table().shared.check_present()?;
@@ -408,8 +439,8 @@ impl Appender {
     }
 
     /// Writes the end-of-file marker into every cycle before the newest that lacks one.
-    pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
-        self.with_write_lock(Purpose::Files, now_ms, |end| {
+    pub fn normalise_eofs(&self, signals: Signals<'_>, now_ms: Option<i64>) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Files, now_ms, |end| {
             end.choose_cycle()?;
             end.normalise()
         })
@@ -417,76 +448,69 @@ impl Appender {
 
     /// Creates the file of the current cycle if there is none, as an append does, and appends
     /// nothing.
-    pub fn prepare(&self, now_ms: Option<i64>) -> Result<()> {
-        self.with_write_lock(Purpose::Files, now_ms, |end| {
+    pub fn prepare(&self, signals: Signals<'_>, now_ms: Option<i64>) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Files, now_ms, |end| {
             end.choose_cycle()?;
             end.tail().map(drop)
         })
     }
 
     /// Creates the file of a later cycle if there is none; the first append there announces it.
-    pub fn prepare_cycle(&self, cycle: i32) -> Result<Arc<RollFile>> {
-        self.with_write_lock(Purpose::Files, None, |end| {
+    pub fn prepare_cycle(&self, signals: Signals<'_>, cycle: i32) -> Result<Arc<RollFile>> {
+        self.with_write_lock(signals, Purpose::Files, None, |end| {
             self.queue.file_for_append(cycle, end.guard()).map(|(file, _)| file)
         })
     }
 
     /// Keeps the time of messages up to `last`, which the lock no longer covers.
     #[inline]
-    fn note_time(&self, last: Option<i64>, now_ms: Option<i64>) {
+    fn note_time(&self, may_wait: &Detached, last: Option<i64>, now_ms: Option<i64>) {
         if let (true, Some(last)) = (self.queue.options().time_index, last) {
             let now = now_ms.unwrap_or_else(|| self.queue.options().clock.exact_ms());
-            self.lock_times().note(&self.queue, last, now);
+            self.times.lock(may_wait).note(&self.queue, last, now);
         }
-    }
-
-    fn lock_times(&self) -> MutexGuard<'_, AppendTimes> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where each append is durable when it returns: syncs messages up to `last`, unless the sync of
     /// another thread has covered them meanwhile.
     #[inline]
-    fn make_durable(&self, last: Option<i64>) -> Result<()> {
+    fn make_durable(&self, may_wait: &Detached, last: Option<i64>) -> Result<()> {
         let commit = self.queue.commit();
         match last {
-            Some(last) if commit.durability() == Durability::Each => self.sync_up_to(last),
+            Some(last) if commit.durability() == Durability::Each => {
+                self.sync_up_to(may_wait, last)
+            }
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn sync_up_to(&self, index: i64) -> Result<()> {
+    fn sync_up_to(&self, may_wait: &Detached, index: i64) -> Result<()> {
         let commit = self.queue.commit();
-        let _syncing = commit.lock_syncing();
+        let _syncing = commit.lock_syncing(may_wait);
         if commit.synced() >= index {
             return Ok(());
         }
-        std::thread::sleep(commit.collects_for());
+        may_wait.sleep(commit.collects_for());
         let last = self.queue.last_index_left()?;
-        self.sync()?;
+        self.sync(may_wait)?;
         commit.note(last.unwrap_or(index));
         Ok(())
     }
 
     /// Returns when every message that was in the queue at the time of the call is on the medium.
-    pub fn sync(&self) -> Result<()> {
+    pub fn sync(&self, may_wait: &Detached) -> Result<()> {
         self.check_open()?;
         let table = self.table()?;
         table.shared.check_present()?;
         let (own, last) = {
-            let State { tail, unsynced, last_index, .. } = &mut *self.lock_state();
+            let State { tail, unsynced, last_index, .. } = &mut *self.state.lock(may_wait);
             unsynced.check_nothing_lost(tail.as_mut())?;
             (unsynced.begin(tail.as_ref()), *last_index)
         };
-        let synced = sync::sync(&self.queue, table, own);
-        self.lock_state().unsynced.end(own, last, synced.is_ok());
+        let synced = sync::sync(may_wait, &self.queue, table, own);
+        self.state.lock(may_wait).unsynced.end(own, last, synced.is_ok());
         synced
-    }
-
-    #[inline]
-    fn lock_state(&self) -> StateGuard<'_> {
-        self.state.lock()
     }
 
     /// The time of an append.
@@ -509,9 +533,9 @@ impl Appender {
 }
 
 impl Handle for Appender {
-    fn release_files(&self) {
-        self.lock_state().tail = None;
-        *self.lock_times() = AppendTimes::default();
+    fn release_files(&self, may_wait: &Detached) {
+        self.state.lock(may_wait).tail = None;
+        *self.times.lock(may_wait) = AppendTimes::default();
     }
 }
 

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use super::sync;
 use crate::chronicle::queue::handle::{Handle, Queue};
+use crate::os::detached::Detached;
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
@@ -31,7 +32,7 @@ impl Committer {
         let builder = std::thread::Builder::new().name("quire-sync".into());
         let started = builder.spawn(move || {
             while let Some(committer) = weak.upgrade().filter(|found| !found.is_ended()) {
-                committer.sync();
+                committer.sync(&Detached::here());
                 drop(committer);
                 std::thread::park_timeout(interval);
             }
@@ -47,43 +48,43 @@ impl Committer {
         self.is_ended.load(Ordering::Acquire)
     }
 
-    fn sync(&self) {
+    fn sync(&self, may_wait: &Detached) {
         if let Some(queue) = self.queue.upgrade() {
-            commit_new(&queue);
+            commit_new(may_wait, &queue);
         }
     }
 }
 
 /// Syncs what was appended since the last sync; where that fails, all later appends do.
-pub fn commit_new(queue: &Queue) {
-    if let Err(error) = try_commit_new(queue) {
+pub fn commit_new(may_wait: &Detached, queue: &Queue) {
+    if let Err(error) = try_commit_new(may_wait, queue) {
         queue.commit().fail(&error);
         warnings::leave(format!("messages may not be on the medium: error={error}"));
     }
 }
 
-fn try_commit_new(queue: &Queue) -> Result<()> {
+fn try_commit_new(may_wait: &Detached, queue: &Queue) -> Result<()> {
     let commit = queue.commit();
     let Some(last) = queue.last_index_left()? else { return Ok(()) };
     if commit.check().is_err() || last <= commit.synced() {
         return Ok(());
     }
-    let _syncing = commit.lock_syncing();
-    sync::sync(queue, queue.writable_table("a sync")?, None)?;
+    let _syncing = commit.lock_syncing(may_wait);
+    sync::sync(may_wait, queue, queue.writable_table("a sync")?, None)?;
     commit.note(last);
     Ok(())
 }
 
 impl Handle for Committer {
-    fn release_files(&self) {
+    fn release_files(&self, may_wait: &Detached) {
         self.is_ended.store(true, Ordering::Release);
         if self.generation == process::generation() {
-            threads::join(&self.thread);
+            threads::join(may_wait, &self.thread);
         }
     }
 
-    fn release_files_of(&self, queue: &Queue) {
-        self.release_files();
-        commit_new(queue); // what the thread did not
+    fn release_files_of(&self, may_wait: &Detached, queue: &Queue) {
+        self.release_files(may_wait);
+        commit_new(may_wait, queue); // what the thread did not
     }
 }

@@ -28,10 +28,11 @@ use super::tail::Tail;
 use crate::chronicle::format::table::NORMALISED_TO;
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing;
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
+use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::waiting::side_file::SideFile;
 use crate::waiting::word;
@@ -80,12 +81,12 @@ pub struct Appended {
 }
 
 /// The end of the queue while the write lock is held.
-pub struct End<'a> {
+pub struct End<'a, G> {
     queue: &'a Queue,
     /// The longest message.
     limit: u64,
     table: &'a TableStore,
-    guard: &'a WriteGuard<'a>,
+    guard: &'a G,
     state: &'a mut State,
     /// The time, if a clock of the caller gave it.
     now_ms: Option<i64>,
@@ -99,14 +100,14 @@ pub struct End<'a> {
     pub keeps_lock: bool,
 }
 
-impl<'a> End<'a> {
+impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
     /// The end as `state` knows it, which [`End::choose_cycle`] brings up to date.
     #[inline]
     pub fn new(
         queue: &'a Queue,
         limit: u64,
         table: &'a TableStore,
-        guard: &'a WriteGuard<'a>,
+        guard: &'a G,
         state: &'a mut State,
         now_ms: Option<i64>,
     ) -> Self {
@@ -134,21 +135,8 @@ impl<'a> End<'a> {
     }
 
     /// The write lock.
-    pub const fn guard(&self) -> &'a WriteGuard<'a> {
+    pub const fn guard(&self) -> &'a G {
         self.guard
-    }
-
-    /// Step 3. A clock that lags does not write into the past.
-    #[inline]
-    pub fn choose_cycle(&mut self) -> Result<()> {
-        let now = time_of(self.queue, self.now_ms);
-        self.cycle = if let Some(cycle) = self.known_cycle(now) {
-            cycle
-        } else {
-            self.check_surroundings(now)?;
-            listing::newest(self.table, self.state.clock_cycle.0)
-        };
-        Ok(())
     }
 
     /// The cycle to append to, unless the clock has moved too far to say.
@@ -167,12 +155,35 @@ impl<'a> End<'a> {
         let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
         match &mut self.state.tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len()) && !tail.is_low() => {
-                let index = tail.publish(self.guard, payload, false)?;
+                let index = tail.publish(self.guard.write(), payload, false)?;
                 self.note(index, payload.len());
                 Ok(Some(index))
             }
             _ => Ok(None),
         }
+    }
+
+    #[inline]
+    const fn note(&mut self, index: i64, length: u64) {
+        self.appended.messages += 1;
+        self.appended.bytes += length;
+        self.appended.last = Some(index);
+    }
+}
+
+/// What may wait, under the lock.
+impl End<'_, DetachedGuard<'_>> {
+    /// Step 3. A clock that lags does not write into the past.
+    #[inline]
+    pub fn choose_cycle(&mut self) -> Result<()> {
+        let now = time_of(self.queue, self.now_ms);
+        self.cycle = if let Some(cycle) = self.known_cycle(now) {
+            cycle
+        } else {
+            self.check_surroundings(now)?;
+            listing::newest(self.table, self.state.clock_cycle.0)
+        };
+        Ok(())
     }
 
     /// Steps 4 to 9 for one message; returns its index.
@@ -255,13 +266,6 @@ impl<'a> End<'a> {
         Ok(())
     }
 
-    #[inline]
-    const fn note(&mut self, index: i64, length: u64) {
-        self.appended.messages += 1;
-        self.appended.bytes += length;
-        self.appended.last = Some(index);
-    }
-
     /// Whether the next step of space is due, to be taken without the lock; says so once for each.
     pub fn take_low(&mut self) -> bool {
         self.state.tail.as_mut().is_some_and(Tail::take_low)
@@ -292,7 +296,7 @@ impl<'a> End<'a> {
             }
             // Somebody ended the newest file, and died before making the next one, or before the
             // listing named it.
-            self.queue().refresh()?;
+            self.queue().refresh(Signals::Deferred(self.guard.may_wait()))?;
             self.cycle = listing::newest(self.table, self.cycle + 1);
             self.roll_to(self.cycle)?;
         }
@@ -335,7 +339,7 @@ impl<'a> End<'a> {
 }
 
 /// What steps 3 and 4 meet seldom.
-impl End<'_> {
+impl End<'_, DetachedGuard<'_>> {
     /// What is checked when the clock moved: its cycle, whether the table and the open file are
     /// still there, and whether there is space left.
     #[cold]
@@ -422,7 +426,10 @@ impl End<'_> {
         if let (Some(first), Some(last)) = (older.first(), older.last())
             && (always_note || first != last)
         {
-            let position = table.find_or_create(NORMALISED_TO, i64::from(*first))?;
+            let position = {
+                let signals = Signals::Deferred(self.guard.may_wait());
+                table.find_or_create(NORMALISED_TO, i64::from(*first), signals)?
+            };
             table.cells().raise_acq_rel(position, i64::from(*last), step!("eof.normalised.cas"));
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! for the write lock: where that is taken, the next step tries again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::queue::handle::{Handle, Queue};
+use crate::os::detached::{Detached, SharedState};
+use crate::os::interrupt::Signals;
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
@@ -47,7 +49,7 @@ pub struct Pretoucher {
     choices: Choices,
     generation: u32,
     is_ended: AtomicBool,
-    state: Mutex<State>,
+    state: SharedState<State>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -66,13 +68,13 @@ struct TouchedFile {
 
 impl Pretoucher {
     /// A pretoucher of a queue that was opened for writing.
-    pub fn new(queue: &Arc<Queue>, choices: Choices) -> Result<Arc<Self>> {
+    pub fn new(queue: &Arc<Queue>, choices: Choices, signals: Signals<'_>) -> Result<Arc<Self>> {
         let pretoucher = Arc::new(Self {
-            appender: Appender::new(Arc::clone(queue))?,
+            appender: Appender::new(Arc::clone(queue), signals)?,
             choices,
             generation: process::generation(),
             is_ended: AtomicBool::new(false),
-            state: Mutex::default(),
+            state: SharedState::default(),
             thread: Mutex::default(),
         });
         let weak = Arc::downgrade(&pretoucher);
@@ -102,22 +104,28 @@ impl Pretoucher {
     }
 
     /// Takes one step.
-    pub fn execute(&self, now_ms: Option<i64>) -> Result<()> {
+    pub fn execute(&self, may_wait: &Detached, now_ms: Option<i64>) -> Result<()> {
         self.check_open()?;
         let (queue, now) = (self.queue(), self.appender.now(now_ms));
         let clock = queue.schedule().cycle_at(now)?;
         let cycle = listing::newest(queue.writable_table("a pretoucher")?, clock);
-        let mut state = self.lock_state();
+        let mut state = self.state.lock(may_wait);
         self.check_open()?; // another thread may have ended it meanwhile
-        self.find_current(&mut state, cycle, now)?;
-        self.acquire_next(&mut state, cycle, now)?;
+        self.find_current(may_wait, &mut state, cycle, now)?;
+        self.acquire_next(may_wait, &mut state, cycle, now)?;
         let Some(warm) = &mut state.current else { return Ok(()) };
-        warm.touch(queue.growth())?;
+        warm.touch(may_wait, queue.growth())?;
         warm.release()
     }
 
     /// Part 1.
-    fn find_current(&self, state: &mut State, cycle: i32, now: i64) -> Result<()> {
+    fn find_current(
+        &self,
+        may_wait: &Detached,
+        state: &mut State,
+        cycle: i32,
+        now: i64,
+    ) -> Result<()> {
         if let Some(warm) = &state.current
             && warm.view.file().cycle == cycle
             && self.queue().has_file(cycle)
@@ -130,16 +138,24 @@ impl Pretoucher {
         state.current = None;
         let mut file = self.queue().file(cycle)?;
         if file.is_none() && !self.choices.dont_write {
-            let prepared = self.without_waiting(|appender| appender.prepare(Some(now)))?;
+            let prepared = self.without_waiting(|appender| {
+                appender.prepare(Signals::Deferred(may_wait), Some(now))
+            })?;
             file = prepared.map_or(Ok(None), |()| self.queue().file(cycle))?;
-            self.appender.release_files();
+            self.appender.release_files(may_wait);
         }
         state.current = file.map(TouchedFile::new);
         Ok(())
     }
 
     /// Part 2.
-    fn acquire_next(&self, state: &mut State, cycle: i32, now: i64) -> Result<()> {
+    fn acquire_next(
+        &self,
+        may_wait: &Detached,
+        state: &mut State,
+        cycle: i32,
+        now: i64,
+    ) -> Result<()> {
         if state.next.as_ref().is_some_and(|next| next.cycle <= cycle) {
             state.next = None;
         }
@@ -155,10 +171,12 @@ impl Pretoucher {
         state.next = if dont_write {
             self.queue().file(next)?
         } else {
-            self.without_waiting(|appender| appender.prepare_cycle(next))?
+            self.without_waiting(|appender| {
+                appender.prepare_cycle(Signals::Deferred(may_wait), next)
+            })?
         };
         if let Some(next) = &state.next {
-            next.window.prepare(0, LEAST_AHEAD, 0, Duration::ZERO)?;
+            next.window.prepare(may_wait, 0, LEAST_AHEAD, 0, Duration::ZERO)?;
         }
         Ok(())
     }
@@ -197,24 +215,20 @@ impl Pretoucher {
     }
 
     /// Ends the pretoucher, and its thread, and releases its files.
-    pub fn close(&self) {
+    pub fn close(&self, may_wait: &Detached) {
         self.shut_down();
         if self.generation != process::generation() {
             return; // the parent's, whose thread may have been at any of the locks below
         }
-        threads::join(&self.thread);
-        *self.lock_state() = State::default();
-        self.appender.close();
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        threads::join(may_wait, &self.thread);
+        *self.state.lock(may_wait) = State::default();
+        self.appender.close(may_wait);
     }
 }
 
 impl Handle for Pretoucher {
-    fn release_files(&self) {
-        self.close();
+    fn release_files(&self, may_wait: &Detached) {
+        self.close(may_wait);
     }
 }
 
@@ -222,7 +236,7 @@ impl Handle for Pretoucher {
 fn run(pretoucher: &Weak<Pretoucher>, interval: Duration) {
     let mut reported = String::new();
     while let Some(pretoucher) = pretoucher.upgrade().filter(|found| !found.is_closed()) {
-        match pretoucher.execute(None) {
+        match pretoucher.execute(&Detached::here(), None) {
             Ok(()) | Err(Error::Closed { .. }) => reported.clear(),
             Err(error) => {
                 let text = format!("the pretoucher failed, and goes on trying: error={error}");
@@ -243,14 +257,14 @@ impl TouchedFile {
     }
 
     /// Part 3.
-    fn touch(&mut self, growth: Growth) -> Result<()> {
+    fn touch(&mut self, may_wait: &Detached, growth: Growth) -> Result<()> {
         let end = self.view.write_position()?;
         let written = end.saturating_sub(self.last_end.min(end));
         let is_first = std::mem::replace(&mut self.last_end, end) == 0;
         let expected = if is_first { 0 } else { written.saturating_mul(STEPS_AHEAD) };
         let to = end + expected.clamp(LEAST_AHEAD, MOST_AHEAD);
         let len = blocks::file_len(to, to, growth.block);
-        self.view.file().window.prepare(end, to, len, growth.timeout)
+        self.view.file().window.prepare(may_wait, end, to, len, growth.timeout)
     }
 
     /// Part 4. The index array in use is kept: appends come back to it.

@@ -14,13 +14,19 @@ use crate::chronicle::format::table::NO_INDEX;
 use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
+use crate::os::detached::Detached;
 use crate::os::files::{self, Access};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 /// Syncs every file that may hold messages that are not on the medium; `own` is the oldest cycle the
 /// caller has written to since it last did this.
-pub fn sync(queue: &Queue, table: &TableStore, own: Option<i32>) -> Result<()> {
+pub fn sync(
+    may_wait: &Detached,
+    queue: &Queue,
+    table: &TableStore,
+    own: Option<i32>,
+) -> Result<()> {
     // Others may raise the word meanwhile, and append before they do: it comes first.
     let word = table.value(table.words().last_synced, NO_INDEX);
     let last = queue.last_index_left()?;
@@ -32,7 +38,7 @@ pub fn sync(queue: &Queue, table: &TableStore, own: Option<i32>) -> Result<()> {
                 synced.map_or_else(|| changed_from(queue, newest), |(cycle, _)| Ok(cycle))?;
             sync_files(queue, own.map_or(from, |own| from.min(own)), newest)?;
         }
-        table.sync()?;
+        table.sync(may_wait)?;
         sync_directory(queue.path())?;
         queue.sync_own_name()
     })?;

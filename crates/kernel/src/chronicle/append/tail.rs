@@ -6,7 +6,7 @@ use crate::chronicle::format::document::{self, HEADER_LEN, NOT_INITIALIZED, TAIL
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::indexing::{self, IndexWriter};
 use crate::chronicle::protocol::locate;
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::{DetachedGuard, WriteGuard};
 use crate::chronicle::protocol::publish::{self, Payload};
 use crate::chronicle::protocol::roll_file::{Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
@@ -265,7 +265,7 @@ impl Tail {
         &mut self,
         length: u64,
         metadata: bool,
-        guard: &WriteGuard<'_>,
+        guard: &DetachedGuard<'_>,
     ) -> Result<u64> {
         let mut end = self.free + room(length);
         if !metadata && IndexWriter::is_due(&self.view, self.sequence) {

@@ -20,7 +20,6 @@ use crate::chronicle::format::roll_cycle::COMPRESSED;
 use crate::chronicle::format::store;
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
-use crate::os::interrupt;
 use crate::{Error, Result};
 
 /// The level of compression: zstd's default.
@@ -44,6 +43,9 @@ const CHUNK: usize = 1 << 20;
 /// How much a step of a long run does, in chunks.
 const CHUNKS_A_STEP: usize = 16;
 
+/// What is done between the parts of a long decompression: an error ends it.
+pub type Pause<'a> = &'a mut dyn FnMut() -> Result<()>;
+
 /// The name of the compressed file of a roll file.
 #[must_use]
 pub fn path_for(roll_file: &Path) -> PathBuf {
@@ -60,28 +62,38 @@ pub fn is_compressed(path: &Path) -> bool {
 
 /// Opens a roll file or a compressed one, by its name, to read; None when it is missing or not
 /// ready.
-pub fn open_either(path: &Path, cycle: i32) -> Result<Option<RollFile>> {
-    if is_compressed(path) { open(path, cycle) } else { create::open_existing(path, cycle, false) }
+pub fn open_either(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<RollFile>> {
+    if is_compressed(path) {
+        open(path, cycle, pause)
+    } else {
+        create::open_existing(path, cycle, false)
+    }
 }
 
 /// Opens the roll file at a path, or else its compressed file; None when neither is there, or the
 /// roll file is not ready.
-pub fn open_cycle(path: &Path, cycle: i32, write: bool) -> Result<Option<RollFile>> {
+pub fn open_cycle(
+    path: &Path,
+    cycle: i32,
+    write: bool,
+    pause: Pause<'_>,
+) -> Result<Option<RollFile>> {
     match create::open_existing(path, cycle, write)? {
-        None => open(&path_for(path), cycle),
+        None => open(&path_for(path), cycle, pause),
         file => Ok(file),
     }
 }
 
 /// Opens a compressed file; None if it is missing.
-pub fn open(path: &Path, cycle: i32) -> Result<Option<RollFile>> {
+pub fn open(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<RollFile>> {
     let Some(frame) = Frame::open(path)? else { return Ok(None) };
     let summary = frame.summary;
     let guide = || Some(Guide::default());
-    let window = match frame.decompress_in(path.parent().unwrap_or(Path::new(".")), guide()) {
+    let window = match frame.decompress_in(path.parent().unwrap_or(Path::new(".")), guide(), pause)
+    {
         Err(error) if error.is_of_the_system() => {
             let Some(frame) = Frame::open(path)? else { return Ok(None) };
-            frame.decompress_in(&std::env::temp_dir(), guide())?
+            frame.decompress_in(&std::env::temp_dir(), guide(), pause)?
         }
         made => made?,
     };
@@ -228,7 +240,12 @@ impl Frame {
     }
 
     /// The content, mapped read-only, in a file without a name; a guide looks at it as it comes.
-    fn decompress_in(mut self, dir: &Path, mut guide: Option<Guide>) -> Result<Window> {
+    fn decompress_in(
+        mut self,
+        dir: &Path,
+        mut guide: Option<Guide>,
+        pause: Pause<'_>,
+    ) -> Result<Window> {
         let path = self.path.clone();
         let failed = |e| Error::io(DECOMPRESS, &path, e);
         let file = files::without_name(dir).map_err(failed)?;
@@ -236,8 +253,7 @@ impl Frame {
         let dense = self.summary.map_or(0, |summary| summary.position);
         check_space(&path, &file, dense)?;
         loop {
-            // Nobody waits for this thread, and the file without a name ends with it.
-            interrupt::check()?;
+            pause()?; // the file without a name ends with an error
             let at = self.at;
             let found = self.read(&mut chunk)?;
             if let Some(guide) = &mut guide {
@@ -457,7 +473,8 @@ mod tests {
     fn decompressed(path: &Path) -> Result<Vec<u8>> {
         let frame = Frame::open(path)?.expect("a file");
         assert_eq!(frame.summary, summary(path)?);
-        let window = frame.decompress_in(path.parent().expect("a directory"), None)?;
+        let window =
+            frame.decompress_in(path.parent().expect("a directory"), None, &mut || Ok(()))?;
         let mut found = vec![0; usize::try_from(window.file_len()).expect("a length")];
         assert_eq!(window.read_at(&mut found, 0)?, found.len());
         Ok(found)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::indexing::publish_first_array;
-use super::lock::guard::WriteGuard;
+use super::lock::guard::{DetachedGuard, WriteGuard};
 use super::roll_file::{self, RollFile};
 use super::{time_index, unfinished};
 use crate::chronicle::format::blocks::{self, Growth};
@@ -64,7 +64,7 @@ pub fn open_or_create(
     path: &Path,
     cycle: i32,
     new: &NewFile,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
 ) -> Result<(RollFile, bool)> {
     let deadline = Instant::now() + ABANDONED_AFTER;
     loop {
@@ -86,7 +86,7 @@ pub fn open_or_create(
                     initialise(&window, new, guard).inspect_err(|_| remove_empty(path, &window))?;
                 return Ok((RollFile::new(cycle, window, layout), true));
             }
-            Some(_) if Instant::now() < deadline => std::thread::sleep(ABANDONED_AFTER / 50),
+            Some(_) if Instant::now() < deadline => guard.may_wait().sleep(ABANDONED_AFTER / 50),
             Some(_) => {
                 check_nothing_is_lost(&window, new)?;
                 discard(path, guard)?;
@@ -137,14 +137,15 @@ pub fn check_writable(file: &RollFile) -> Result<()> {
 }
 
 /// Steps 1 to 5.
-fn initialise(window: &Window, new: &NewFile, _guard: &WriteGuard<'_>) -> Result<StoreLayout> {
+fn initialise(window: &Window, new: &NewFile, guard: &DetachedGuard<'_>) -> Result<StoreLayout> {
     let (payload, layout) =
         store::encode(new.shape.index_count, new.shape.index_spacing, new.fieldless);
     let header_end = HEADER_LEN + payload.len() as u64;
     let arrays = 2 * (index::slots_len(new.shape.index_count) + index::PREAMBLE_MAX as u64 + 16);
     let mut region = window.region();
     let (end, Growth { block, timeout }) = (header_end + arrays, new.growth);
-    window.writable(&mut region, 0, end, blocks::file_len(0, end, block), timeout)?;
+    let len = blocks::file_len(0, end, block);
+    window.writable(guard.may_wait(), &mut region, 0, end, len, timeout)?;
     let cells: &Cells = &region;
     cells
         .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE, step!("create.first.cas"))
@@ -193,13 +194,13 @@ fn remove_empty(path: &Path, window: &Window) {
 
 /// Puts the file of an older cycle aside if it is still unfinished after the same wait; true if it
 /// was.
-pub fn put_aside_unfinished(path: &Path, guard: &WriteGuard<'_>) -> Result<bool> {
+pub fn put_aside_unfinished(path: &Path, guard: &DetachedGuard<'_>) -> Result<bool> {
     let deadline = Instant::now() + ABANDONED_AFTER;
     while is_unfinished(path)? {
         if Instant::now() >= deadline {
             return discard(path, guard).map(|()| true);
         }
-        std::thread::sleep(ABANDONED_AFTER / 50);
+        guard.may_wait().sleep(ABANDONED_AFTER / 50);
     }
     Ok(false)
 }

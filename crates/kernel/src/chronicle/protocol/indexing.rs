@@ -10,7 +10,7 @@
 //! published and not linked is a metadata document nobody looks at.
 
 use super::hints;
-use super::lock::guard::WriteGuard;
+use super::lock::guard::{DetachedGuard, WriteGuard};
 use super::publish::{self, NotPublished, Payload};
 use super::roll_file::View;
 use crate::chronicle::format::blocks::Growth;
@@ -176,7 +176,7 @@ pub fn publish_array(
     view: &mut View,
     position: u64,
     growth: Growth,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
 ) -> Result<u64> {
     let index_count = view.file().shape.index_count;
     let preamble = index::preamble(index::INDEX, position, index_count, 0);

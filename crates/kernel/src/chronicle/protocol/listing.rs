@@ -20,6 +20,7 @@ use super::compressed;
 use super::table::store::TableStore;
 use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX, is_roll_file_name};
 use crate::chronicle::format::table::{FIRST_COMPRESSED, NO_HIGHEST, NO_LOWEST};
+use crate::os::interrupt::Signals;
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -269,9 +270,9 @@ fn first_compressed(table: &TableStore) -> i32 {
 }
 
 /// As [`refresh`], unless the table is known to have both ends.
-pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
+pub fn refresh_if_needed(names: Names<'_>, table: &TableStore, signals: Signals<'_>) -> Result<()> {
     if try_ends(names, table).is_none() {
-        return refresh(names, table);
+        return refresh(names, table, signals);
     }
     table.cells().add_acq_rel(table.words().mod_count, 1, step!("listing.mod-count.add"));
     Ok(())
@@ -279,7 +280,7 @@ pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
 
 /// Lists the directory and stores its ends in the table: those of the files that Java reads, and
 /// apart from them the first compressed one.
-pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
+pub fn refresh(names: Names<'_>, table: &TableStore, signals: Signals<'_>) -> Result<()> {
     let files = roll_file_names(names.dir)?;
     let (plain, compressed): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|name| name.ends_with(SUFFIX));
@@ -298,15 +299,21 @@ pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
         let new = lowest.cast_unsigned();
         let _ = cells.swap_acq_rel(words.lowest, seen, new, step!("listing.lowest.cas"));
     }
-    refresh_compressed(names, table, cycles_of(names, &compressed)?.first().copied())?;
+    let first = cycles_of(names, &compressed)?.first().copied();
+    refresh_compressed(names, table, first, signals)?;
     cells.add_acq_rel(words.mod_count, 1, step!("listing.mod-count.add"));
     Ok(())
 }
 
 /// Stores the first compressed cycle. One that is just being compressed has a file, and stays.
-fn refresh_compressed(names: Names<'_>, table: &TableStore, first: Option<i32>) -> Result<()> {
+fn refresh_compressed(
+    names: Names<'_>,
+    table: &TableStore,
+    first: Option<i32>,
+    signals: Signals<'_>,
+) -> Result<()> {
     let position = match first {
-        Some(first) => table.find_or_create(FIRST_COMPRESSED, i64::from(first)).map(Some),
+        Some(first) => table.find_or_create(FIRST_COMPRESSED, i64::from(first), signals).map(Some),
         None => table.find(FIRST_COMPRESSED),
     };
     let Some(position) = position? else { return Ok(()) };
@@ -363,8 +370,8 @@ pub fn announce_removal(table: &TableStore, first_left: i32) {
 }
 
 /// Notes a cycle before it gets a compressed file: [`refresh`] takes back what has none.
-pub fn announce_compression(table: &TableStore, cycle: i32) -> Result<()> {
-    let position = table.find_or_create(FIRST_COMPRESSED, i64::from(cycle))?;
+pub fn announce_compression(table: &TableStore, cycle: i32, signals: Signals<'_>) -> Result<()> {
+    let position = table.find_or_create(FIRST_COMPRESSED, i64::from(cycle), signals)?;
     table.cells().lower_acq_rel(position, i64::from(cycle), step!("listing.lowest.cas"));
     Ok(())
 }

@@ -27,7 +27,7 @@ use super::create;
 use super::head;
 use super::listing::{self, Names};
 use super::locate::{self, Located};
-use super::lock::guard::WriteGuard;
+use super::lock::guard::DetachedGuard;
 use super::roll_file::{Known, Slot, View};
 use super::table::store::TableStore;
 use super::time_index;
@@ -38,6 +38,7 @@ use crate::chronicle::format::table;
 use crate::memory::Cells;
 use crate::os::clock;
 use crate::os::files::{self, Access};
+use crate::os::interrupt::Signals;
 use crate::probe::fault::{self, step};
 use crate::{Error, Result, warnings};
 
@@ -73,15 +74,19 @@ pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
 }
 
 /// Looks at the newest files.
-pub fn repair(names: Names<'_>, table: &TableStore, guard: &WriteGuard<'_>) -> Result<()> {
+pub fn repair(names: Names<'_>, table: &TableStore, guard: &DetachedGuard<'_>) -> Result<()> {
     let due = due(names, table)?;
     if let Some(oldest) = due.first() {
         // Others may be writing where this process saw the end, once the lock was taken away.
         guard.check_held()?;
-        set_begun_from(table, i64::from(oldest.cycle))?;
+        set_begun_from(table, guard, i64::from(oldest.cycle))?;
     }
     due.iter().try_for_each(|file| repair_file(names, guard, file))?;
-    if begun_from(table)?.is_some() { set_begun_from(table, table::NO_LOWEST) } else { Ok(()) }
+    if begun_from(table)?.is_some() {
+        set_begun_from(table, guard, table::NO_LOWEST)
+    } else {
+        Ok(())
+    }
 }
 
 /// The files to look at, oldest first: should this end early, the newest still shows that it is due.
@@ -119,8 +124,9 @@ fn begun_from(table: &TableStore) -> Result<Option<i32>> {
     Ok(i32::try_from(from).ok().filter(|_| from != table::NO_LOWEST))
 }
 
-fn set_begun_from(table: &TableStore, cycle: i64) -> Result<()> {
-    match table.find_or_create(table::REPAIR_FROM, cycle) {
+fn set_begun_from(table: &TableStore, guard: &DetachedGuard<'_>, cycle: i64) -> Result<()> {
+    let signals = Signals::Deferred(guard.may_wait());
+    match table.find_or_create(table::REPAIR_FROM, cycle, signals) {
         Ok(position) => {
             let cycle = cycle.cast_unsigned();
             table.cells().store_release(position, cycle, step!("restart.from.store"));
@@ -144,7 +150,7 @@ fn changed(path: &Path) -> Result<Option<SystemTime>> {
     }
 }
 
-fn repair_file(names: Names<'_>, guard: &WriteGuard<'_>, due: &Due) -> Result<()> {
+fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result<()> {
     let path = &due.path;
     head::restore(path, names.roll.index_count, names.roll.index_spacing, guard)?;
     let file = match create::open_existing(path, due.cycle, true) {
@@ -273,7 +279,7 @@ fn first_free(view: &View, end: &End) -> u64 {
 }
 
 /// Step 3: what is after the end gets no name any more.
-fn take_back(view: &mut View, end: &End, _guard: &WriteGuard<'_>) -> Result<()> {
+fn take_back(view: &mut View, end: &End, _guard: &DetachedGuard<'_>) -> Result<()> {
     let (layout, shape) = (view.file().layout.clone(), view.file().shape);
     let next = end.next_sequence();
     if let Some(upper) = upper(view, end)? {

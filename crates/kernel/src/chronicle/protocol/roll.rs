@@ -7,7 +7,7 @@
 //! replaced at once, as an append does: others wait for the lock. A crash before 2 leaves a file
 //! without the marker: the next appender writes it, and tailers leave such a file after a grace time.
 
-use super::lock::guard::WriteGuard;
+use super::lock::guard::DetachedGuard;
 use super::roll_file::{Slot, View};
 use super::{create, locate, publish};
 use crate::chronicle::format::blocks::Growth;
@@ -15,7 +15,7 @@ use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIAL
 use crate::{Result, warnings};
 
 /// Writes the end-of-file marker; false if it was there.
-pub fn write_eof(view: &mut View, growth: Growth, guard: &WriteGuard<'_>) -> Result<bool> {
+pub fn write_eof(view: &mut View, growth: Growth, guard: &DetachedGuard<'_>) -> Result<bool> {
     loop {
         let end = locate::end(view)?;
         let found = match end.slot {

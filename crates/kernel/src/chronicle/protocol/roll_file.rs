@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::file_events::OpenFile;
-use super::lock::guard::WriteGuard;
+use super::lock::guard::DetachedGuard;
 use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{self, HEADER_LEN, Header};
 use crate::chronicle::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
@@ -447,11 +447,12 @@ impl View {
         start: u64,
         end: u64,
         growth: Growth,
-        _guard: &WriteGuard<'_>,
+        guard: &DetachedGuard<'_>,
     ) -> Result<u64> {
         let len = blocks::file_len(start, end, growth.block);
         let window = &self.file.window;
-        let to = window.writable(&mut self.region, start, end, len, growth.timeout)?;
+        let to =
+            window.writable(guard.may_wait(), &mut self.region, start, end, len, growth.timeout)?;
         // What is present for writing can be read as well.
         (self.clear_from, self.clear_to) = (start, to);
         Ok(to)

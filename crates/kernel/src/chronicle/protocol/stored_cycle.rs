@@ -7,12 +7,19 @@ use crate::chronicle::format::roll_cycle::{RollCycle, is_roll_file_name};
 use crate::chronicle::format::table::INDEX_SHAPE;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::protocol::{compressed, listing};
+use crate::os::detached::Detached;
+use crate::os::interrupt::{self, Signals};
 use crate::probe::fault;
 use crate::{Error, Result};
 
 /// The roll cycle that a table names. What it does not say of one that is not Chronicle's is as
 /// `asked`, or as in a roll file.
-pub fn roll_cycle(dir: &Path, table: &TableStore, asked: Option<&RollCycle>) -> Result<RollCycle> {
+pub fn roll_cycle(
+    dir: &Path,
+    table: &TableStore,
+    asked: Option<&RollCycle>,
+    may_wait: &mut Detached,
+) -> Result<RollCycle> {
     let stored = &table.metadata().roll;
     let unknown = |what: &str| {
         Error::Unsupported(format!(
@@ -34,7 +41,7 @@ pub fn roll_cycle(dir: &Path, table: &TableStore, asked: Option<&RollCycle>) -> 
     let shape = match (shape_of(table)?, asked.filter(is_asked)) {
         (Some(shape), _) => Some(shape),
         (None, Some(asked)) => return Ok(asked.clone()),
-        (None, None) => shape_of_files(dir)?,
+        (None, None) => shape_of_files(dir, may_wait)?,
     };
     let shape = shape.ok_or_else(|| {
         unknown(
@@ -48,12 +55,12 @@ pub fn roll_cycle(dir: &Path, table: &TableStore, asked: Option<&RollCycle>) -> 
 }
 
 /// Records the index layout of a roll cycle that is not Chronicle's; returns what is recorded.
-pub fn record(table: &TableStore, roll: &RollCycle) -> Result<RollCycle> {
+pub fn record(table: &TableStore, roll: &RollCycle, signals: Signals<'_>) -> Result<RollCycle> {
     if roll.is_named() {
         return Ok(roll.clone());
     }
     let word = i64::from(roll.index_count) << 32 | i64::from(roll.index_spacing);
-    table.find_or_create(INDEX_SHAPE, word)?;
+    table.find_or_create(INDEX_SHAPE, word, signals)?;
     let shape = shape_of(table)?
         .unwrap_or(Shape { index_count: roll.index_count, index_spacing: roll.index_spacing });
     RollCycle::custom(roll.length_ms, &roll.pattern, shape.index_count, shape.index_spacing)
@@ -70,11 +77,12 @@ fn shape_of(table: &TableStore) -> Result<Option<Shape>> {
 }
 
 /// The shape of the index in the first roll file that is ready.
-fn shape_of_files(dir: &Path) -> Result<Option<Shape>> {
+fn shape_of_files(dir: &Path, may_wait: &mut Detached) -> Result<Option<Shape>> {
     let mut names = listing::roll_file_names(dir)?;
     names.sort_unstable();
     for name in names {
-        if let Ok(Some(file)) = compressed::open_either(&dir.join(name), 0) {
+        let pause = &mut || interrupt::check(may_wait);
+        if let Ok(Some(file)) = compressed::open_either(&dir.join(name), 0, pause) {
             return Ok(Some(file.shape));
         }
     }

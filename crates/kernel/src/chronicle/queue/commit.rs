@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::os::detached::{Detached, SharedState};
 use crate::{Error, Result};
 
 /// What an appended message survives without a call of `sync`.
@@ -51,7 +52,7 @@ pub struct Commit {
     is_slow: AtomicBool,
     /// A sync of this process covered messages up to this index.
     synced: AtomicI64,
-    syncing: Mutex<()>,
+    syncing: SharedState<()>,
     failed: Mutex<Option<(PathBuf, i32)>>,
 }
 
@@ -64,7 +65,7 @@ impl Commit {
             collects_for,
             is_slow: AtomicBool::new(matches!(durability, Durability::Each) || keeps_times),
             synced: AtomicI64::new(i64::MIN),
-            syncing: Mutex::new(()),
+            syncing: SharedState::new(()),
             failed: Mutex::new(None),
         }
     }
@@ -88,9 +89,9 @@ impl Commit {
         self.is_slow.load(Ordering::Relaxed)
     }
 
-    /// The turn to sync: one caller syncs for all that wait for it.
-    pub fn lock_syncing(&self) -> MutexGuard<'_, ()> {
-        self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The right to sync: one caller syncs for all that wait for it.
+    pub fn lock_syncing<'a>(&'a self, may_wait: &'a Detached) -> MutexGuard<'a, ()> {
+        self.syncing.lock(may_wait)
     }
 
     /// The last index that a sync of this process covered.

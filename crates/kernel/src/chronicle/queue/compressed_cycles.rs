@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::handle::Queue;
 use crate::chronicle::protocol::compressed::{self, Summary};
 use crate::chronicle::protocol::listing;
+use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 impl Queue {
@@ -39,7 +40,8 @@ impl Queue {
     }
 
     /// Says in the table that a cycle is about to be compressed.
-    pub fn announce_compression(&self, cycle: i32) -> Result<()> {
-        listing::announce_compression(self.writable_table("a compression of files")?, cycle)
+    pub fn announce_compression(&self, cycle: i32, signals: Signals<'_>) -> Result<()> {
+        let table = self.writable_table("a compression of files")?;
+        listing::announce_compression(table, cycle, signals)
     }
 }

@@ -4,10 +4,11 @@
 use super::handle::Queue;
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::locate::{self, Located};
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::roll;
 use crate::chronicle::protocol::roll_file::View;
 use crate::chronicle::protocol::unfinished;
+use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 impl Queue {
@@ -104,7 +105,7 @@ impl Queue {
     }
 
     /// Ends a file; false if it was ended.
-    pub fn close_cycle(&self, view: &mut View, guard: &WriteGuard<'_>) -> Result<bool> {
+    pub fn close_cycle(&self, view: &mut View, guard: &DetachedGuard<'_>) -> Result<bool> {
         if !create::is_of_version_4(view.file()) {
             create::check_writable(view.file())?;
         }
@@ -113,7 +114,7 @@ impl Queue {
 
     /// As [`Queue::close_cycle`], or puts the file aside if its creator died. An unreadable file is
     /// left as it is, and stops no append to a later one.
-    pub fn close_cycle_of(&self, cycle: i32, guard: &WriteGuard<'_>) -> Result<bool> {
+    pub fn close_cycle_of(&self, cycle: i32, guard: &DetachedGuard<'_>) -> Result<bool> {
         if self.is_compressed(cycle) {
             return Ok(false);
         }
@@ -131,10 +132,10 @@ impl Queue {
 
     /// Puts aside the file of a cycle that was begun and never finished: every reader would wait
     /// for it. One that holds messages stays. The caller writes to a later cycle.
-    pub fn put_aside_unfinished(&self, cycle: i32, guard: &WriteGuard<'_>) -> Result<()> {
+    pub fn put_aside_unfinished(&self, cycle: i32, guard: &DetachedGuard<'_>) -> Result<()> {
         self.check_lost_header(cycle)?;
         if create::put_aside_unfinished(&self.file_for_cycle(cycle)?, guard)? {
-            self.refresh()?;
+            self.refresh(Signals::Deferred(guard.may_wait()))?;
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
 use crate::metrics::Metrics;
 use crate::os::detached::Detached;
+use crate::os::interrupt::Signals;
 use crate::os::{clock, process};
 use crate::waiting::side_file::SideFile;
 use crate::{Error, Result, warnings};
@@ -38,11 +39,11 @@ pub const LOOK_MS: i64 = 1000;
 /// What a queue closes when it is closed.
 pub trait Handle: Send + Sync {
     /// Unmaps and closes what the handle holds open.
-    fn release_files(&self);
+    fn release_files(&self, may_wait: &Detached);
 
     /// The same when `queue` closes, which may be when its last owner is gone.
-    fn release_files_of(&self, _queue: &Queue) {
-        self.release_files();
+    fn release_files_of(&self, may_wait: &Detached, _queue: &Queue) {
+        self.release_files(may_wait);
     }
 }
 
@@ -85,8 +86,8 @@ pub struct Queue {
 
 impl Queue {
     /// Opens the queue at `path`, a directory or (read-only) one roll file.
-    pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
-        let opened = open::open(path, &options)?;
+    pub fn open(path: &Path, options: Options, may_wait: &mut Detached) -> Result<Arc<Self>> {
+        let opened = open::open(path, &options, may_wait)?;
         let pretoucher = Pretoucher::new(options.pretouch);
         let commit = Commit::new(options.durability, options.group_commit, options.time_index);
         let counting = Counting::begin(&opened.dir, &options)?;
@@ -126,7 +127,7 @@ impl Queue {
     }
 
     /// Closes the queue and all its handles: their files are unmapped and closed.
-    pub fn close(&self) {
+    pub fn close(&self, may_wait: &Detached) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -135,7 +136,10 @@ impl Queue {
         }
         self.pretoucher.end();
         let handles = std::mem::take(&mut *self.lock_handles());
-        handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.release_files_of(self));
+        handles
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|handle| handle.release_files_of(may_wait, self));
         self.lock_files().clear();
         if let Some(table) = &self.opened.table {
             table.close();
@@ -243,8 +247,12 @@ impl Queue {
     }
 
     /// Keeps what syncs in the background as long as the queue.
-    pub fn keep_committer(&self, start: impl FnOnce() -> Result<Arc<dyn Handle>>) -> Result<()> {
-        let _syncing = self.commit.lock_syncing();
+    pub fn keep_committer(
+        &self,
+        may_wait: &Detached,
+        start: impl FnOnce() -> Result<Arc<dyn Handle>>,
+    ) -> Result<()> {
+        let _turn = self.commit.lock_syncing(may_wait);
         if self.committer.get().is_none() {
             let _ = self.committer.set(start()?);
         }
@@ -285,10 +293,10 @@ impl Queue {
     }
 
     /// The side file at which readers of this queue sleep; None if it is read-only.
-    pub fn side_file_to_wait_at(&self, detached: Detached) -> Option<Arc<SideFile>> {
+    pub fn side_file_to_wait_at(&self, may_wait: &Detached) -> Option<Arc<SideFile>> {
         let may_write = !self.is_read_only() && self.check_open("queue").is_ok();
         let mode = self.options.file_mode;
-        may_write.then(|| self.sleepers.of_waiter(&self.opened, mode, detached)).flatten()
+        may_write.then(|| self.sleepers.of_waiter(&self.opened, mode, may_wait)).flatten()
     }
 
     /// Finds the side file of sleeping readers, for an appender.
@@ -306,17 +314,17 @@ impl Queue {
     }
 
     /// Lists the directory again, and updates the table where that can be written.
-    pub fn refresh(&self) -> Result<()> {
+    pub fn refresh(&self, signals: Signals<'_>) -> Result<()> {
         self.listing.forget();
         match self.writable_table("refresh") {
-            Ok(table) => listing::refresh(self.names(), table),
+            Ok(table) => listing::refresh(self.names(), table, signals),
             Err(_) => Ok(()),
         }
     }
 
     /// As [`Queue::refresh`], unless the table is known to have both ends.
-    pub fn refresh_if_needed(&self) -> Result<()> {
-        listing::refresh_if_needed(self.names(), self.writable_table("refresh")?)
+    pub fn refresh_if_needed(&self, signals: Signals<'_>) -> Result<()> {
+        listing::refresh_if_needed(self.names(), self.writable_table("refresh")?, signals)
     }
 
     /// Says in the table that the files of all cycles before this one are about to be removed.
@@ -587,6 +595,6 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.close();
+        self.close(&Detached::here());
     }
 }

@@ -5,6 +5,7 @@ use crate::chronicle::format::table;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::table::store::TableStore;
+use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 impl Queue {
@@ -59,12 +60,12 @@ impl Queue {
     }
 
     /// Position of a named tailer's stored index in the table, created as 0.
-    pub fn tailer_key(&self, name: &str) -> Result<u64> {
-        self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0)
+    pub fn tailer_key(&self, name: &str, signals: Signals<'_>) -> Result<u64> {
+        self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0, signals)
     }
 
     /// Position of a key's value in the table, created with `initial` when there is no such key.
-    pub fn table_key(&self, key: &str, initial: i64) -> Result<u64> {
-        self.writable_table("a table key")?.find_or_create(key, initial)
+    pub fn table_key(&self, key: &str, initial: i64, signals: Signals<'_>) -> Result<u64> {
+        self.writable_table("a table key")?.find_or_create(key, initial, signals)
     }
 }

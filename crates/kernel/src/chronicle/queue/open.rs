@@ -15,14 +15,15 @@ use crate::chronicle::format::roll_cycle::{
 use crate::chronicle::format::store::RollFields;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::chronicle::protocol::listing::{self, Names};
-use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::repair;
 use crate::chronicle::protocol::stored_cycle::{self, roll_cycle_of_files};
 use crate::chronicle::protocol::table::registry;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::protocol::{compressed, create};
+use crate::os::detached::Detached;
 use crate::os::files::{self, OwnName};
+use crate::os::interrupt::{self, Signals};
 use crate::os::paths;
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
@@ -71,7 +72,7 @@ pub struct Opened {
 }
 
 /// Opens `path` by the rules of `docs/compatibility.md`.
-pub fn open(path: &Path, options: &Options) -> Result<Opened> {
+pub fn open(path: &Path, options: &Options, may_wait: &mut Detached) -> Result<Opened> {
     paths::check_local(path)?;
     // A relative one would lead elsewhere once the process changes its directory.
     let path = &std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
@@ -79,7 +80,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
     check_sizes(options)?;
     roll_time(options)?;
     if is_file(path) {
-        return open_single(path, options);
+        return open_single(path, options, may_wait);
     }
     let made = prepare_directory(path, options)?;
     // A table says all that names could: a directory of many files is not looked through.
@@ -93,7 +94,8 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
     }
     trust::check(path, options);
     // Files without a table may be of an older version: look before anything is made.
-    let stored = file.map(|file| roll_of_version_4(&file, options)).transpose()?.flatten();
+    let stored =
+        file.map(|file| roll_of_version_4(&file, options, may_wait)).transpose()?.flatten();
     let options = &Options {
         epoch_ms: stored.as_ref().map_or(options.epoch_ms, |stored| Some(stored.epoch_ms)),
         roll_time: options.roll_time.clone().filter(|_| stored.is_none()),
@@ -101,31 +103,36 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
         ..options.clone()
     };
     let opened = if options.read_only {
-        open_read_only(path, options, found)
+        open_read_only(path, options, found, may_wait)
     } else {
         if !has_table {
-            wait_for_noticing(path, found.as_ref())?;
+            wait_for_noticing(path, found.as_ref(), may_wait)?;
         }
-        open_for_writing(path, options, has_table, found)
+        open_for_writing(path, options, has_table, found, may_wait)
     };
     let opened = opened?;
-    let wire_type = wire_type_of_files(&opened, options)?;
+    let wire_type = wire_type_of_files(&opened, options, may_wait)?;
     Ok(Opened { own_name: OwnName::new(made), wire_type, ..opened })
 }
 
 /// The wire type of a queue whose newest files leave out field names: the table of such a queue
 /// says `BINARY_LIGHT`, as Java's does. An option overrides it.
-fn wire_type_of_files(opened: &Opened, options: &Options) -> Result<String> {
+fn wire_type_of_files(
+    opened: &Opened,
+    options: &Options,
+    may_wait: &mut Detached,
+) -> Result<String> {
     if options.wire_type.is_some() || opened.wire_type != DEFAULT_WIRE_TYPE {
         return Ok(opened.wire_type.clone());
     }
     let (roll, epoch_ms) = (opened.schedule.roll(), opened.schedule.epoch_ms());
     let names = Names { dir: &opened.dir, roll, epoch_ms };
-    let layout = |cycle| {
+    let mut layout = |cycle| {
         let path = opened.dir.join(roll.file_name(cycle, epoch_ms).ok()?);
-        compressed::open_cycle(&path, cycle, false).ok()?.map(|file| file.layout)
+        let pause = &mut || interrupt::check(may_wait);
+        compressed::open_cycle(&path, cycle, false, pause).ok()?.map(|file| file.layout)
     };
-    let listed = opened.table.as_deref().and_then(listing::highest).and_then(layout);
+    let listed = opened.table.as_deref().and_then(listing::highest).and_then(&mut layout);
     let newest = match listed {
         Some(layout) => Some(layout),
         // The newest file may not be ready, and the word may be stale.
@@ -140,6 +147,7 @@ fn open_for_writing(
     options: &Options,
     has_table: bool,
     found: Option<RollCycle>,
+    may_wait: &mut Detached,
 ) -> Result<Opened> {
     if let (Some(asked), Some(found)) = (&options.roll_cycle, &found) {
         check_roll_cycle(path, asked, found)?;
@@ -148,13 +156,16 @@ fn open_for_writing(
     let wanted = wanted_metadata(options, &roll)?;
     // One that is gone since it was seen is not made again at once: see `wait_for_noticing`.
     let wanted = (!has_table).then_some(&wanted);
-    let table = registry::open_or_create(path, wanted, options.file_mode, options.timeout)?;
+    let table = {
+        let (mode, timeout) = (options.file_mode, options.timeout);
+        registry::open_or_create(path, wanted, mode, timeout, Signals::Handled(may_wait))?
+    };
     let lost = || Error::TableLost { what: "removed", path: path.join(table::FILE_NAME) };
     let table = table.ok_or_else(lost)?;
     if table.metadata().roll.format == roll.pattern {
-        stored_cycle::record(&table, &roll)?;
+        stored_cycle::record(&table, &roll, Signals::Handled(may_wait))?;
     }
-    let opened = opened(path, options, Some(table), Some(roll))?;
+    let opened = opened(path, options, Some(table), Some(roll), may_wait)?;
     let found = opened.schedule.roll();
     if let Some(asked) = options.roll_cycle.as_ref().filter(|asked| *asked != found) {
         if roll_cycle_of_files(path, Some(found))?.is_some() {
@@ -170,14 +181,19 @@ fn open_for_writing(
     if let Some(table) = &opened.table {
         recover_lock(table, options);
         let names = Names { dir: path, roll: found, epoch_ms: opened.schedule.epoch_ms() };
-        listing::refresh_if_needed(names, table)?;
-        repair_after_restart(table, names, options)?;
+        listing::refresh_if_needed(names, table, Signals::Handled(may_wait))?;
+        repair_after_restart(table, names, options, may_wait)?;
     }
     Ok(opened)
 }
 
-fn open_read_only(path: &Path, options: &Options, found: Option<RollCycle>) -> Result<Opened> {
-    let table = TableStore::open_read_only(path)?;
+fn open_read_only(
+    path: &Path,
+    options: &Options,
+    found: Option<RollCycle>,
+    may_wait: &mut Detached,
+) -> Result<Opened> {
+    let table = TableStore::open_read_only(path, may_wait)?;
     if table.is_none() && has_unfinished_table(path) {
         warnings::leave(format!(
             "{} was never completed: the queue is read without it, by the names of its files \
@@ -190,7 +206,7 @@ fn open_read_only(path: &Path, options: &Options, found: Option<RollCycle>) -> R
         let why = format!("no complete {} and no *{SUFFIX} file", table::FILE_NAME);
         return Err(Error::NotAQueue { why, path: path.to_path_buf() });
     }
-    let opened = opened(path, options, table, found)?;
+    let opened = opened(path, options, table, found, may_wait)?;
     let found = opened.schedule.roll();
     if let Some(asked) = options.roll_cycle.as_ref().filter(|asked| *asked != found)
         && roll_cycle_of_files(path, Some(found))?.is_some()
@@ -202,8 +218,12 @@ fn open_read_only(path: &Path, options: &Options, found: Option<RollCycle>) -> R
 
 /// What a file of version 4 says in its header about its queue; None where it is of version 5. An
 /// error where nobody could append after it, unless that is not asked for.
-fn roll_of_version_4(path: &Path, options: &Options) -> Result<Option<RollFields>> {
-    let file = match compressed::open_either(path, 0) {
+fn roll_of_version_4(
+    path: &Path,
+    options: &Options,
+    may_wait: &mut Detached,
+) -> Result<Option<RollFields>> {
+    let file = match compressed::open_either(path, 0, &mut || interrupt::check(may_wait)) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(None),
         Err(_) if options.read_only || create::is_unfinished(path)? => return Ok(None),
@@ -219,7 +239,7 @@ fn roll_of_version_4(path: &Path, options: &Options) -> Result<Option<RollFields
 }
 
 /// One roll file on its own.
-fn open_single(path: &Path, options: &Options) -> Result<Opened> {
+fn open_single(path: &Path, options: &Options, may_wait: &mut Detached) -> Result<Opened> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let not_one = |why: &str| Error::NotAQueue { why: why.into(), path: path.to_path_buf() };
     if !is_roll_file_name(&name) {
@@ -234,16 +254,16 @@ fn open_single(path: &Path, options: &Options) -> Result<Opened> {
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let roll = stored_cycle::roll_cycle_of_file(&name, options.roll_cycle.as_ref());
-    let table = TableStore::open_read_only(dir).ok().flatten();
+    let table = TableStore::open_read_only(dir, may_wait).ok().flatten();
     if roll.is_none() && table.is_none() {
         return Err(not_one("the file name follows no roll cycle's pattern"));
     }
-    let mut opened = opened(dir, options, table, roll)?;
+    let mut opened = opened(dir, options, table, roll, may_wait)?;
     let schedule = &opened.schedule;
     let cycle = schedule.roll().cycle_of_file(&name, schedule.epoch_ms());
     opened.single = Some(cycle.ok_or_else(|| not_one("the file name is not of its queue"))?);
     opened.path = path.to_path_buf();
-    let Some(file) = compressed::open_either(path, 0)? else {
+    let Some(file) = compressed::open_either(path, 0, &mut || interrupt::check(may_wait))? else {
         return Err(not_one("the file holds no ready header"));
     };
     if options.wire_type.is_none() && file.layout.fieldless {
@@ -258,10 +278,11 @@ fn opened(
     options: &Options,
     table: Option<Arc<TableStore>>,
     roll: Option<RollCycle>,
+    may_wait: &mut Detached,
 ) -> Result<Opened> {
     let asked = options.roll_cycle.as_ref();
     let roll = match &table {
-        Some(table) => stored_cycle::roll_cycle(dir, table, asked)?,
+        Some(table) => stored_cycle::roll_cycle(dir, table, asked, may_wait)?,
         None => roll.or_else(|| asked.cloned()).map_or_else(default_roll_cycle, Ok)?,
     };
     let stored = table.as_deref().map(TableStore::metadata);
@@ -380,7 +401,7 @@ fn has_unfinished_table(dir: &Path) -> bool {
 
 /// Lets writers notice that their table was removed, where it may just have been: none of them may
 /// still be writing once this process makes another one, with a lock of its own.
-fn wait_for_noticing(dir: &Path, found: Option<&RollCycle>) -> Result<()> {
+fn wait_for_noticing(dir: &Path, found: Option<&RollCycle>, may_wait: &Detached) -> Result<()> {
     if found.is_none() {
         return Ok(());
     }
@@ -389,7 +410,7 @@ fn wait_for_noticing(dir: &Path, found: Option<&RollCycle>) -> Result<()> {
         looked.and_then(|it| it.modified()).map_err(|e| Error::io("cannot look at", dir, e))?;
     // Removing a file changes its directory.
     let since = changed.elapsed().unwrap_or_default();
-    std::thread::sleep(NOTICED_AFTER.saturating_sub(since));
+    may_wait.sleep(NOTICED_AFTER.saturating_sub(since));
     Ok(())
 }
 
@@ -463,17 +484,21 @@ fn check_sizes(options: &Options) -> Result<()> {
 }
 
 /// Looks at the newest files if the machine was started since they were written.
-fn repair_after_restart(table: &TableStore, names: Names<'_>, options: &Options) -> Result<()> {
+fn repair_after_restart(
+    table: &TableStore,
+    names: Names<'_>,
+    options: &Options,
+    may_wait: &mut Detached,
+) -> Result<()> {
     if !repair::is_due(names, table)? {
         return Ok(());
     }
     // Others must see that the holder lives, in other containers too.
-    table.announce()?;
-    let lock = table.write_lock();
-    let taken = recovery::wait(table, lock, options.force_unlock, options.timeout)?;
-    let guard = WriteGuard::new(taken);
+    table.announce(Signals::Handled(may_wait))?;
+    let (mode, timeout) = (options.force_unlock, options.timeout);
+    let guard = recovery::wait_to_write(table, mode, timeout, Signals::Handled(may_wait))?;
     repair::repair(names, table, &guard)?;
-    listing::refresh(names, table)
+    listing::refresh(names, table, Signals::Deferred(guard.may_wait()))
 }
 
 /// Frees the write lock of a holder that died.

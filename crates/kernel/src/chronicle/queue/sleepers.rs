@@ -28,7 +28,7 @@ struct Known {
 impl Sleepers {
     /// The side file for a reader about to sleep, created if it is missing and checked once a second;
     /// None if it cannot be created: the reader polls then.
-    pub fn of_waiter(&self, opened: &Opened, mode: u32, _: Detached) -> Option<Arc<SideFile>> {
+    pub fn of_waiter(&self, opened: &Opened, mode: u32, _: &Detached) -> Option<Arc<SideFile>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::coarse_time_ms();
         if known.looked_ms.is_none_or(|then| now.abs_diff(then) >= LOOK_MS) {

@@ -2,6 +2,7 @@
 //! it before it says that there is nothing yet, and then finds the messages at their indexes.
 
 use crate::Result;
+use crate::os::detached::Detached;
 
 /// What was drained so far: when it changes, the queue has more messages.
 pub type Drained = (u64, u64);
@@ -12,5 +13,5 @@ pub trait ReadBuffer: Send + Sync {
     fn look(&self) -> (Drained, bool);
 
     /// Appends a bounded part of it to the queue, and waits for nobody; false if it could not.
-    fn drain_some(&self) -> Result<bool>;
+    fn drain_some(&self, may_wait: &Detached) -> Result<bool>;
 }

@@ -6,16 +6,18 @@ use quire_wire::history::{self, History};
 
 use super::tailer::{Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Scan, Tailer};
 use crate::chronicle::queue::handle::Queue;
+use crate::os::detached::Detached;
+use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 /// The history of the message that a tailer read last; None where there is none.
-pub fn history(tailer: &Tailer) -> Result<Option<History>> {
-    let Some(index) = tailer.last_read_index()? else { return Ok(None) };
-    let look = Tailer::new(Arc::clone(tailer.queue()), None)?;
-    if !look.move_to_index(index)? {
+pub fn history(tailer: &Tailer, may_wait: &Detached) -> Result<Option<History>> {
+    let Some(index) = tailer.last_read_index(may_wait)? else { return Ok(None) };
+    let look = Tailer::new(Arc::clone(tailer.queue()), None, Signals::Deferred(may_wait))?;
+    if !look.move_to_index(may_wait, index)? {
         return Ok(None);
     }
-    match look.open_document(false)? {
+    match look.open_document(may_wait, false)? {
         Some(open) => history_of(&look, &open),
         None => Ok(None),
     }
@@ -29,7 +31,7 @@ pub struct LastWritten {
 
 impl LastWritten {
     /// Begins at the end of `output`, which a reader of `queue` writes.
-    pub fn new(queue: &Queue, output: &Arc<Queue>) -> Result<Self> {
+    pub fn new(queue: &Queue, output: &Arc<Queue>, may_wait: &Detached) -> Result<Self> {
         let path = queue.path().display();
         if queue.source_id() == 0 {
             return Err(Error::Invalid(format!(
@@ -42,33 +44,40 @@ impl LastWritten {
                 "the queue that was written is needed, not the one that is read: path={path}"
             )));
         }
-        let tailer = Tailer::new(Arc::clone(output), None)?;
-        tailer.set_direction(Direction::Backward)?;
-        tailer.to_end()?;
+        let tailer = Tailer::new(Arc::clone(output), None, Signals::Deferred(may_wait))?;
+        tailer.set_direction(may_wait, Direction::Backward)?;
+        tailer.to_end(may_wait)?;
         Ok(Self { tailer, source_id: queue.source_id() })
     }
 
     /// The index that the newest history from the queue names last, and where that was found.
-    pub fn look(&self) -> Result<Scan<(i64, i64)>> {
+    pub fn look(&self, may_wait: &Detached) -> Result<Scan<(i64, i64)>> {
         for _ in 0..MESSAGES_BETWEEN_PAUSES {
-            let Some(open) = self.tailer.open_document(false)? else { return Ok(Scan::Nothing) };
+            let Some(open) = self.tailer.open_document(may_wait, false)? else {
+                return Ok(Scan::Nothing);
+            };
             let history = history_of(&self.tailer, &open)?;
             let last = history.and_then(|history| history.sources.last().copied());
             if let Some((_, index)) = last.filter(|(id, _)| *id == self.source_id) {
                 return Ok(Scan::Found((index, open.index)));
             }
-            self.tailer.close_document(&open)?;
+            self.tailer.close_document(may_wait, &open)?;
         }
         Ok(Scan::Paused)
     }
 
     /// Moves `tailer` past the message that [`LastWritten::look`] found: what follows led to
     /// nothing in the output yet. To the start where it found nothing.
-    pub fn go_behind(&self, tailer: &Tailer, found: Option<(i64, i64)>) -> Result<()> {
-        let Some((index, in_output)) = found else { return tailer.to_start() };
-        let found = tailer.move_to_index(index)?;
-        match tailer.open_document(false)? {
-            Some(open) if found => tailer.close_document(&open),
+    pub fn go_behind(
+        &self,
+        tailer: &Tailer,
+        found: Option<(i64, i64)>,
+        may_wait: &Detached,
+    ) -> Result<()> {
+        let Some((index, in_output)) = found else { return tailer.to_start(may_wait) };
+        let found = tailer.move_to_index(may_wait, index)?;
+        match tailer.open_document(may_wait, false)? {
+            Some(open) if found => tailer.close_document(may_wait, &open),
             _ => Err(Error::IndexOutOfRange(format!(
                 "a history names a message that is not there: index={index:#x} path={} \
                  named_by={in_output:#x} output={}",

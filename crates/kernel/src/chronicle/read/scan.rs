@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::os::detached::Detached;
+
 /// How far a read got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan<T> {
@@ -42,12 +44,12 @@ impl<T> Scan<T> {
 }
 
 /// How far a step may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+#[derive(Clone, Copy, Debug)]
+pub enum How<'a> {
     /// It neither waits nor calls the system.
     Try,
     /// It opens files, and waits for locks; it never waits for a message.
-    Wait,
+    Wait(&'a Detached),
 }
 
 /// Whether what was received before is done.

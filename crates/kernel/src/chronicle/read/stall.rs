@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::os::detached::Detached;
 use crate::os::files;
 
 /// The system writes changes to the medium within a minute and notes their time again after that:
@@ -76,6 +77,6 @@ fn is_left_alone(file: &Path, limit: Duration) -> bool {
 }
 
 /// Waits some of the time until then; the caller holds no lock, and looks for signals afterwards.
-pub fn wait_toward(then: Instant) {
+pub fn wait_toward(_: &Detached, then: Instant) {
     std::thread::sleep(then.saturating_duration_since(Instant::now()).min(LOOK));
 }

@@ -7,7 +7,10 @@ use crate::chronicle::format::table::{REPLICATED_PREFIX, TAILER_PREFIX, UNLOCKED
 use crate::chronicle::protocol::lock::{gate, recovery};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
+use crate::chronicle::read::scan::How;
 use crate::os::clock;
+use crate::os::detached::Detached;
+use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
@@ -34,14 +37,9 @@ struct Replicated {
 }
 
 impl Name {
-    /// Whether storing may wait for others.
-    pub const fn is_replicated(&self) -> bool {
-        self.replicated.is_some()
-    }
-
     /// Finds the name's entry, or makes it. Unless it is `shared`, nobody else in a Quire process
     /// gets it until it is let go of.
-    pub fn open(queue: &Queue, name: &str, shared: bool) -> Result<Self> {
+    pub fn open(queue: &Queue, name: &str, shared: bool, mut signals: Signals<'_>) -> Result<Self> {
         let table = queue.writable_table("a named tailer")?;
         check_characters(table, name)?;
         check_case(table, name)?;
@@ -49,23 +47,23 @@ impl Name {
             // As in Java: on a sink the source's position is the one that counts.
             gate::check(table.append_lock(), false)?;
         }
-        let value = queue.tailer_key(name)?;
+        let value = queue.tailer_key(name, signals.again())?;
         let replicated = if name.starts_with(REPLICATED_PREFIX) {
-            Some(Replicated::open(queue, name)?)
+            Some(Replicated::open(queue, name, &mut signals)?)
         } else {
             None
         };
         let name = Self::new(name, value, replicated);
         if !shared {
-            name.hold(queue)?;
-            if queue.tailer_key(&name.text)? != name.value {
+            name.hold(queue, signals.again().deferred())?;
+            if queue.tailer_key(&name.text, signals.again())? != name.value {
                 // Deleted, between it was found and held.
                 name.release(queue);
-                return Self::open(queue, &name.text, shared);
+                return Self::open(queue, &name.text, shared, signals);
             }
         }
         if name.replicated.is_some() {
-            let counted = name.count_opening(queue);
+            let counted = name.count_opening(queue, signals.deferred());
             counted.inspect_err(|_| name.release(queue))?;
         }
         Ok(name)
@@ -82,22 +80,22 @@ impl Name {
     }
 
     /// The entry of a known name, held; None if there is no such name.
-    fn hold_known(queue: &Queue, name: &str) -> Result<Option<Self>> {
+    fn hold_known(queue: &Queue, name: &str, may_wait: &Detached) -> Result<Option<Self>> {
         let table = queue.writable_table("a named tailer")?;
         let Some(value) = table.find(&key_of(name))? else { return Ok(None) };
         let name = Self::new(name, value, None);
-        name.hold(queue)?;
+        name.hold(queue, may_wait)?;
         if table.find(&key_of(&name.text))? == Some(name.value) {
             return Ok(Some(name));
         }
         // Deleted, between it was found and held.
         name.release(queue);
-        Self::hold_known(queue, &name.text)
+        Self::hold_known(queue, &name.text, may_wait)
     }
 
-    fn hold(&self, queue: &Queue) -> Result<()> {
+    fn hold(&self, queue: &Queue, may_wait: &Detached) -> Result<()> {
         let table = queue.writable_table("a named tailer")?;
-        let taken = table.tailers_in_use.take(&*table.file()?, self.value);
+        let taken = table.tailers_in_use.take(&*table.file()?, self.value, may_wait);
         match taken.map_err(|e| Error::io("cannot lock", table.path(), e))? {
             None => self.is_held.store(true, Ordering::Release),
             Some(holder) => {
@@ -129,34 +127,54 @@ impl Name {
     }
 
     /// Java counts the positioning of a tailer as a change: of a new one when it first reads.
-    fn count_opening(&self, queue: &Queue) -> Result<()> {
+    fn count_opening(&self, queue: &Queue, may_wait: &Detached) -> Result<()> {
         let stored = self.stored(queue)?;
-        if stored == 0 { Ok(()) } else { self.store(queue, stored, 1) }
+        if stored == 0 { Ok(()) } else { self.store_move(queue, stored, may_wait) }
     }
 
     /// Stores the index to read next, which a read led to: the first one of a new tailer, as Java
-    /// counts, is two changes.
+    /// counts, is two changes. False where that may wait for others, and a try is asked for.
     #[inline]
-    pub fn store_read(&self, queue: &Queue, index: i64) -> Result<()> {
-        let is_new = self.replicated.is_some() && self.stored(queue)? == 0;
-        self.store(queue, index, if is_new { 2 } else { 1 })
+    pub fn store_read(&self, queue: &Queue, index: i64, how: How<'_>) -> Result<bool> {
+        let Some(replicated) = &self.replicated else {
+            return self.store_alone(queue, index).map(|()| true);
+        };
+        let How::Wait(may_wait) = how else { return Ok(false) };
+        let changes = if self.stored(queue)? == 0 { 2 } else { 1 };
+        self.store_locked(queue, replicated, index, changes, may_wait).map(|()| true)
     }
 
     /// Stores the index to read next, as one change.
-    pub fn store_move(&self, queue: &Queue, index: i64) -> Result<()> {
-        self.store(queue, index, 1)
+    pub fn store_move(&self, queue: &Queue, index: i64, may_wait: &Detached) -> Result<()> {
+        match &self.replicated {
+            Some(replicated) => self.store_locked(queue, replicated, index, 1, may_wait),
+            None => self.store_alone(queue, index),
+        }
     }
 
-    fn store(&self, queue: &Queue, index: i64, changes: u64) -> Result<()> {
+    /// A word that nobody but the reader stores.
+    #[inline]
+    fn store_alone(&self, queue: &Queue, index: i64) -> Result<()> {
+        let table = queue.writable_table("a named tailer")?;
+        let step = step!("tailer.index.store");
+        table.cells().store_release(self.value, index.cast_unsigned(), step);
+        self.look_at_table(table)
+    }
+
+    fn store_locked(
+        &self,
+        queue: &Queue,
+        replicated: &Replicated,
+        index: i64,
+        changes: u64,
+        may_wait: &Detached,
+    ) -> Result<()> {
         let table = queue.writable_table("a named tailer")?;
         let cells = table.cells();
-        let Some(replicated) = &self.replicated else {
-            cells.store_release(self.value, index.cast_unsigned(), step!("tailer.index.store"));
-            return self.look_at_table(table);
-        };
         let lock = table.tailer_lock(replicated.lock, &replicated.in_process);
         let options = queue.options();
-        let _guard = recovery::wait(table, lock, options.force_unlock, options.timeout)?;
+        let (mode, timeout) = (options.force_unlock, options.timeout);
+        let _guard = recovery::wait_to_store(table, lock, mode, timeout, may_wait)?;
         cells.store_release(self.value, index.cast_unsigned(), step!("tailer.replicated.store"));
         cells.add_acq_rel(replicated.version, changes, step!("tailer.version.add"));
         self.look_at_table(table)
@@ -183,23 +201,25 @@ impl Name {
 }
 
 /// Deletes a name and its position; whether there was one. Fails while a tailer of Quire reads with it.
-pub fn delete(queue: &Queue, name: &str) -> Result<bool> {
+pub fn delete(queue: &Queue, name: &str, mut signals: Signals<'_>) -> Result<bool> {
     let table = queue.writable_table("deleting a named tailer")?;
-    let Some(held) = Name::hold_known(queue, name)? else { return Ok(false) };
+    let Some(held) = Name::hold_known(queue, name, signals.again().deferred())? else {
+        return Ok(false);
+    };
     let key = key_of(name);
     // Without the name, what stands beside it would count as names.
     let beside = if is_replicated(name) { [".lock", ".version"].as_slice() } else { &[] };
     let deleted = beside
         .iter()
-        .try_for_each(|end| table.remove(&format!("{key}{end}")).map(drop))
-        .and_then(|()| table.remove(&key));
+        .try_for_each(|end| table.remove(&format!("{key}{end}"), signals.again()).map(drop))
+        .and_then(|()| table.remove(&key, signals.again()));
     held.release(queue);
     deleted
 }
 
 /// Moves the position of a name to a new one; whether there was one. Fails while a tailer of Quire
 /// reads with it.
-pub fn rename(queue: &Queue, old: &str, new: &str) -> Result<bool> {
+pub fn rename(queue: &Queue, old: &str, new: &str, mut signals: Signals<'_>) -> Result<bool> {
     let table = queue.writable_table("renaming a tailer")?;
     if is_replicated(old) || is_replicated(new) {
         return Err(Error::Invalid(format!(
@@ -207,8 +227,10 @@ pub fn rename(queue: &Queue, old: &str, new: &str) -> Result<bool> {
         )));
     }
     check_characters(table, new)?;
-    let Some(held) = Name::hold_known(queue, old)? else { return Ok(false) };
-    let renamed = table.rename(&key_of(old), &key_of(new));
+    let Some(held) = Name::hold_known(queue, old, signals.again().deferred())? else {
+        return Ok(false);
+    };
+    let renamed = table.rename(&key_of(old), &key_of(new), signals);
     held.release(queue);
     if renamed? {
         return Ok(true);
@@ -264,11 +286,12 @@ fn time_text(since_s: i64) -> String {
 }
 
 impl Replicated {
-    fn open(queue: &Queue, name: &str) -> Result<Self> {
+    fn open(queue: &Queue, name: &str, signals: &mut Signals<'_>) -> Result<Self> {
         let table = queue.writable_table("a named tailer")?;
-        table.announce()?;
-        let version = queue.table_key(&format!("index.{name}.version"), -1)?;
-        let lock = queue.table_key(&format!("index.{name}.lock"), UNLOCKED.cast_signed())?;
+        table.announce(signals.again())?;
+        let version = queue.table_key(&format!("index.{name}.version"), -1, signals.again())?;
+        let unlocked = UNLOCKED.cast_signed();
+        let lock = queue.table_key(&format!("index.{name}.lock"), unlocked, signals.again())?;
         Ok(Self { version, lock, in_process: table.tailer_in_process_lock(lock) })
     }
 }

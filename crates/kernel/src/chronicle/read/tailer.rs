@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spin::mutex::{SpinMutex, SpinMutexGuard};
-
 use quire_wire::topic::{Topics, Wanted};
 
 use super::buffer::{Drained, ReadBuffer};
@@ -17,6 +15,8 @@ use super::stored_position::Name;
 use crate::chronicle::format::table::NO_INDEX;
 use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::chronicle::queue::handle_state::HandleState;
+use crate::os::detached::{Detached, SpinGuard, SpinState};
+use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 mod batch;
@@ -39,7 +39,7 @@ pub struct Tailer {
     is_special: AtomicBool,
     /// What it reads through at the end of the queue.
     buffer: Option<Arc<dyn ReadBuffer>>,
-    inner: SpinMutex<Inner, spin::Yield>,
+    inner: SpinState<Inner>,
 }
 
 struct Inner {
@@ -75,17 +75,21 @@ pub struct Opening<'a> {
     pub on_missing: OnMissing,
 }
 
-type Entered<'a> = SpinMutexGuard<'a, Inner, spin::Yield>;
+type Entered<'a> = SpinGuard<'a, Inner>;
 
 impl Tailer {
     /// A tailer at the start of the queue, or where the tailer of this name stopped.
-    pub fn new(queue: Arc<Queue>, name: Option<&str>) -> Result<Arc<Self>> {
-        Self::open(queue, Opening { name, ..Opening::default() })
+    pub fn new(queue: Arc<Queue>, name: Option<&str>, signals: Signals<'_>) -> Result<Arc<Self>> {
+        Self::open(queue, Opening { name, ..Opening::default() }, signals)
     }
 
     /// As [`Tailer::new`], with options.
-    pub fn open(queue: Arc<Queue>, opening: Opening<'_>) -> Result<Arc<Self>> {
-        Self::open_through(queue, opening, None)
+    pub fn open(
+        queue: Arc<Queue>,
+        opening: Opening<'_>,
+        signals: Signals<'_>,
+    ) -> Result<Arc<Self>> {
+        Self::open_through(queue, opening, None, signals)
     }
 
     /// As [`Tailer::open`], reading through a buffer of messages that are not in the queue yet.
@@ -93,15 +97,18 @@ impl Tailer {
         queue: Arc<Queue>,
         opening: Opening<'_>,
         buffer: Option<Arc<dyn ReadBuffer>>,
+        mut signals: Signals<'_>,
     ) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
-        let name = opening.name.map(|name| Name::open(&queue, name, opening.shared)).transpose()?;
-        let cursor = resumed(&queue, name.as_ref(), opening.on_missing);
+        let name =
+            opening.name.map(|name| Name::open(&queue, name, opening.shared, signals.again()));
+        let name = name.transpose()?;
+        let cursor = resumed(&queue, name.as_ref(), opening.on_missing, signals.deferred());
         if let (Err(_), Some(name)) = (&cursor, &name) {
             name.release(&queue);
         }
         let cursor = cursor?;
-        let inner = SpinMutex::new(Inner {
+        let inner = SpinState::new(Inner {
             cursor,
             unfinished: false,
             prepared: None,
@@ -131,13 +138,14 @@ impl Tailer {
     }
 
     /// Closes the tailer. What was received counts as done if `finished`.
-    pub fn close(&self, finished: bool) -> Result<()> {
+    pub fn close(&self, may_wait: &Detached, finished: bool) -> Result<()> {
         if self.is_closed() || self.queue.check_generation().is_err() {
             self.set_closed();
             return Ok(());
         }
-        let mut inner = self.lock();
-        let stored = if finished { self.finish_for_good(&mut inner, false) } else { Ok(()) };
+        let mut inner = self.inner.lock(may_wait);
+        let stored =
+            if finished { self.finish_for_good(may_wait, &mut inner, false) } else { Ok(()) };
         self.set_closed();
         inner.release_files();
         self.release_name();
@@ -157,8 +165,8 @@ impl Tailer {
 
     /// Closes the files and lets go of the memory that the tailer holds. It stays where it is, and
     /// opens them again when it is read on.
-    pub fn release_resources(&self) -> Result<()> {
-        self.enter()?.release_files();
+    pub fn release_resources(&self, may_wait: &Detached) -> Result<()> {
+        self.enter(may_wait)?.release_files();
         Ok(())
     }
 
@@ -179,27 +187,23 @@ impl Tailer {
         Error::closed("tailer", self.queue.path())
     }
 
-    fn enter(&self) -> Result<Entered<'_>> {
+    fn enter<'a>(&'a self, may_wait: &'a Detached) -> Result<Entered<'a>> {
         self.check_open()?;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock(may_wait);
         self.check_open()?; // another thread may have closed it before it let go of the lock
         inner.prepared = None;
         Ok(inner)
     }
 
-    fn lock(&self) -> Entered<'_> {
-        self.inner.lock()
-    }
-
     /// The index of the message the next read returns or waits for; 0 before there is one.
-    pub fn index(&self) -> Result<i64> {
-        self.enter()?.cursor.index_or_first(&self.queue)
+    pub fn index(&self, may_wait: &Detached) -> Result<i64> {
+        self.enter(may_wait)?.cursor.index_or_first(&self.queue)
     }
 
     /// The state, by Chronicle's names.
-    pub fn state(&self) -> Result<State> {
+    pub fn state(&self, may_wait: &Detached) -> Result<State> {
         self.queue.check_generation()?;
-        Ok(self.lock().cursor.state())
+        Ok(self.inner.lock(may_wait).cursor.state())
     }
 
     /// The index that the next read begins at, and the direction, as far as that is known at once.
@@ -218,60 +222,54 @@ impl Tailer {
 
     /// Delivers only messages of these topics, without the key before them; None: every
     /// message again.
-    pub fn set_topics(&self, topics: Option<Topics>) -> Result<()> {
-        let mut inner = self.enter()?;
+    pub fn set_topics(&self, may_wait: &Detached, topics: Option<Topics>) -> Result<()> {
+        let mut inner = self.enter(may_wait)?;
         inner.cursor.set_looked_through(topics.is_some());
         inner.filter = topics.map(|topics| Box::new(Filter { topics, found: None }));
         Ok(())
     }
 
     /// The place of the key of the message found last, among those asked for.
-    pub fn topic(&self) -> Result<Option<usize>> {
-        let inner = self.enter()?;
+    pub fn topic(&self, may_wait: &Detached) -> Result<Option<usize>> {
+        let inner = self.enter(may_wait)?;
         Ok(inner.filter.as_ref().and_then(|filter| filter.found).map(|wanted| wanted.key))
     }
 
     /// Stores the position of a named tailer: what was received is done.
-    pub fn commit(&self) -> Result<()> {
-        let mut inner = self.enter()?;
-        self.finish_for_good(&mut inner, true)
+    pub fn commit(&self, may_wait: &Detached) -> Result<()> {
+        let mut inner = self.enter(may_wait)?;
+        self.finish_for_good(may_wait, &mut inner, true)
     }
 
     /// As [`Tailer::finish`], and an error where nobody will see what was stored, as the table was
     /// replaced, or where that counts, `removed`.
-    fn finish_for_good(&self, inner: &mut Inner, removed: bool) -> Result<()> {
-        self.finish(inner)?;
+    fn finish_for_good(&self, may_wait: &Detached, inner: &mut Inner, removed: bool) -> Result<()> {
+        self.finish(How::Wait(may_wait), inner)?;
         self.name.as_ref().map_or(Ok(()), |name| name.confirm(&self.queue, removed))
     }
 
-    /// As [`Tailer::finish`], unless that may wait; false if so.
+    /// What was received is done: stores the index to read next, if there is a name. False where
+    /// that may wait, and a try is asked for.
     #[inline]
-    fn try_finish(&self, inner: &mut Inner) -> Result<bool> {
-        let waits = self.name.as_ref().is_some_and(Name::is_replicated);
-        if inner.unfinished && waits {
-            return Ok(false);
-        }
-        self.finish(inner).map(|()| true)
-    }
-
-    /// What was received is done: stores the index to read next, if there is a name.
-    #[inline]
-    fn finish(&self, inner: &mut Inner) -> Result<()> {
+    fn finish(&self, how: How<'_>, inner: &mut Inner) -> Result<bool> {
         if !inner.unfinished {
-            return Ok(());
+            return Ok(true);
         }
         if let Some(name) = &self.name {
             // Before the first message of cycle 0 there is no index: that is kept as the start.
-            name.store_read(&self.queue, inner.cursor.index_or_first(&self.queue)?.max(0))?;
+            let index = inner.cursor.index_or_first(&self.queue)?.max(0);
+            if !name.store_read(&self.queue, index, how)? {
+                return Ok(false);
+            }
         }
         inner.unfinished = false;
-        Ok(())
+        Ok(true)
     }
 }
 
 impl Handle for Tailer {
-    fn release_files(&self) {
-        self.lock().release_files();
+    fn release_files(&self, may_wait: &Detached) {
+        self.inner.lock(may_wait).release_files();
         self.release_name();
     }
 }
@@ -285,15 +283,20 @@ impl Drop for Tailer {
 }
 
 /// A cursor at the start, or where the name's last reader stopped.
-fn resumed(queue: &Queue, name: Option<&Name>, on_missing: OnMissing) -> Result<Cursor> {
+fn resumed(
+    queue: &Queue,
+    name: Option<&Name>,
+    on_missing: OnMissing,
+    may_wait: &Detached,
+) -> Result<Cursor> {
     let mut cursor = Cursor::default();
     let tailer = name.map(|name| name.text.clone()).unwrap_or_default();
     cursor.set_missing(MissingCycles { on: on_missing, tailer });
     let Some(name) = name else { return Ok(cursor) };
-    queue.refresh_if_needed()?;
+    queue.refresh_if_needed(Signals::Deferred(may_wait))?;
     let stored = name.stored(queue)?;
     if stored != 0 && cursor.resume_at(queue, stored)? {
-        name.store_move(queue, cursor.index_or_first(queue)?)?;
+        name.store_move(queue, cursor.index_or_first(queue)?, may_wait)?;
     }
     Ok(cursor)
 }

@@ -7,7 +7,7 @@ use super::Action;
 use crate::Result;
 use crate::chronicle::format::index::{ArrayLayout, INDEX2INDEX, PREAMBLE_MAX};
 use crate::chronicle::protocol::indexing;
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::roll_file::{Slot, View};
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::verify::walk::{Ending, Walked};
@@ -30,7 +30,7 @@ pub fn repair(
     queue: &Queue,
     view: &mut View,
     walked: &mut Walked,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let Some(upper) = upper(view, walked, actions)? else { return Ok(()) };
@@ -133,7 +133,7 @@ fn link(
     upper: &ArrayLayout,
     number: u64,
     linked: &mut HashSet<u64>,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<Option<ArrayLayout>> {
     let per_array = u64::from(view.file().shape.index_count);
@@ -172,7 +172,7 @@ fn add_array(
     queue: &Queue,
     view: &mut View,
     walked: &mut Walked,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
 ) -> Result<u64> {
     let position = walked.position;
     let next = indexing::publish_array(view, position, queue.growth(), guard)?;

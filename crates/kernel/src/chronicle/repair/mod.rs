@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use crate::chronicle::format::table::{self as keys, UNLOCKED};
 use crate::chronicle::protocol::listing::{self, Names};
-use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::table::store::TableStore;
@@ -24,6 +23,8 @@ use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::queue::options::Options;
 use crate::chronicle::verify;
 use crate::finding::{Finding, Kind};
+use crate::os::detached::Detached;
+use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 pub mod index;
@@ -50,12 +51,17 @@ impl Action {
 }
 
 /// Repairs the queue in a directory. A living process may hold its lock for up to `timeout`.
-pub fn repair(dir: &Path, timeout: Duration, allow_network: bool) -> Result<Vec<Action>> {
-    let report = verify::verify(dir)?;
+pub fn repair(
+    dir: &Path,
+    timeout: Duration,
+    allow_network: bool,
+    may_wait: &mut Detached,
+) -> Result<Vec<Action>> {
+    let report = verify::verify(dir, may_wait)?;
     let mut actions = Vec::new();
     let is_found = |kind: Kind| report.findings.iter().any(|finding| finding.kind == kind);
     if is_found(Kind::UnreadableTable) || is_found(Kind::TableEntry) {
-        actions.push(table::build_again(dir, timeout)?);
+        actions.push(table::build_again(dir, timeout, Signals::Handled(may_wait))?);
     }
     let options = Options {
         create: false,
@@ -65,23 +71,24 @@ pub fn repair(dir: &Path, timeout: Duration, allow_network: bool) -> Result<Vec<
         pretouch: false,
         ..Options::default()
     };
-    let queue = Queue::open(dir, options)?;
+    let queue = Queue::open(dir, options, may_wait)?;
     let table = queue.writable_table("repair")?;
     if is_found(Kind::LockHeld) {
         // Not everything was judged: an error, unless the lock is free by now.
-        recovery::wait(table, table.write_lock(), ForceUnlock::Dead, timeout).map(drop)?;
+        let signals = Signals::Handled(may_wait);
+        recovery::wait_to_write(table, ForceUnlock::Dead, timeout, signals).map(drop)?;
     }
     actions.extend(report.findings.iter().filter_map(done_by_opening));
     actions.extend(free_locks(table)?);
     for cycle in cycles_of(&queue, &report.findings)? {
-        let taken = recovery::wait(table, table.write_lock(), ForceUnlock::Dead, timeout)?;
-        let guard = WriteGuard::new(taken);
+        let signals = Signals::Handled(may_wait);
+        let guard = recovery::wait_to_write(table, ForceUnlock::Dead, timeout, signals)?;
         roll_file::repair(&queue, cycle, &guard, &mut actions)?;
     }
     // To list a file that was made ahead of its time would send appends there.
     if is_found(Kind::Listing) || is_found(Kind::NoTable) || changes_files(&actions) {
         let names = Names { dir, roll: queue.roll(), epoch_ms: queue.epoch_ms() };
-        listing::refresh(names, table)?;
+        listing::refresh(names, table, Signals::Handled(may_wait))?;
     }
     Ok(actions)
 }

@@ -13,7 +13,7 @@ use super::{Action, index, side_file};
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN};
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::head;
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::publish;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::time_index;
@@ -23,6 +23,7 @@ use crate::chronicle::verify::roll_file::{is_early, lost_end};
 use crate::chronicle::verify::walk::{Ending, Walked};
 use crate::finding::Kind;
 use crate::os::files;
+use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
@@ -30,7 +31,7 @@ use crate::{Error, Result};
 pub fn repair(
     queue: &Queue,
     cycle: i32,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let path = queue.file_for_cycle(cycle)?;
@@ -66,7 +67,7 @@ fn ready_view(
     queue: &Queue,
     cycle: i32,
     path: &Path,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<Option<View>> {
     restore_head(queue, path, guard, actions)?;
@@ -90,7 +91,7 @@ fn ready_view(
 fn finish(
     queue: &Queue,
     path: &Path,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<bool> {
     if unfinished::holds_messages(path, queue.index_count())? {
@@ -108,7 +109,7 @@ fn finish(
 fn restore_head(
     queue: &Queue,
     path: &Path,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let spacing = queue.roll().index_spacing;
@@ -123,14 +124,14 @@ fn repair_documents(
     queue: &Queue,
     view: &mut View,
     is_older: bool,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
-    let mut walked = Walked::through(view, false)?;
+    let mut walked = Walked::through(view, Signals::Deferred(guard.may_wait()))?;
     while let Some((position, word)) = walked.unmarked {
         guard.check_held()?;
         mark(view, position, word, actions)?;
-        walked = Walked::through(view, false)?;
+        walked = Walked::through(view, Signals::Deferred(guard.may_wait()))?;
     }
     if !walked.gaps.is_empty() {
         return Ok(()); // readers find what is left by the words and entries as they are
@@ -170,7 +171,7 @@ fn mark(view: &View, position: u64, word: u32, actions: &mut Vec<Action>) -> Res
 fn cut_off(
     view: &mut View,
     walked: &mut Walked,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let (path, position) = (view.path(), walked.position);
@@ -204,7 +205,7 @@ fn cut_off(
 }
 
 /// The header is the last to be cleared: it shows what is to be done.
-fn clear_header(view: &View, position: u64, _guard: &WriteGuard<'_>) -> Result<()> {
+fn clear_header(view: &View, position: u64, _guard: &DetachedGuard<'_>) -> Result<()> {
     let window = &view.file().window;
     let mut word = [0; 4];
     let found = window.read_at(&mut word, position)?;
@@ -225,7 +226,7 @@ fn clear_header(view: &View, position: u64, _guard: &WriteGuard<'_>) -> Result<(
 fn store_words(
     view: &mut View,
     walked: &Walked,
-    _guard: &WriteGuard<'_>,
+    _guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let (layout, shape, path) = (view.file().layout.clone(), view.file().shape, view.path());
@@ -257,7 +258,7 @@ fn end(
     queue: &Queue,
     view: &mut View,
     walked: &Walked,
-    guard: &WriteGuard<'_>,
+    guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let (path, position) = (view.path(), walked.position);

@@ -16,6 +16,7 @@ use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::table::file;
 use crate::finding::Kind;
 use crate::os::files;
+use crate::os::interrupt::Signals;
 use crate::os::locked_file::LockedFile;
 use crate::probe::fault;
 use crate::{Error, Result};
@@ -25,11 +26,11 @@ const ROOM: usize = 131_072;
 const _: () = assert!(ROOM as u64 == FILE_LEN);
 
 /// Builds the table of a directory again. An error while a process of Quire may write to the queue.
-pub fn build_again(dir: &Path, timeout: Duration) -> Result<Action> {
+pub fn build_again(dir: &Path, timeout: Duration, signals: Signals<'_>) -> Result<Action> {
     let path = dir.join(FILE_NAME);
     let gone = || Error::gone("cannot open", &path);
     let old = LockedFile::open_existing(&path)?.ok_or_else(gone)?;
-    let _lock = file::key_lock(&old, &path, timeout)?;
+    let _lock = file::key_lock(&old, &path, timeout, signals)?;
     check_nobody_writes(&old, &path)?;
     let mut bytes = vec![0; ROOM];
     let failed = |e| Error::io("cannot read", &path, e);

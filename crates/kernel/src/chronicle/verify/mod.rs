@@ -20,6 +20,7 @@ use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::stored_cycle;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::finding::{Finding, Kind, Report};
+use crate::os::detached::Detached;
 use crate::probe::fault;
 use crate::{Error, Result};
 use quiet::Quiet;
@@ -44,7 +45,7 @@ pub struct Directory {
 }
 
 /// Checks a queue's directory or one roll file.
-pub fn verify(path: &Path) -> Result<Report> {
+pub fn verify(path: &Path, may_wait: &mut Detached) -> Result<Report> {
     let found = fault::call!("open.path.stat", std::fs::metadata(path));
     let is_file = match found {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -54,16 +55,16 @@ pub fn verify(path: &Path) -> Result<Report> {
         found => found.map_err(|e| Error::io("cannot open", path, e))?.is_file(),
     };
     let dir = if is_file { path.parent().unwrap_or(Path::new(".")) } else { path };
-    let directory = Directory::open(dir, is_file.then_some(path))?;
-    if is_file { directory.check_one(path) } else { directory.check_all() }
+    let directory = Directory::open(dir, is_file.then_some(path), may_wait)?;
+    if is_file { directory.check_one(path, may_wait) } else { directory.check_all(may_wait) }
 }
 
 impl Directory {
     /// Opens the table and determines the roll cycle; `file` is the one to check.
-    pub fn open(dir: &Path, file: Option<&Path>) -> Result<Self> {
+    pub fn open(dir: &Path, file: Option<&Path>, may_wait: &mut Detached) -> Result<Self> {
         let mut findings = Vec::new();
         let table_path = dir.join(FILE_NAME);
-        let table = match TableStore::open_to_inspect(&table_path) {
+        let table = match TableStore::open_to_inspect(&table_path, may_wait) {
             Err(Error::Corrupt { position, found, expected, .. }) => {
                 let kind = Kind::UnreadableTable;
                 findings.push(Finding::at(kind, &table_path, position, found, expected));
@@ -77,8 +78,9 @@ impl Directory {
             None => files_of(dir)?.iter().find_map(|name| RollCycle::by_file_name(name)).cloned(),
         };
         let stored = table.as_deref().map(TableStore::metadata);
-        let known =
-            table.as_deref().and_then(|table| stored_cycle::roll_cycle(dir, table, None).ok());
+        let known = table
+            .as_deref()
+            .and_then(|table| stored_cycle::roll_cycle(dir, table, None, may_wait).ok());
         let Some(roll) = known.or(by_names) else { return Err(not_a_queue(dir, file)) };
         let epoch_ms = stored.map_or(roll.default_epoch_ms, |stored| stored.roll.epoch_ms);
         if table.is_none() && findings.is_empty() && file.is_none() {
@@ -92,8 +94,8 @@ impl Directory {
         Names { dir: &self.dir, roll: &self.roll, epoch_ms: self.epoch_ms }
     }
 
-    fn check_one(self, path: &Path) -> Result<Report> {
-        let quiet = Quiet::new(self.table.as_deref());
+    fn check_one(self, path: &Path, may_wait: &mut Detached) -> Result<Report> {
+        let quiet = Quiet::new(self.table.as_deref(), may_wait);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let cycle = self.roll.cycle_of_file(&name, self.epoch_ms).unwrap_or_default();
         let asked = Asked { path, cycle, roll: &self.roll, is_older: false };
@@ -105,9 +107,9 @@ impl Directory {
         Ok(report)
     }
 
-    fn check_all(mut self) -> Result<Report> {
+    fn check_all(mut self, may_wait: &mut Detached) -> Result<Report> {
         let table = self.table.clone();
-        let quiet = Quiet::new(table.as_deref());
+        let quiet = Quiet::new(table.as_deref(), may_wait);
         let tailers = table.as_deref().map(table::tailers).unwrap_or_default();
         let mut report =
             Report { findings: std::mem::take(&mut self.findings), ..Report::default() };

@@ -4,11 +4,13 @@
 //! A writer holds the write lock while it changes words in steps. A word that is unchanged after
 //! the lock was seen free, or held by a dead process, was left unfinished.
 
+use std::cell::{Cell, RefCell, RefMut};
 use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::table::store::TableStore;
+use crate::os::detached::Detached;
 use crate::os::interrupt;
 
 /// A document may be open for longer: then words that its writer may change are not judged.
@@ -19,14 +21,15 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// Waits for a moment without a writer.
 pub struct Quiet<'a> {
     table: Option<&'a TableStore>,
-    is_held: std::cell::Cell<bool>,
+    is_held: Cell<bool>,
+    may_wait: RefCell<&'a mut Detached>,
 }
 
 impl<'a> Quiet<'a> {
     /// Without a table nobody writes.
     #[must_use]
-    pub const fn new(table: Option<&'a TableStore>) -> Self {
-        Self { table, is_held: std::cell::Cell::new(false) }
+    pub const fn new(table: Option<&'a TableStore>, may_wait: &'a mut Detached) -> Self {
+        Self { table, is_held: Cell::new(false), may_wait: RefCell::new(may_wait) }
     }
 
     /// Whether the write lock was free, or its holder dead, at a moment since this was called.
@@ -45,9 +48,15 @@ impl<'a> Quiet<'a> {
                 self.is_held.set(true);
                 return Ok(false);
             }
-            interrupt::check()?;
-            std::thread::sleep(PAUSE);
+            let mut may_wait = self.may_wait();
+            interrupt::check(&mut may_wait)?;
+            may_wait.sleep(PAUSE);
         }
+    }
+
+    /// The token of the thread: a check holds nothing that others wait for.
+    pub fn may_wait(&self) -> RefMut<'_, &'a mut Detached> {
+        self.may_wait.borrow_mut()
     }
 
     /// Whether a live process held the lock until the wait timed out.

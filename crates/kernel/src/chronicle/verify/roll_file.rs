@@ -16,6 +16,7 @@ use crate::chronicle::protocol::{compressed, create};
 use crate::finding::{Finding, Kind};
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
+use crate::os::interrupt::{self, Signals};
 use crate::{Error, Result};
 
 /// What is known of a file before it is opened.
@@ -95,7 +96,9 @@ fn unreadable(path: &Path, error: &Error) -> Finding {
 
 fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
     if compressed::is_compressed(asked.path) {
-        let file = compressed::open(asked.path, asked.cycle)?;
+        let file = compressed::open(asked.path, asked.cycle, &mut || {
+            interrupt::check(&mut quiet.may_wait())
+        })?;
         return file.map(|file| check_ready(file, asked, quiet)).transpose();
     }
     let Some(file) = files::open(asked.path, Access { write: false, create_mode: None })? else {
@@ -117,7 +120,7 @@ fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>
 fn check_ready(file: RollFile, asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Checked> {
     let is_old = create::is_of_version_4(&file);
     let mut view = View::new(Arc::new(file));
-    let mut walked = Walked::through(&mut view, true)?;
+    let mut walked = Walked::through(&mut view, Signals::Handled(&mut quiet.may_wait()))?;
     let mut findings = gaps(&mut view, &walked, asked)?;
     let mut changing = Vec::new();
     check_changing(&mut view, &mut walked, asked, is_old, &mut changing)?;

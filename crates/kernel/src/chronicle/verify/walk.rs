@@ -8,7 +8,7 @@ use crate::chronicle::protocol::hints::{self, Pair};
 use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::roll_file::{Document, Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
-use crate::os::interrupt;
+use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 /// Signals are checked after this many documents.
@@ -64,13 +64,11 @@ pub struct Walked {
     /// `lastIndex` before the walk.
     pub last_index: u64,
     documents: u64,
-    /// Nobody waits for this thread, so that signals may be handled.
-    is_idle: bool,
 }
 
 impl Walked {
-    /// Walks through a file; `is_idle` while no lock is held.
-    pub fn through(view: &mut View, is_idle: bool) -> Result<Self> {
+    /// Walks through a file, and looks at signals on the way.
+    pub fn through(view: &mut View, mut signals: Signals<'_>) -> Result<Self> {
         let last_index = view.file().layout.last_index;
         let mut walked = Self {
             position: 0,
@@ -86,12 +84,11 @@ impl Walked {
             write_position: view.write_position()?,
             last_index: if last_index == 0 { 0 } else { view.word(last_index)? },
             documents: 0,
-            is_idle,
         };
-        walked.advance(view, u64::MAX)?;
+        walked.go_on(view, u64::MAX, &mut signals)?;
         let mut rounds = 0;
         while let Some(gap) = walked.gap(view)? {
-            if walked.goes_on(view)? {
+            if walked.goes_on(view, &mut signals)? {
                 rounds += 1;
                 if rounds == MOST_ROUNDS {
                     break;
@@ -105,7 +102,7 @@ impl Walked {
             walked.gaps.push(gap);
             let Some(to) = to else { break };
             walked.skip_to(to, view.file().shape);
-            walked.advance(view, u64::MAX)?;
+            walked.go_on(view, u64::MAX, &mut signals)?;
         }
         if walked.gaps.is_empty() {
             let wrong = match walked.miscounted(view)? {
@@ -121,12 +118,29 @@ impl Walked {
         Ok(walked)
     }
 
-    /// Walks on until after `limit`, or to the end.
+    /// Walks on until after `limit`, or to the end: over what was appended since.
     pub fn advance(&mut self, view: &mut View, limit: u64) -> Result<()> {
+        self.walk(view, limit, || Ok(()))
+    }
+
+    fn go_on(&mut self, view: &mut View, limit: u64, signals: &mut Signals<'_>) -> Result<()> {
+        self.walk(view, limit, || signals.check())
+    }
+
+    /// Walks on, and calls `pause` every so often.
+    fn walk(
+        &mut self,
+        view: &mut View,
+        limit: u64,
+        mut pause: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
         while self.position <= limit {
             self.ending = match view.slot(self.position) {
                 Ok(Slot::Document(document)) => {
                     self.pass(view, document)?;
+                    if self.documents.is_multiple_of(BETWEEN_LOOKS) {
+                        pause()?;
+                    }
                     continue;
                 }
                 Ok(Slot::Waiting(word)) => Ending::Waiting(word),
@@ -141,9 +155,9 @@ impl Walked {
 
     /// Whether documents came since the last step: then the index was read after the end was met, and
     /// names messages that a writer appended meanwhile.
-    fn goes_on(&mut self, view: &mut View) -> Result<bool> {
+    fn goes_on(&mut self, view: &mut View, signals: &mut Signals<'_>) -> Result<bool> {
         let before = self.position;
-        self.advance(view, u64::MAX)?;
+        self.go_on(view, u64::MAX, signals)?;
         Ok(self.position > before)
     }
 
@@ -166,9 +180,6 @@ impl Walked {
         }
         self.position = document.next;
         self.documents += 1;
-        if self.is_idle && self.documents.is_multiple_of(BETWEEN_LOOKS) {
-            interrupt::check()?;
-        }
         Ok(())
     }
 

@@ -16,7 +16,8 @@ use super::liveness;
 use crate::groups::format::layout::{self, FILE_LEN, Layout, MAGIC, VERSION};
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
-use crate::os::locked_file::{LockedFile, patiently};
+use crate::os::interrupt::Signals;
+use crate::os::locked_file::LockedFile;
 use crate::os::names;
 use crate::os::new_file::NewFile;
 use crate::os::range_lock::{Range, RecordLock};
@@ -145,8 +146,12 @@ pub fn create(path: &Path, shape: Shape, file_mode: u32) -> Result<()> {
 }
 
 /// The lock around every change of what a side file's name stands for.
-fn change_lock<'a>(path: &Path, file: &'a LockedFile) -> Result<RecordLock<'a>> {
-    patiently(TIMEOUT, || true, |step| file.lock(path, CHANGE, step))
+fn change_lock<'a>(
+    path: &Path,
+    file: &'a LockedFile,
+    signals: Signals<'a>,
+) -> Result<RecordLock<'a>> {
+    file.lock(path, CHANGE, TIMEOUT, signals)
 }
 
 /// When to replace a side file.
@@ -169,12 +174,18 @@ pub enum Replaced {
 }
 
 /// Puts a new side file in the place of the one at `path`.
-pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Result<Replaced> {
+pub fn replace(
+    path: &Path,
+    shape: Shape,
+    file_mode: u32,
+    why: Replace,
+    signals: Signals<'_>,
+) -> Result<Replaced> {
     let Some(old) = LockedFile::open_existing(path)? else {
         create(path, shape, file_mode)?;
         return Ok(Replaced::Done);
     };
-    let _lock = change_lock(path, &old)?;
+    let _lock = change_lock(path, &old, signals)?;
     if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
         return Ok(Replaced::NotNeeded);
     }
@@ -193,11 +204,11 @@ pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Resul
 }
 
 /// Removes a side file that nobody uses; whether there was one.
-pub fn remove(path: &Path) -> Result<Option<Replaced>> {
+pub fn remove(path: &Path, signals: Signals<'_>) -> Result<Option<Replaced>> {
     let Some(old) = LockedFile::open_existing(path)? else {
         return Ok(None);
     };
-    let _lock = change_lock(path, &old)?;
+    let _lock = change_lock(path, &old, signals)?;
     if !is_at(&old, path)? {
         return Ok(Some(Replaced::NotNeeded));
     }
@@ -252,11 +263,11 @@ fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
 }
 
 /// Removes the mark of a process that died before it replaced the file.
-pub fn unmark(path: &Path) -> Result<()> {
+pub fn unmark(path: &Path, signals: Signals<'_>) -> Result<()> {
     let Some(file) = LockedFile::open_existing(path)? else {
         return Ok(());
     };
-    let _lock = change_lock(path, &file)?;
+    let _lock = change_lock(path, &file, signals)?;
     if is_at(&file, path)? { mark(path, &file, 0) } else { Ok(()) }
 }
 

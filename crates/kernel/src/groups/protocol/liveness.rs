@@ -8,6 +8,7 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::groups::format::layout::{self, MEMBERS};
+use crate::os::detached::Detached;
 use crate::os::locked_file::LockedFile;
 use crate::os::range_lock::{self, Kind, Range};
 use crate::{Error, Result};
@@ -17,12 +18,18 @@ const fn byte(member: u16) -> Range {
 }
 
 /// Takes the byte of a free number; None if all are taken.
-pub fn join(path: &Path, file: &File, file_mode: u32) -> Result<Option<(u16, LockedFile)>> {
+pub fn join(
+    path: &Path,
+    file: &File,
+    file_mode: u32,
+    may_wait: &Detached,
+) -> Result<Option<(u16, LockedFile)>> {
     for member in 0..MEMBERS {
         if is_alive(path, file, member)? {
             continue;
         }
-        if let Some(lock) = LockedFile::take(path, file_mode, byte(member), Kind::Exclusive)? {
+        let lock = LockedFile::take(path, file_mode, byte(member), Kind::Exclusive, may_wait)?;
+        if let Some(lock) = lock {
             return Ok(Some((member, lock)));
         }
     }

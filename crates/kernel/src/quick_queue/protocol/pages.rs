@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memory::window::{Readable, Region, Window};
+use crate::os::detached::Detached;
 use crate::os::files::{self, Access};
 use crate::probe::fault::step;
 use crate::quick_queue::format::address::PageSize;
@@ -95,7 +96,7 @@ impl Pages {
     }
 
     /// Opens a page for writing, made if it is missing.
-    pub fn open_or_create(&self, page: u32, file_mode: u32) -> Result<Window> {
+    pub fn open_or_create(&self, page: u32, file_mode: u32, may_wait: &Detached) -> Result<Window> {
         let path = self.path(page);
         let access = Access { write: true, create_mode: Some(file_mode) };
         let gone = || Error::gone("cannot create, as its directory was removed or renamed", &path);
@@ -103,7 +104,7 @@ impl Pages {
         step!("quick-queue.page.open").made();
         let window = Window::new(&path, file, true)?;
         if window.file_len() == 0 {
-            window.grow(self.size.bytes(), GROW_TIMEOUT)?;
+            window.grow(may_wait, self.size.bytes(), GROW_TIMEOUT)?;
         }
         self.checked(window)
     }

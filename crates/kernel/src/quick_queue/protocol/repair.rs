@@ -17,8 +17,10 @@ use super::pending::{self, profile_path};
 use super::profile_file::ProfileFile;
 use super::survey::survey;
 use crate::os::clock;
+use crate::os::detached::Detached;
 use crate::os::files::{self, Access};
-use crate::os::locked_file::{self, LockedFile};
+use crate::os::interrupt::Signals;
+use crate::os::locked_file::{self, LockedFile, patiently};
 use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
 use crate::probe::fault;
 use crate::quick_queue::format::address::PageSize;
@@ -37,16 +39,21 @@ const BEGUN: u64 = 1;
 
 /// Ends the queue at `dir` before what a power cut took, if the machine was started since its last
 /// message, or a repair was not finished.
-pub fn repair(dir: &Path, layout: Layout, file_mode: u32) -> Result<()> {
+pub fn repair(may_wait: &mut Detached, dir: &Path, layout: Layout, file_mode: u32) -> Result<()> {
     if due(dir, layout)?.is_none() {
         return Ok(());
     }
     let path = dir.join(names::LOCK);
-    let Some(_lock) = LockedFile::wait_to_take(&path, file_mode, REPAIR, Kind::Exclusive, TIMEOUT)?
-    else {
-        let what = "another writer is looking for what a power cut took".to_owned();
-        return Err(Error::WriterInUse { what, path: dir.to_path_buf() });
-    };
+    let lock = LockedFile::open_or_create(&path, file_mode)?;
+    let keep =
+        |may_wait: &Detached, step| lock.keep(&path, REPAIR, Kind::Exclusive, step, may_wait);
+    patiently(Signals::Handled(may_wait), TIMEOUT, keep).map_err(|error| match error {
+        Error::FileLocked { .. } => {
+            let what = "another writer is looking for what a power cut took".to_owned();
+            Error::WriterInUse { what, path: dir.to_path_buf() }
+        }
+        error => error,
+    })?;
     let Some(due) = due(dir, layout)? else { return Ok(()) };
     for producer in due.listing.producers() {
         // A producer of Java's, which has appended nothing yet.

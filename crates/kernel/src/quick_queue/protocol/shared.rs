@@ -24,6 +24,7 @@ use super::profile_file::{OTHER, ProfileFile};
 use super::single::check_room;
 use super::space::Space;
 use super::survey::survey;
+use crate::os::detached::Detached;
 use crate::os::files;
 use crate::os::locked_file::LockedFile;
 use crate::os::process;
@@ -60,6 +61,7 @@ impl Shared {
         dir: &Path,
         size: PageSize,
         file_mode: u32,
+        may_wait: &Detached,
     ) -> Result<Self> {
         let index = Pages::index(dir, Form::Shared, size);
         let listing = survey(dir)?;
@@ -81,13 +83,13 @@ impl Shared {
             next,
         };
         let profile = shared.profile.read();
-        shared.data_end = shared.recover(profile)?;
+        shared.data_end = shared.recover(profile, may_wait)?;
         shared.check_end(profile)?;
         shared.slot = shared.profile.settle(profile, shared.data_end);
         // Readers no longer wait for an entry that could not be completed.
         shared.profile.region.store_release(ATTEMPT, next, step!("quick-queue.attempt.store"));
         if listing.index(Form::Shared).is_none() {
-            shared.index.start()?;
+            shared.index.start(may_wait)?;
         }
         Ok(shared)
     }
@@ -98,40 +100,54 @@ impl Shared {
         self.producer
     }
 
-    /// Appends a message; its index.
+    /// Appends a message; its index, or None where the next page is not open, and the thread may not
+    /// wait for it.
     #[inline]
-    pub fn append(&mut self, message: &[u8], length: u32) -> Result<u64> {
+    pub fn append(
+        &mut self,
+        message: &[u8],
+        length: u32,
+        may_wait: Option<&Detached>,
+    ) -> Result<Option<u64>> {
         let size = self.data.pages().size();
         let (begin, end) = (self.data_end, self.data_end + u64::from(length));
         check_room(size, begin, length, self.next)?;
-        self.data.store(begin, message)?;
+        if !self.data.store(begin, message, may_wait)? {
+            return Ok(None);
+        }
         let (slot, replaced) = (self.slot, self.profile.region.load_acquire(self.slot));
         self.profile.region.store_release(slot, end, step!("quick-queue.end.store"));
         let claim = Stamp::claim(self.producer, length);
-        let index = self.claim(claim).inspect_err(|_| self.profile.restore(slot, replaced))?;
+        let claimed = self.claim(claim, may_wait);
+        let Ok(Some(index)) = claimed else {
+            self.profile.restore(slot, replaced);
+            return claimed;
+        };
         self.profile.region.store_release(LAST, index, step!("quick-queue.last.store"));
         let position = size.position(index);
-        let entry = self.index.ready(size.page(index), position, ENTRY)?;
+        let entry = self.index.ready(size.page(index), position, ENTRY, may_wait)?;
+        let Some(entry) = entry else { unreachable!("the claim left its page open") };
         entry_words::complete(entry, position, begin, claim.completed());
         self.data_end = end;
         self.slot = OTHER - slot;
         self.next = index + ENTRY;
-        Ok(index)
+        Ok(Some(index))
     }
 
-    /// Claims the first free entry; its index. An error means that none was claimed.
+    /// Claims the first free entry; its index. With an error, or None, none was claimed.
     #[inline]
-    fn claim(&mut self, claim: Stamp) -> Result<u64> {
+    fn claim(&mut self, claim: Stamp, may_wait: Option<&Detached>) -> Result<Option<u64>> {
         let size = self.index.pages().size();
         loop {
             let (index, position) = (self.next, size.position(self.next));
             check_room(size, 0, 0, index)?;
-            let entry = self.index.ready(size.page(index), position, ENTRY)?;
+            let entry = self.index.ready(size.page(index), position, ENTRY, may_wait)?;
+            let Some(entry) = entry else { return Ok(None) };
             if entry_words::is_free(entry, position) {
                 let profile = &self.profile.region;
                 profile.store_release(ATTEMPT, index, step!("quick-queue.attempt.store"));
                 if entry_words::claim(entry, position, claim) {
-                    return Ok(index);
+                    return Ok(Some(index));
                 }
             }
             self.next = index + ENTRY;
@@ -156,10 +172,12 @@ impl Shared {
     }
 
     /// Completes what a dead producer of this name left, or takes it back; where its data ends.
-    fn recover(&mut self, profile: Profile) -> Result<u64> {
+    fn recover(&mut self, profile: Profile, may_wait: &Detached) -> Result<u64> {
         let last = self.last_entry(profile)?;
         match last {
-            Some(entry) if entry.stamp.state() == State::Claimed => self.complete(entry, profile),
+            Some(entry) if entry.stamp.state() == State::Claimed => {
+                self.complete(entry, profile, may_wait)
+            }
             Some(entry) => {
                 let end = entry.end().unwrap_or(0);
                 self.data.pages().check_before(end)?;
@@ -208,7 +226,7 @@ impl Shared {
     }
 
     /// Completes the entry of a message that is whole.
-    fn complete(&mut self, entry: Entry, profile: Profile) -> Result<u64> {
+    fn complete(&mut self, entry: Entry, profile: Profile, may_wait: &Detached) -> Result<u64> {
         let index = self.index.pages();
         let Some(begin) = pending::proven_begin(index, self.producer, entry, profile)? else {
             return self.pass_over(entry, profile);
@@ -217,7 +235,9 @@ impl Shared {
         let size = index.size();
         let position = size.position(entry.index);
         self.profile.region.store_release(LAST, entry.index, step!("quick-queue.last.store"));
-        let found = self.index.ready(size.page(entry.index), position, ENTRY)?;
+        let page = size.page(entry.index);
+        let found = self.index.ready(page, position, ENTRY, Some(may_wait))?;
+        let Some(found) = found else { unreachable!("a page that was waited for is open") };
         entry_words::complete(found, position, begin, entry.stamp.completed());
         warnings::leave(format!(
             "completed the message of a producer that died: producer={} index={:#x} path={}",

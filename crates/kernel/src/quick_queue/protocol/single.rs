@@ -16,6 +16,7 @@ use super::entry_words;
 use super::pages::Pages;
 use super::space::Space;
 use super::survey::survey;
+use crate::os::detached::Detached;
 use crate::os::locked_file::LockedFile;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
@@ -34,7 +35,13 @@ pub struct Single {
 
 impl Single {
     /// Goes on after the last message of the queue at `dir`.
-    pub fn open(lock: LockedFile, dir: &Path, size: PageSize, file_mode: u32) -> Result<Self> {
+    pub fn open(
+        lock: LockedFile,
+        dir: &Path,
+        size: PageSize,
+        file_mode: u32,
+        may_wait: &Detached,
+    ) -> Result<Self> {
         let index = Pages::index(dir, Form::Single, size);
         let span = survey(dir)?.index(Form::Single);
         let next = end_of_index(&index, span, |stamp| stamp.state() == State::Complete)?;
@@ -51,25 +58,34 @@ impl Single {
         let mut data = Space::new(data, file_mode);
         let mut index = Space::new(index, file_mode);
         if span.is_none() {
-            data.start()?;
-            index.start()?;
+            data.start(may_wait)?;
+            index.start(may_wait)?;
         }
         Ok(Self { _lock: lock, data, index, data_end, next })
     }
 
-    /// Appends a message; its index.
+    /// Appends a message; its index, or None where the next page is not open, and the thread may not
+    /// wait for it.
     #[inline]
-    pub fn append(&mut self, message: &[u8], length: u32) -> Result<u64> {
+    pub fn append(
+        &mut self,
+        message: &[u8],
+        length: u32,
+        may_wait: Option<&Detached>,
+    ) -> Result<Option<u64>> {
         let size = self.data.pages().size();
         let (begin, index) = (self.data_end, self.next);
         check_room(size, begin, length, index)?;
-        self.data.store(begin, message)?;
+        if !self.data.store(begin, message, may_wait)? {
+            return Ok(None);
+        }
         let position = size.position(index);
-        let entry = self.index.ready(size.page(index), position, ENTRY)?;
+        let entry = self.index.ready(size.page(index), position, ENTRY, may_wait)?;
+        let Some(entry) = entry else { return Ok(None) };
         entry_words::complete(entry, position, begin, Stamp::single(length));
         self.data_end = begin + u64::from(length);
         self.next = index + ENTRY;
-        Ok(index)
+        Ok(Some(index))
     }
 }
 

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use super::pages::Pages;
+use crate::Result;
 use crate::memory::pages::Pages as SystemPages;
 use crate::memory::window::{Region, Window};
+use crate::os::detached::Detached;
 use crate::probe::fault::step;
-use crate::{Error, Result};
 
 /// Disk space is reserved in steps of an eighth of the page, within these bounds.
 const STEP_MIN: u64 = 64 << 10;
@@ -43,30 +44,39 @@ impl Space {
     }
 
     /// Makes the first page, so that the queue has its form and page size.
-    pub fn start(&mut self) -> Result<()> {
-        self.page(0).map(drop)
+    pub fn start(&mut self, may_wait: &Detached) -> Result<()> {
+        self.page(0, Some(may_wait)).map(drop)
     }
 
-    /// Memory whose `length` bytes at `position` of a page can be stored to.
+    /// Memory whose `length` bytes at `position` of a page can be stored to; None where that takes a
+    /// page that is not open, and the thread may not wait for it.
     #[inline]
-    pub fn ready(&mut self, page: u32, position: u64, length: u64) -> Result<&Region> {
+    pub fn ready(
+        &mut self,
+        page: u32,
+        position: u64,
+        length: u64,
+        may_wait: Option<&Detached>,
+    ) -> Result<Option<&Region>> {
         let size = self.pages.size().bytes();
-        let current = self.page(page)?;
+        let Some(current) = self.page(page, may_wait)? else { return Ok(None) };
         current.reserve(position, position + length, size)?;
-        Ok(&current.region)
+        Ok(Some(&current.region))
     }
 
     /// Stores bytes, over as many pages as it takes. Nobody reads them before they are published.
-    pub fn store(&mut self, start: u64, bytes: &[u8]) -> Result<()> {
+    /// False where a page is not open, and the thread may not wait for it.
+    pub fn store(&mut self, start: u64, bytes: &[u8], may_wait: Option<&Detached>) -> Result<bool> {
         let mut rest = bytes;
         for part in self.pages.size().parts(start, bytes.len() as u64) {
             let count = usize::try_from(part.length).unwrap_or(rest.len());
             let (now, later) = rest.split_at(count.min(rest.len()));
-            let region = self.ready(part.page, part.position, part.length)?;
+            let region = self.ready(part.page, part.position, part.length, may_wait)?;
+            let Some(region) = region else { return Ok(false) };
             region.copy_in_plain(part.position, now, step!("quick-queue.payload.store"));
             rest = later;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Releases the mapping, which is opened again when needed.
@@ -75,17 +85,17 @@ impl Space {
     }
 
     #[inline]
-    fn page(&mut self, number: u32) -> Result<&mut WritePage> {
+    fn page(&mut self, number: u32, may_wait: Option<&Detached>) -> Result<Option<&mut WritePage>> {
         if self.current.as_ref().is_none_or(|page| page.number != number) {
-            self.turn_to(number)?;
+            let Some(may_wait) = may_wait else { return Ok(None) };
+            self.turn_to(number, may_wait)?;
         }
-        let missing = || Error::gone("not open", &self.pages.path(number));
-        self.current.as_mut().ok_or_else(missing)
+        Ok(self.current.as_mut())
     }
 
     #[cold]
-    fn turn_to(&mut self, number: u32) -> Result<()> {
-        let window = self.pages.open_or_create(number, self.file_mode)?;
+    fn turn_to(&mut self, number: u32, may_wait: &Detached) -> Result<()> {
+        let window = self.pages.open_or_create(number, self.file_mode, may_wait)?;
         let region = window.region();
         self.current = Some(WritePage { number, window, region, from: 0, to: 0 });
         Ok(())

@@ -1,8 +1,9 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use super::queue::IndexedQueue;
 use super::reader::{Entry, Reader};
-use crate::os::detached::Detached;
+use crate::os::detached::{Detached, SharedState};
 use crate::vanilla::{Direction, Message};
 use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
@@ -10,7 +11,9 @@ use crate::{Error, Result, warnings};
 /// Reads messages.
 pub struct IndexedTailer {
     queue: Arc<IndexedQueue>,
-    state: Mutex<State>,
+    state: SharedState<State>,
+    /// Kept apart: to ask for it waits for no reader.
+    is_closed: AtomicBool,
 }
 
 struct State {
@@ -21,12 +24,11 @@ struct State {
     last_read: Option<i64>,
     /// The end after which later pages of the index were searched.
     searched: Option<u64>,
-    is_closed: bool,
 }
 
 impl Look for IndexedTailer {
-    fn is_due(&self, _: Detached) -> bool {
-        self.has_next().unwrap_or(true)
+    fn is_due(&self, may_wait: &Detached) -> bool {
+        self.has_next(may_wait).unwrap_or(true)
     }
 }
 
@@ -40,9 +42,9 @@ impl IndexedTailer {
             direction: Direction::Forward,
             last_read: None,
             searched: None,
-            is_closed: false,
         };
-        Ok(Self { queue, state: Mutex::new(state) })
+        let state = SharedState::new(state);
+        Ok(Self { queue, state, is_closed: AtomicBool::new(false) })
     }
 
     /// Its queue.
@@ -53,41 +55,45 @@ impl IndexedTailer {
 
     /// The next message.
     #[inline]
-    pub fn read(&self) -> Result<Option<Message>> {
-        let mut state = self.open_state()?;
-        let found = state.find()?;
-        if let Some(message) = &found {
-            state.step_over(message);
-        }
-        Ok(found)
+    pub fn read(&self, may_wait: &Detached) -> Result<Option<Message>> {
+        self.open_state(may_wait)?.read()
+    }
+
+    /// As [`Self::read`]; None while another thread uses the tailer.
+    #[inline]
+    pub fn try_read(&self) -> Option<Result<Option<Message>>> {
+        Some(self.try_open_state()?.and_then(|mut state| state.read()))
     }
 
     /// Hands up to `count` messages to `each` while it returns true; the first that it refuses is
     /// read again. An error that follows messages comes with the next call.
-    pub fn read_many(&self, count: usize, mut each: impl FnMut(&Message) -> bool) -> Result<usize> {
-        let mut state = self.open_state()?;
-        for number in 0..count {
-            let message = match state.find() {
-                Ok(Some(message)) => message,
-                Err(error) if number == 0 => return Err(error),
-                _ => return Ok(number),
-            };
-            if !each(&message) {
-                return Ok(number);
-            }
-            state.step_over(&message);
-        }
-        Ok(count)
+    pub fn read_many(
+        &self,
+        may_wait: &Detached,
+        count: usize,
+        each: impl FnMut(&Message) -> bool,
+    ) -> Result<usize> {
+        self.open_state(may_wait)?.read_many(count, each)
+    }
+
+    /// As [`Self::read_many`]; None while another thread uses the tailer.
+    #[inline]
+    pub fn try_read_many(
+        &self,
+        count: usize,
+        each: impl FnMut(&Message) -> bool,
+    ) -> Option<Result<usize>> {
+        Some(self.try_open_state()?.and_then(|mut state| state.read_many(count, each)))
     }
 
     /// Whether there is a message to read.
-    pub fn has_next(&self) -> Result<bool> {
-        Ok(self.open_state()?.find()?.is_some())
+    pub fn has_next(&self, may_wait: &Detached) -> Result<bool> {
+        Ok(self.open_state(may_wait)?.find()?.is_some())
     }
 
     /// Goes to a message or the end; false, and to nowhere else, if there is none with this index.
-    pub fn move_to_index(&self, index: i64) -> Result<bool> {
-        let mut state = self.open_state()?;
+    pub fn move_to_index(&self, may_wait: &Detached, index: i64) -> Result<bool> {
+        let mut state = self.open_state(may_wait)?;
         let Ok(sequence) = u64::try_from(index) else { return Ok(false) };
         let is_there = state.reader.is_message(sequence)?;
         if is_there || state.reader.end()? == sequence {
@@ -97,71 +103,110 @@ impl IndexedTailer {
     }
 
     /// Goes to the first message.
-    pub fn to_start(&self) -> Result<()> {
-        self.return_to(0)
+    pub fn to_start(&self, may_wait: &Detached) -> Result<()> {
+        self.return_to(may_wait, 0)
     }
 
     /// Goes to where the next message will be; backward, to the last message.
-    pub fn to_end(&self) -> Result<()> {
-        let mut state = self.open_state()?;
+    pub fn to_end(&self, may_wait: &Detached) -> Result<()> {
+        let mut state = self.open_state(may_wait)?;
         let end = state.reader.end()?.cast_signed();
         state.next = end - i64::from(state.direction == Direction::Backward);
         Ok(())
     }
 
     /// The index of the next message.
-    pub fn index(&self) -> Result<i64> {
-        Ok(self.open_state()?.next)
+    pub fn index(&self, may_wait: &Detached) -> Result<i64> {
+        Ok(self.open_state(may_wait)?.next)
     }
 
     /// Goes back to an index that the tailer had.
-    pub fn return_to(&self, index: i64) -> Result<()> {
-        self.open_state()?.next = index;
+    pub fn return_to(&self, may_wait: &Detached, index: i64) -> Result<()> {
+        self.open_state(may_wait)?.next = index;
         Ok(())
     }
 
     /// The index of the message that was delivered last.
-    pub fn last_read_index(&self) -> Result<Option<i64>> {
-        Ok(self.open_state()?.last_read)
+    pub fn last_read_index(&self, may_wait: &Detached) -> Result<Option<i64>> {
+        Ok(self.open_state(may_wait)?.last_read)
     }
 
     /// Where reads go.
-    pub fn direction(&self) -> Result<Direction> {
-        Ok(self.open_state()?.direction)
+    pub fn direction(&self, may_wait: &Detached) -> Result<Direction> {
+        Ok(self.open_state(may_wait)?.direction)
     }
 
     /// Sets where reads go.
-    pub fn set_direction(&self, direction: Direction) -> Result<()> {
-        self.open_state()?.direction = direction;
+    pub fn set_direction(&self, may_wait: &Detached, direction: Direction) -> Result<()> {
+        self.open_state(may_wait)?.direction = direction;
         Ok(())
     }
 
     /// Ends the use of the tailer.
     pub fn close(&self) {
-        self.lock().is_closed = true;
+        self.is_closed.store(true, Ordering::Release);
     }
 
     /// Whether the tailer or its queue was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.lock().is_closed || self.queue.is_closed()
+        self.is_closed.load(Ordering::Acquire) || self.queue.is_closed()
     }
 
-    fn open_state(&self) -> Result<MutexGuard<'_, State>> {
+    /// Returns when no other thread used the tailer, for another try.
+    pub fn wait_until_free(&self, may_wait: &Detached) {
+        self.state.wait_until_free(may_wait);
+    }
+
+    fn open_state<'a>(&'a self, may_wait: &'a Detached) -> Result<MutexGuard<'a, State>> {
         self.queue.check_open("tailer")?;
-        let state = self.lock();
-        if state.is_closed {
+        let state = self.state.lock(may_wait);
+        self.check_open().map(|()| state)
+    }
+
+    #[inline]
+    fn try_open_state(&self) -> Option<Result<MutexGuard<'_, State>>> {
+        if let Err(error) = self.queue.check_open("tailer") {
+            return Some(Err(error)); // in a forked child nobody may let go of the state
+        }
+        let state = self.state.try_lock()?;
+        Some(self.check_open().map(|()| state))
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::closed("tailer", self.queue.path()));
         }
-        Ok(state)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(())
     }
 }
 
 impl State {
+    #[inline]
+    fn read(&mut self) -> Result<Option<Message>> {
+        let found = self.find()?;
+        if let Some(message) = &found {
+            self.step_over(message);
+        }
+        Ok(found)
+    }
+
+    fn read_many(&mut self, count: usize, mut each: impl FnMut(&Message) -> bool) -> Result<usize> {
+        for number in 0..count {
+            let message = match self.find() {
+                Ok(Some(message)) => message,
+                Err(error) if number == 0 => return Err(error),
+                _ => return Ok(number),
+            };
+            if !each(&message) {
+                return Ok(number);
+            }
+            self.step_over(&message);
+        }
+        Ok(count)
+    }
+
     #[inline]
     fn find(&mut self) -> Result<Option<Message>> {
         if self.direction == Direction::Backward { self.find_before() } else { self.find_after() }

@@ -317,7 +317,8 @@ impl CycleWriter {
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
             if let Some(opened) = Block::create_new(&path, block, self.file_mode)? {
                 // Shows a rebuild of the index that the writer is alive. Nobody else knows the file.
-                let held = LockedFile::take(&path, self.file_mode, WHOLE_FILE, Kind::Exclusive)?;
+                let held =
+                    LockedFile::try_take(&path, self.file_mode, WHOLE_FILE, Kind::Exclusive)?;
                 let opened = DataFile { number, entry, block: opened, position: 0, _held: held };
                 let full = self.data.replace(opened);
                 if let Some(full) = full {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use quire_kernel::os::detached::Detached;
 use quire_kernel::quick_queue::append::Appender;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue};
 
@@ -36,9 +37,12 @@ impl Quick {
 
     fn writers(&self, queue: &Arc<QuickQueue>) -> Vec<Arc<Appender>> {
         if self.producers.is_empty() {
-            return vec![queue.appender().expect("an appender")];
+            return vec![queue.appender(&mut Detached::here()).expect("an appender")];
         }
-        self.producers.iter().map(|name| queue.producer(name).expect("a producer")).collect()
+        self.producers
+            .iter()
+            .map(|name| queue.producer(&mut Detached::here(), name).expect("a producer"))
+            .collect()
     }
 }
 
@@ -51,16 +55,16 @@ impl Family for Quick {
             let writer = &writers[random.below(writers.len() as u64) as usize];
             for _ in 0..=random.below(6) {
                 history.append(payload(random, 600), |it| {
-                    writer.append(it).expect("append").cast_signed()
+                    writer.append(&Detached::here(), it).expect("append").cast_signed()
                 });
             }
             if random.once_in(sync_every) {
-                writer.sync().expect("sync");
+                writer.sync(&Detached::here()).expect("sync");
                 let covered = history.indexes();
                 history.note_synced(covered);
             }
             if random.once_in(15) {
-                queue.close();
+                queue.close(&Detached::here());
                 queue = self.open(path);
                 writers = self.writers(&queue);
             }
@@ -73,14 +77,16 @@ impl Family for Quick {
         let tailer = queue.tailer(false).expect("a tailer");
         let (mut found, mut in_order) = (Messages::new(), None);
         loop {
-            let read = tailer.read(|it| (it.index.cast_signed(), it.bytes.as_slice().to_vec()));
+            let read = tailer.read(&Detached::here(), |it| {
+                (it.index.cast_signed(), it.bytes.as_slice().to_vec())
+            });
             match read {
                 Ok(Some((index, payload))) => drop(found.insert(index, payload)),
                 Ok(None) => break,
                 Err(_) => {
                     in_order.get_or_insert(found.len());
-                    let next = tailer.index().expect("an index") + 16;
-                    if !tailer.move_to_index(next).expect("move") {
+                    let next = tailer.index(&Detached::here()).expect("an index") + 16;
+                    if !tailer.move_to_index(&Detached::here(), next).expect("move") {
                         break;
                     }
                 }
@@ -96,11 +102,12 @@ impl Family for Quick {
         for writer in self.writers(&queue) {
             for number in 0..APPENDED {
                 let payload = vec![number as u8 + 1; 1 + number * 7 % 90];
-                let index = writer.append(&payload).expect("append").cast_signed();
+                let index =
+                    writer.append(&Detached::here(), &payload).expect("append").cast_signed();
                 appended.insert(index, payload);
             }
         }
-        queue.sync().expect("sync");
+        queue.sync(&Detached::here()).expect("sync");
         appended
     }
 }

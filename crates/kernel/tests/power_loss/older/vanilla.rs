@@ -47,11 +47,13 @@ fn pass_over(tailer: &VanillaTailer, last: Option<i64>) -> bool {
     let queue = tailer.queue();
     // A cycle without any data file has no indexes: then it is the first one.
     let first = || queue.index_of((START_MS / DAY_MS) as i32, 0).expect("an index");
-    let index = tailer.index().unwrap_or_else(|_| last.map_or_else(first, |last| last + 1));
+    let index = tailer
+        .index(&Detached::here())
+        .unwrap_or_else(|_| last.map_or_else(first, |last| last + 1));
     let (cycle, _) = queue.split().split(index).expect("a cycle");
     let in_cycle = (1..=MOST_MESSAGES).map(|step| index + step);
     let later = (cycle + 1..cycle + 40).map(|cycle| queue.index_of(cycle, 0).expect("an index"));
-    in_cycle.chain(later).any(|next| tailer.move_to_index(next).unwrap_or(false))
+    in_cycle.chain(later).any(|next| tailer.move_to_index(&Detached::here(), next).unwrap_or(false))
 }
 
 fn writers(queue: &Arc<VanillaQueue>) -> Vec<(VanillaAppender, Vec<i64>)> {
@@ -71,14 +73,14 @@ impl Family for Vanilla {
             let synchronous = random.once_in(8);
             let index = history.append(payload(random, 900), |it| {
                 let record = Record { parts: [it, &[]], synchronous, ..Record::default() };
-                writer.append(Detached::here(), None, record).expect("append")
+                writer.append(&Detached::here(), None, record).expect("append")
             });
             own.push(index);
             if synchronous || self.synchronous {
                 history.note_synced([index]);
             }
             if random.once_in(sync_every) {
-                writer.sync(Detached::here()).expect("sync");
+                writer.sync(&Detached::here()).expect("sync");
                 history.note_synced(own.clone());
             }
             if random.once_in(20) {
@@ -96,10 +98,11 @@ impl Family for Vanilla {
     fn read(&self, path: &Path) -> (Messages, usize) {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let queue = self.open(path, &clock);
-        let tailer = VanillaTailer::open(queue, Opening::default()).expect("a tailer");
+        let tailer =
+            VanillaTailer::open(queue, Opening::default(), &Detached::here()).expect("a tailer");
         let (mut found, mut in_order) = (Messages::new(), None);
         loop {
-            match tailer.read() {
+            match tailer.read(&Detached::here()) {
                 Ok(Some(message)) => {
                     found.insert(message.index, message.bytes().to_vec());
                 }
@@ -129,7 +132,7 @@ impl Family for Vanilla {
             for number in 0..APPENDED {
                 let payload = vec![number as u8 + 1; 1 + number * 7 % 90];
                 let record = Record { parts: [&payload, &[]], ..Record::default() };
-                match writer.append(Detached::here(), None, record) {
+                match writer.append(&Detached::here(), None, record) {
                     Ok(index) => drop(appended.insert(index, payload)),
                     // No data file is left that an entry names: `rebuild_index` comes first.
                     Err(Error::Corrupt { .. }) => break,

@@ -1,9 +1,11 @@
 //! The write lock while it is held. Whatever stores takes a [`WriteGuard`]: without one, stores to roll
-//! files do not compile.
+//! files do not compile. What waits under the lock, as for space, takes a [`DetachedGuard`].
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::word::LockWord;
+use crate::os::detached::Detached;
 use crate::os::process;
 use crate::{Error, warnings};
 
@@ -154,9 +156,68 @@ impl<'a> WriteGuard<'a> {
     pub fn lost_now(&self) -> Error {
         self.lost(self.0.lock.word.read())
     }
+}
+
+/// The write lock of a queue, whichever guard has it.
+pub trait HeldLock<'a> {
+    /// The lock, for whatever stores.
+    fn write(&self) -> &WriteGuard<'a>;
 
     /// Stays taken: a document is open.
-    pub fn keep(self) {
+    fn keep(self);
+}
+
+impl<'a> HeldLock<'a> for WriteGuard<'a> {
+    #[inline]
+    fn write(&self) -> &WriteGuard<'a> {
+        self
+    }
+
+    fn keep(self) {
         std::mem::forget(self.0);
+    }
+}
+
+impl<'a> HeldLock<'a> for DetachedGuard<'a> {
+    #[inline]
+    fn write(&self) -> &WriteGuard<'a> {
+        &self.guard
+    }
+
+    fn keep(self) {
+        self.guard.keep();
+    }
+}
+
+/// The write lock of a queue, taken by a thread that may wait. It borrows the thread's token: no
+/// handler of a signal runs while the lock is held, for it would find the lock taken by the thread
+/// that it interrupted.
+pub struct DetachedGuard<'a> {
+    guard: WriteGuard<'a>,
+    may_wait: &'a Detached,
+}
+
+impl<'a> DetachedGuard<'a> {
+    /// The guard of a lock that this thread has taken.
+    #[inline]
+    #[must_use]
+    pub const fn new(guard: WriteGuard<'a>, may_wait: &'a Detached) -> Self {
+        Self { guard, may_wait }
+    }
+
+    /// The token, for a wait under the lock.
+    #[inline]
+    #[must_use]
+    pub const fn may_wait(&self) -> &'a Detached {
+        self.may_wait
+    }
+}
+
+impl<'a> Deref for DetachedGuard<'a> {
+    type Target = WriteGuard<'a>;
+
+    #[inline]
+    fn deref(&self) -> &WriteGuard<'a> {
+        &self.guard
     }
 }

@@ -11,11 +11,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::guard::{InProcessGuard, LockGuard, LockOf, ProcessLock};
+use super::guard::{DetachedGuard, InProcessGuard, LockGuard, LockOf, ProcessLock, WriteGuard};
 use super::word::LockWord;
 use crate::chronicle::format::table::{self, UNLOCKED};
 use crate::chronicle::protocol::table::store::TableStore;
-use crate::os::interrupt;
+use crate::os::detached::Detached;
+use crate::os::interrupt::Signals;
 use crate::os::process::{self, Liveness};
 use crate::os::range_lock::{self, Range};
 use crate::{Error, Result, warnings};
@@ -49,12 +50,35 @@ const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Takes `lock`, waiting at most `timeout` for a living holder.
-pub fn wait<'a>(
+/// Takes the write lock of a table, waiting at most `timeout` for a living holder. From then on the
+/// guard has the token.
+pub fn wait_to_write<'a>(
+    table: &'a TableStore,
+    mode: ForceUnlock,
+    timeout: Duration,
+    mut signals: Signals<'a>,
+) -> Result<DetachedGuard<'a>> {
+    let taken = wait(table, table.write_lock(), mode, timeout, signals.again())?;
+    Ok(DetachedGuard::new(WriteGuard::new(taken), signals.deferred()))
+}
+
+/// Takes the lock of a `replicated:` tailer, as [`wait_to_write`]. The caller has the tailer's state.
+pub fn wait_to_store<'a>(
     table: &TableStore,
     lock: ProcessLock<'a>,
     mode: ForceUnlock,
     timeout: Duration,
+    may_wait: &Detached,
+) -> Result<LockGuard<'a>> {
+    wait(table, lock, mode, timeout, Signals::Deferred(may_wait))
+}
+
+fn wait<'a>(
+    table: &TableStore,
+    lock: ProcessLock<'a>,
+    mode: ForceUnlock,
+    timeout: Duration,
+    signals: Signals<'_>,
 ) -> Result<LockGuard<'a>> {
     for _ in 0..SPINS {
         if let Some(taken) = lock.try_take() {
@@ -62,7 +86,8 @@ pub fn wait<'a>(
         }
         std::hint::spin_loop();
     }
-    let mut wait = Wait { lock, mode, timeout, start: Instant::now(), next_look: FIRST_LOOK };
+    let (start, next_look) = (Instant::now(), FIRST_LOOK);
+    let mut wait = Wait { lock, mode, timeout, start, next_look, signals };
     let in_process = wait.for_in_process(table)?;
     let in_process = wait.for_word(table, in_process)?;
     in_process.keep();
@@ -70,15 +95,16 @@ pub fn wait<'a>(
 }
 
 /// A wait for one lock.
-struct Wait<'a> {
+struct Wait<'a, 's> {
     lock: ProcessLock<'a>,
     mode: ForceUnlock,
     timeout: Duration,
     start: Instant,
     next_look: Duration,
+    signals: Signals<'s>,
 }
 
-impl<'a> Wait<'a> {
+impl<'a> Wait<'a, '_> {
     /// Waits for the other threads of this process. They live, so the lock is not taken from them
     /// while they write; from a document that one of them keeps open it is, in mode `Always`.
     fn for_in_process(&mut self, table: &TableStore) -> Result<InProcessGuard<'a>> {
@@ -90,7 +116,7 @@ impl<'a> Wait<'a> {
             }
             let waited = self.start.elapsed();
             if self.is_time_to_look(waited) {
-                self.let_handlers_run()?;
+                self.signals.check()?;
             }
             let document = if self.may_force() { table.document().number() } else { 0 };
             if document != seen {
@@ -155,11 +181,11 @@ impl<'a> Wait<'a> {
                 seen = UNLOCKED;
                 continue;
             }
-            if looks && self.is_interruptible() {
+            if looks && matches!(self.signals, Signals::Handled(_)) {
                 // A handler may append: it must not find the in-process lock taken by the thread it
                 // interrupts.
                 drop(in_process);
-                self.let_handlers_run()?;
+                self.signals.check()?;
                 in_process = self.for_in_process(table)?;
             }
             pause(waited);
@@ -183,18 +209,6 @@ impl<'a> Wait<'a> {
             self.next_look = waited + LOOK_EVERY;
         }
         is_due
-    }
-
-    /// Whether signal handlers may run. A waiter for a tailer's lock holds the tailer, so a handler
-    /// could deadlock on it; a caller that only tries may hold the drainer's lock.
-    fn is_interruptible(&self) -> bool {
-        self.lock.of == LockOf::Queue && !self.timeout.is_zero()
-    }
-
-    /// Runs the handlers of pending signals; an error when the user interrupts. The caller holds
-    /// nothing that a handler could wait for.
-    fn let_handlers_run(&self) -> Result<()> {
-        if self.is_interruptible() { interrupt::check() } else { Ok(()) }
     }
 
     fn timed_out(&self, holder: u32, waited: Duration) -> Error {

@@ -18,7 +18,9 @@ use crate::chronicle::format::store::MAX_HEADER_LEN;
 use crate::chronicle::format::table::{self, FILE_LEN, Metadata};
 use crate::memory::pages::Pages;
 use crate::memory::{Cells, Mapping, is_unsupported};
+use crate::os::detached::Detached;
 use crate::os::files::{self, Access};
+use crate::os::interrupt::Signals;
 use crate::os::lease;
 use crate::os::locked_file::LockedFile;
 use crate::os::range_lock::{Range, RecordLock};
@@ -46,8 +48,9 @@ pub fn key_lock<'a>(
     file: &'a LockedFile,
     path: &Path,
     timeout: Duration,
+    signals: Signals<'a>,
 ) -> Result<RecordLock<'a>> {
-    file.lock(path, KEY_LOCK, timeout)
+    file.lock(path, KEY_LOCK, timeout, signals)
 }
 
 /// Maps the table. One without a complete first document is made as `wanted`; None without that.
@@ -56,8 +59,9 @@ pub fn initialise(
     file: &LockedFile,
     wanted: Option<&Metadata>,
     timeout: Duration,
+    may_wait: &Detached,
 ) -> Result<Option<Cells>> {
-    let _lock = key_lock(file, path, timeout)?;
+    let _lock = key_lock(file, path, timeout, Signals::Deferred(may_wait))?;
     let failed = |e| Error::io("cannot reserve space", path, e);
     let first = first(path, file)?;
     if first != First::Ready && wanted.is_none() {
@@ -92,13 +96,13 @@ pub fn initialise(
 }
 
 /// Waits a moment for a complete first document; the file's length, or None if there is none.
-pub fn wait_until_ready(path: &Path, file: &File) -> Result<Option<u64>> {
+pub fn wait_until_ready(path: &Path, file: &File, may_wait: &Detached) -> Result<Option<u64>> {
     let deadline = Instant::now() + READY_TIMEOUT;
     while first(path, file)? != First::Ready {
         if Instant::now() >= deadline {
             return Ok(None);
         }
-        std::thread::sleep(Duration::from_millis(10));
+        may_wait.sleep(Duration::from_millis(10));
     }
     len_of(path, file).map(Some)
 }

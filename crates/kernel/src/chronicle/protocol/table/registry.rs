@@ -5,13 +5,15 @@
 //! at its own gate.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::store::TableStore;
 use crate::chronicle::format::table::{self, Metadata};
+use crate::os::detached::SharedState;
 use crate::os::files::{self, Access};
 use crate::os::fork::{ForkMutex, Inherited};
+use crate::os::interrupt::Signals;
 use crate::os::locked_file::{self, LockedFile};
 use crate::probe::fault::step;
 use crate::{Error, Result};
@@ -25,7 +27,7 @@ struct OpenTable {
 }
 
 /// Held while the table is opened; afterwards it holds the open table.
-type Gate = Arc<Mutex<Weak<TableStore>>>;
+type Gate = Arc<SharedState<Weak<TableStore>>>;
 
 /// The list.
 struct OpenTables(Vec<OpenTable>);
@@ -46,9 +48,10 @@ pub fn open_or_create(
     wanted: Option<&Metadata>,
     file_mode: u32,
     timeout: Duration,
+    signals: Signals<'_>,
 ) -> Result<Option<Arc<TableStore>>> {
     let path = dir.join(table::FILE_NAME);
-    Opened::new(&path, file_mode)?.join_or_create(&path, wanted, timeout)
+    Opened::new(&path, file_mode)?.join_or_create(&path, wanted, timeout, signals)
 }
 
 /// A table's file, opened and listed.
@@ -74,24 +77,21 @@ impl Opened {
         path: &Path,
         wanted: Option<&Metadata>,
         timeout: Duration,
+        signals: Signals<'_>,
     ) -> Result<Option<Arc<TableStore>>> {
-        locked_file::patiently(
-            timeout,
-            || true,
-            |step| {
-                let mut opened = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(table) = opened.upgrade().filter(|table| table.shared.join()) {
-                    return Ok(Some(table));
-                }
-                let (path, file) = (path.to_path_buf(), Arc::clone(&self.file));
-                let created = TableStore::create(path, file, self.identity, wanted, step)?;
-                let Some(mut table) = created else { return Ok(None) };
-                table.set_timeout(timeout);
-                let table = Arc::new(table);
-                *opened = Arc::downgrade(&table);
-                Ok(Some(table))
-            },
-        )
+        locked_file::patiently(signals, timeout, |may_wait, step| {
+            let mut opened = self.gate.lock(may_wait);
+            if let Some(table) = opened.upgrade().filter(|table| table.shared.join()) {
+                return Ok(Some(table));
+            }
+            let (path, file) = (path.to_path_buf(), Arc::clone(&self.file));
+            let created = TableStore::create(path, file, self.identity, wanted, step, may_wait)?;
+            let Some(mut table) = created else { return Ok(None) };
+            table.set_timeout(timeout);
+            let table = Arc::new(table);
+            *opened = Arc::downgrade(&table);
+            Ok(Some(table))
+        })
     }
 }
 

@@ -21,7 +21,9 @@ use crate::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, Wr
 use crate::chronicle::protocol::lock::open_document::OpenDocument;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::memory::Cells;
+use crate::os::detached::Detached;
 use crate::os::files::{self, Access};
+use crate::os::interrupt::Signals;
 use crate::os::locked_file::{self, LockedFile};
 use crate::os::process;
 use crate::os::range_lock::{Kind, Range, RecordLock};
@@ -86,14 +88,15 @@ impl TableStore {
         identity: (u64, u64),
         wanted: Option<&Metadata>,
         timeout: Duration,
+        may_wait: &Detached,
     ) -> Result<Option<Self>> {
-        let Some(cells) = file::initialise(&path, &file, wanted, timeout)? else {
+        let Some(cells) = file::initialise(&path, &file, wanted, timeout, may_wait)? else {
             return Ok(None);
         };
         let metadata = file::read_header(&path, &cells)?;
         let mut table = Self::with(path, file, identity, cells, true, metadata);
         table.timeout = timeout;
-        table.words = table.create_words()?;
+        table.words = table.create_words(may_wait)?;
         Ok(Some(table))
     }
 
@@ -104,12 +107,14 @@ impl TableStore {
 
     /// Shows others that this process lives and may hold the write lock, until the table is closed:
     /// a shared lock on the byte of its pid, which the system drops when it dies.
-    pub fn announce(&self) -> Result<()> {
+    pub fn announce(&self, signals: Signals<'_>) -> Result<()> {
         let presence =
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
         // Others lock the whole file for a moment, to look at it or to make it longer.
         let file = self.file()?;
-        self.patiently(|step| file.keep(self.path(), presence, Kind::Shared, step))
+        locked_file::patiently(signals, self.timeout, |may_wait, step| {
+            file.keep(self.path(), presence, Kind::Shared, step, may_wait)
+        })
     }
 
     fn with(
@@ -139,22 +144,22 @@ impl TableStore {
 
     /// Opens the table of `dir` for reading; None when there is none, or none that was completed.
     /// Changes nothing.
-    pub fn open_read_only(dir: &Path) -> Result<Option<Arc<Self>>> {
-        Self::open_file_read_only(&dir.join(table::FILE_NAME))
+    pub fn open_read_only(dir: &Path, may_wait: &Detached) -> Result<Option<Arc<Self>>> {
+        Self::open_file_read_only(&dir.join(table::FILE_NAME), may_wait)
     }
 
     /// Opens the table at `path` for reading, as [`TableStore::open_read_only`] does.
-    pub fn open_file_read_only(path: &Path) -> Result<Option<Arc<Self>>> {
-        let Some(mut table) = Self::map_read_only(path)? else { return Ok(None) };
+    pub fn open_file_read_only(path: &Path, may_wait: &Detached) -> Result<Option<Arc<Self>>> {
+        let Some(mut table) = Self::map_read_only(path, may_wait)? else { return Ok(None) };
         table.words = table.find_words(false)?;
         Ok(Some(Arc::new(table)))
     }
 
-    fn map_read_only(path: &Path) -> Result<Option<Self>> {
+    fn map_read_only(path: &Path, may_wait: &Detached) -> Result<Option<Self>> {
         let open = || files::open(path, Access { write: false, create_mode: None });
         let Some(file) = LockedFile::open(open)? else { return Ok(None) };
         let failed = |e| Error::io("cannot open", path, e);
-        let Some(len) = file::wait_until_ready(path, &file)? else { return Ok(None) };
+        let Some(len) = file::wait_until_ready(path, &file, may_wait)? else { return Ok(None) };
         let identity = files::identity(&file).map_err(failed)?;
         let mapped = len.min(MOST_MAPPED);
         let cells = Cells::new(file::map_present(&file, mapped).map_err(failed)?);
@@ -164,8 +169,8 @@ impl TableStore {
 
     /// As [`TableStore::open_file_read_only`], also where entries are damaged: the keys that cannot
     /// be found are missing then.
-    pub fn open_to_inspect(path: &Path) -> Result<Option<Arc<Self>>> {
-        let Some(mut table) = Self::map_read_only(path)? else { return Ok(None) };
+    pub fn open_to_inspect(path: &Path, may_wait: &Detached) -> Result<Option<Arc<Self>>> {
+        let Some(mut table) = Self::map_read_only(path, may_wait)? else { return Ok(None) };
         table.words = table.find_words(true)?;
         Ok(Some(Arc::new(table)))
     }
@@ -264,7 +269,7 @@ impl TableStore {
     }
 
     /// Returns when the header and all keys are on the medium.
-    pub fn sync(&self) -> Result<()> {
+    pub fn sync(&self, _: &Detached) -> Result<()> {
         let changes = self.changes.load(Ordering::Acquire);
         if self.synced_changes.load(Ordering::Acquire) >= changes {
             return Ok(());
@@ -338,7 +343,7 @@ impl TableStore {
     }
 
     /// The position of a key's value, created with `initial` when there is no such key.
-    pub fn find_or_create(&self, key: &str, initial: i64) -> Result<u64> {
+    pub fn find_or_create(&self, key: &str, initial: i64, signals: Signals<'_>) -> Result<u64> {
         let name = latin1::encode(key).ok_or_else(|| not_latin(key))?;
         if let Some(position) = self.find_spelled(&name)? {
             return Ok(position);
@@ -350,22 +355,19 @@ impl TableStore {
             });
         }
         let file = self.file()?;
-        let _lock = self.lock_keys(&file)?;
+        let _lock = self.lock_keys(&file, signals)?;
         let earlier = self.find(key)?;
         let initial = earlier.map_or(initial, |position| self.value(position, initial));
         self.find_or_create_locked(&name, initial)
     }
 
     /// The lock around every change of keys, among threads and processes.
-    fn lock_keys<'a>(&'a self, file: &'a LockedFile) -> Result<RecordLock<'a>> {
-        self.patiently(|step| file::key_lock(file, self.path(), step))
-    }
-
-    /// As [`locked_file::patiently`]; while a thread holds the in-process half of the write lock,
-    /// which may be this one, no handler of a signal runs, as it could wait for that.
-    fn patiently<T>(&self, attempt: impl FnMut(Duration) -> Result<T>) -> Result<T> {
-        let has_turn = || self.write_turn.load(Ordering::Acquire);
-        locked_file::patiently(self.timeout, || !has_turn(), attempt)
+    fn lock_keys<'a>(
+        &'a self,
+        file: &'a LockedFile,
+        signals: Signals<'a>,
+    ) -> Result<RecordLock<'a>> {
+        file::key_lock(file, self.path(), self.timeout, signals)
     }
 
     /// How much of the table is taken by entries, or cannot be used again.
@@ -393,18 +395,18 @@ impl TableStore {
     }
 
     /// Removes a key; whether there was one.
-    pub fn remove(&self, key: &str) -> Result<bool> {
+    pub fn remove(&self, key: &str, signals: Signals<'_>) -> Result<bool> {
         let file = self.file()?;
-        let _lock = self.lock_keys(&file)?;
+        let _lock = self.lock_keys(&file, signals)?;
         self.remove_locked(key)
     }
 
     /// Moves the value of a key to a new one; false if `old` is missing or `new` is not. A crash in
     /// between leaves both.
-    pub fn rename(&self, old: &str, new: &str) -> Result<bool> {
+    pub fn rename(&self, old: &str, new: &str, signals: Signals<'_>) -> Result<bool> {
         let name = latin1::encode(new).ok_or_else(|| not_latin(new))?;
         let file = self.file()?;
-        let _lock = self.lock_keys(&file)?;
+        let _lock = self.lock_keys(&file, signals)?;
         let (Some(position), None) = (self.find(old)?, self.find(new)?) else { return Ok(false) };
         self.find_or_create_locked(&name, self.value(position, 0))?;
         self.remove_locked(old)
@@ -463,9 +465,9 @@ impl TableStore {
         ))
     }
 
-    fn create_words(&self) -> Result<Words> {
+    fn create_words(&self, may_wait: &Detached) -> Result<Words> {
         let unlocked = table::UNLOCKED.cast_signed();
-        let key = |name, initial| self.find_or_create(name, initial);
+        let key = |name, initial| self.find_or_create(name, initial, Signals::Deferred(may_wait));
         let words = Words {
             highest: key(table::HIGHEST_CYCLE, table::NO_HIGHEST)?,
             lowest: key(table::LOWEST_CYCLE, table::NO_LOWEST)?,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::chronicle::format::table::{
     IN_USE_PID_START, IN_USE_PIDS, IN_USE_SECONDS, IN_USE_SINCE_START, IN_USE_START,
 };
+use crate::os::detached::Detached;
 use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, Range};
@@ -38,12 +39,17 @@ pub struct TailersInUse {
 
 impl TailersInUse {
     /// Takes the name whose value lies at `value`; the holder where somebody else has it.
-    pub fn take(&self, file: &LockedFile, value: u64) -> io::Result<Option<Holder>> {
+    pub fn take(
+        &self,
+        file: &LockedFile,
+        value: u64,
+        may_wait: &Detached,
+    ) -> io::Result<Option<Holder>> {
         let since_s = now_s();
         if let Some(since_s) = self.reserve(value, since_s) {
             return Ok(Some(Holder { pid: process::pid(), since_s }));
         }
-        let taken = hold(file, value, since_s);
+        let taken = hold(file, value, since_s, may_wait);
         if !matches!(taken, Ok(None)) {
             self.lock().remove(&value);
         }
@@ -77,7 +83,12 @@ impl TailersInUse {
     }
 }
 
-fn hold(file: &LockedFile, value: u64, since_s: i64) -> io::Result<Option<Holder>> {
+fn hold(
+    file: &LockedFile,
+    value: u64,
+    since_s: i64,
+    may_wait: &Detached,
+) -> io::Result<Option<Holder>> {
     let deadline = Instant::now() + PATIENCE;
     while !file.try_keep(byte(value), Kind::Exclusive)? {
         let holder = holder_of(file, value)?;
@@ -85,7 +96,7 @@ fn hold(file: &LockedFile, value: u64, since_s: i64) -> io::Result<Option<Holder
         if is_over || (holder.pid != 0 && holder.since_s != 0) {
             return Ok(Some(holder));
         }
-        std::thread::sleep(PAUSE);
+        may_wait.sleep(PAUSE);
     }
     // What these say is for people: without them the name is held all the same.
     for range in [pid_byte(value, process::pid()), since_byte(value, since_s)] {

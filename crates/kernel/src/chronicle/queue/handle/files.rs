@@ -12,9 +12,11 @@ use crate::chronicle::protocol::compressed;
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::file_events::FileEvents;
 use crate::chronicle::protocol::listing;
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::protocol::table::store::TableStore;
+use crate::os::detached::Detached;
+use crate::os::interrupt;
 use crate::probe::fault;
 
 impl Queue {
@@ -40,7 +42,10 @@ impl Queue {
             return Ok(Some(file));
         }
         let path = self.file_for_cycle(cycle)?;
-        let file = compressed::open_cycle(&path, cycle, !self.is_read_only())?;
+        // Ctrl-C ends a long decompression. Its caller may be a tailer, whose state is locked: the one
+        // place where handlers of signals run all the same, and must not use that tailer.
+        let pause = &mut || interrupt::check(&mut Detached::here());
+        let file = compressed::open_cycle(&path, cycle, !self.is_read_only(), pause)?;
         Ok(file.map(|file| self.remember(file)))
     }
 
@@ -54,7 +59,7 @@ impl Queue {
         &self,
         table: &TableStore,
         cycle: i32,
-        guard: &WriteGuard<'_>,
+        guard: &DetachedGuard<'_>,
     ) -> Result<View> {
         let (file, created) = self.file_for_append(cycle, guard)?;
         // It was created early, or its creator died before it announced the file.
@@ -69,7 +74,7 @@ impl Queue {
     pub fn file_for_append(
         &self,
         cycle: i32,
-        guard: &WriteGuard<'_>,
+        guard: &DetachedGuard<'_>,
     ) -> Result<(Arc<RollFile>, bool)> {
         let path = self.file_for_cycle(cycle)?;
         if let Some(file) = self.open_file(cycle).filter(|file| is_same_file(file, &path)) {

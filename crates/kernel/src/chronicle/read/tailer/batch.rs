@@ -3,6 +3,7 @@
 use super::step::{MESSAGES_BETWEEN_PAUSES, through};
 use super::{Ask, How, Scan, Tailer, Take, What};
 use crate::metrics::Timer;
+use crate::os::detached::Detached;
 use crate::{Error, Result};
 
 /// A batch that is being read, in one call or, where that pauses, in several.
@@ -42,7 +43,7 @@ impl Tailer {
         &self,
         reading: &mut Reading,
         count: usize,
-        how: How,
+        how: How<'_>,
         mut take: impl FnMut(i64, &[u8]) -> Result<Take>,
     ) -> Result<Scan<()>> {
         let timer = Timer::start(self.queue.metrics());
@@ -56,7 +57,9 @@ impl Tailer {
         };
         let read = match how {
             How::Try => self.read_some(reading, count, how, counted),
-            How::Wait => self.through_buffer(|| self.read_some(reading, count, how, &mut counted)),
+            How::Wait(may_wait) => {
+                self.through_buffer(may_wait, || self.read_some(reading, count, how, &mut counted))
+            }
         };
         timer.read((reading.taken - before) as u64, bytes);
         match read {
@@ -71,7 +74,7 @@ impl Tailer {
         &self,
         reading: &mut Reading,
         count: usize,
-        how: How,
+        how: How<'_>,
         mut take: impl FnMut(i64, &[u8]) -> Result<Take>,
     ) -> Result<Scan<()>> {
         let Some((mut inner, _)) = self.enter_to(how)? else { return Ok(Scan::WouldWait) };
@@ -107,12 +110,13 @@ impl Tailer {
     /// returning false: then the message it was given last is not stepped over.
     pub fn read_many(
         &self,
+        may_wait: &Detached,
         count: usize,
         mut take: impl FnMut(i64, &[u8]) -> bool,
     ) -> Result<usize> {
         let mut reading = Reading::default();
-        through(|| {
-            self.read_batch(&mut reading, count, How::Wait, |index, bytes| {
+        through(may_wait, || {
+            self.read_batch(&mut reading, count, How::Wait(may_wait), |index, bytes| {
                 Ok(if take(index, bytes) { Take::This } else { Take::NotThis })
             })
         })?;
@@ -121,11 +125,11 @@ impl Tailer {
 
     /// Goes back to the first message of a batch that is not delivered after all, unless the tailer
     /// was moved or closed since.
-    pub fn put_back(&self, reading: &Reading) -> Result<()> {
+    pub fn put_back(&self, may_wait: &Detached, reading: &Reading) -> Result<()> {
         if reading.taken == 0 {
             return Ok(());
         }
-        let mut inner = match self.enter() {
+        let mut inner = match self.enter(may_wait) {
             Err(Error::Closed { .. }) => return Ok(()),
             entered => entered?,
         };

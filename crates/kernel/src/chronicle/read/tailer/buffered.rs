@@ -2,6 +2,7 @@
 
 use super::{Direction, Inner, Scan, Tailer};
 use crate::Result;
+use crate::os::detached::Detached;
 
 /// A read pauses after it has drained some of the buffer this often.
 const LOOKS: usize = 16;
@@ -28,6 +29,7 @@ impl Tailer {
     /// either. Nothing of the tailer is locked while the buffer is drained.
     pub(super) fn through_buffer<T>(
         &self,
+        may_wait: &Detached,
         mut look: impl FnMut() -> Result<Scan<T>>,
     ) -> Result<Scan<T>> {
         let Some(buffer) = &self.buffer else { return look() };
@@ -35,12 +37,12 @@ impl Tailer {
         for _ in 0..LOOKS {
             let before = buffer.look().0;
             let found = look()?;
-            if !matches!(found, Scan::Nothing) || self.direction()? == Direction::Backward {
+            if !matches!(found, Scan::Nothing) || self.direction(may_wait)? == Direction::Backward {
                 return Ok(found);
             }
             let has_more = buffer.look().1;
             // Somebody else may have drained it meanwhile.
-            let is_drained = has_more && buffer.drain_some()? || buffer.look().0 != before;
+            let is_drained = has_more && buffer.drain_some(may_wait)? || buffer.look().0 != before;
             if !is_drained {
                 return Ok(Scan::Nothing);
             }

@@ -22,12 +22,15 @@ use crate::waiting::wait::Look;
 pub const MESSAGES_BETWEEN_PAUSES: usize = 1 << 16;
 
 /// Calls `step` until it is through, and waits where it is held up.
-pub(super) fn through<T>(mut step: impl FnMut() -> Result<Scan<T>>) -> Result<Option<T>> {
+pub(super) fn through<T>(
+    may_wait: &Detached,
+    mut step: impl FnMut() -> Result<Scan<T>>,
+) -> Result<Option<T>> {
     loop {
         match step()? {
             Scan::Found(found) => return Ok(Some(found)),
             Scan::Nothing => return Ok(None),
-            Scan::Held(then) => wait_toward(then),
+            Scan::Held(then) => wait_toward(may_wait, then),
             Scan::Paused | Scan::WouldWait => {}
         }
     }
@@ -41,12 +44,14 @@ impl Tailer {
     pub fn step<R>(
         &self,
         what: What,
-        how: How,
+        how: How<'_>,
         mut take: impl FnMut(Found<'_>) -> Result<R>,
     ) -> Result<Scan<R>> {
         match how {
             How::Try => self.step_once(what, how, take),
-            How::Wait => self.through_buffer(|| self.step_once(what, how, &mut take)),
+            How::Wait(may_wait) => {
+                self.through_buffer(may_wait, || self.step_once(what, how, &mut take))
+            }
         }
     }
 
@@ -55,7 +60,7 @@ impl Tailer {
     fn step_once<R>(
         &self,
         what: What,
-        how: How,
+        how: How<'_>,
         take: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Scan<R>> {
         let Some((mut inner, timer)) = self.enter_to(how)? else { return Ok(Scan::WouldWait) };
@@ -80,7 +85,7 @@ impl Tailer {
         &self,
         inner: &mut Inner,
         what: What,
-        how: How,
+        how: How<'_>,
         looks: &mut usize,
         take: impl FnOnce(Found<'_>) -> Result<(R, bool)>,
     ) -> Result<Scan<R>> {
@@ -106,14 +111,14 @@ impl Tailer {
         &self,
         inner: &mut Inner,
         what: What,
-        how: How,
+        how: How<'_>,
         looks: &mut usize,
     ) -> Result<Scan<Message>> {
         let What { ask, include_metadata, .. } = what;
-        if how == How::Wait {
-            return self.find_waiting(inner, what, looks);
+        if let How::Wait(may_wait) = how {
+            return self.find_waiting(may_wait, inner, what, looks);
         }
-        if ask == Ask::First && !self.try_finish(inner)? {
+        if ask == Ask::First && !self.finish(how, inner)? {
             return Ok(Scan::WouldWait);
         }
         // Looked at before it is moved: there hardly ever is one.
@@ -133,12 +138,13 @@ impl Tailer {
     #[inline(never)]
     fn find_waiting(
         &self,
+        may_wait: &Detached,
         inner: &mut Inner,
         what: What,
         looks: &mut usize,
     ) -> Result<Scan<Message>> {
         if what.ask == Ask::First {
-            self.finish(inner)?;
+            self.finish(How::Wait(may_wait), inner)?;
         }
         inner.find(&self.queue, what.include_metadata, looks)
     }
@@ -146,10 +152,10 @@ impl Tailer {
     /// Locks the tailer, unless a step that only tries would have to wait for that.
     #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
     #[inline(always)]
-    pub(super) fn enter_to(&self, how: How) -> Result<Option<(Entered<'_>, Timer<'_>)>> {
-        if how == How::Wait {
+    pub(super) fn enter_to<'a>(&'a self, how: How<'a>) -> Result<Option<(Entered<'a>, Timer<'a>)>> {
+        if let How::Wait(may_wait) = how {
             let timer = Timer::start(self.queue.metrics());
-            return Ok(Some((self.enter()?, timer)));
+            return Ok(Some((self.enter(may_wait)?, timer)));
         }
         let Some(inner) = self.inner.try_lock() else { return Ok(None) };
         self.queue.check_open("queue")?;
@@ -166,11 +172,11 @@ impl Tailer {
 
     /// Looks for the next message `looks` times without a pause: a look costs a few nanoseconds, a
     /// call from Python many. Paused if there was none yet. The position stays.
-    pub fn spin(&self, looks: usize) -> Result<Scan<()>> {
+    pub fn spin(&self, may_wait: &Detached, looks: usize) -> Result<Scan<()>> {
         let next = What::message(Ask::First).staying();
         for _ in 0..looks {
             let found = match self.step(next, How::Try, |_| Ok(()))? {
-                Scan::WouldWait => self.step(next, How::Wait, |_| Ok(()))?,
+                Scan::WouldWait => self.step(next, How::Wait(may_wait), |_| Ok(()))?,
                 found => found,
             };
             match found {
@@ -183,14 +189,14 @@ impl Tailer {
 
     /// Whether a sleeping reader should wake. What was received stays unfinished. A tailer that
     /// another thread is using is left alone: it is polled again soon.
-    fn has_news(&self) -> bool {
+    fn has_news(&self, may_wait: &Detached) -> bool {
         let next = What::message(Ask::OfBatch).staying();
         let found = match self.step(next, How::Try, |_| Ok(())) {
             // Reading through a buffer may wait for the write lock: the reader does that.
             Ok(Scan::WouldWait) if self.buffer.is_none() => match self.inner.try_lock() {
                 Some(inner) => {
                     drop(inner);
-                    self.step(next, How::Wait, |_| Ok(()))
+                    self.step(next, How::Wait(may_wait), |_| Ok(()))
                 }
                 None => return false,
             },
@@ -200,15 +206,19 @@ impl Tailer {
     }
 
     /// The next document, not stepped over: [`Tailer::close_document`] does that.
-    pub fn open_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
+    pub fn open_document(
+        &self,
+        may_wait: &Detached,
+        include_metadata: bool,
+    ) -> Result<Option<OpenDocument>> {
         let next = What::document(Ask::First, include_metadata).staying();
-        through(|| self.step(next, How::Wait, |found| found.open()))
+        through(may_wait, || self.step(next, How::Wait(may_wait), |found| found.open()))
     }
 
     /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
-    pub fn close_document(&self, open: &OpenDocument) -> Result<()> {
+    pub fn close_document(&self, may_wait: &Detached, open: &OpenDocument) -> Result<()> {
         let timer = Timer::start(self.queue.metrics());
-        let mut inner = self.enter()?;
+        let mut inner = self.enter(may_wait)?;
         if inner.cursor.is_at(&open.document) {
             let index = (!open.is_metadata()).then_some(open.index);
             inner.step_over(&self.queue, &open.document, index)?;
@@ -216,12 +226,12 @@ impl Tailer {
         if !open.is_metadata() {
             timer.read(1, open.payload().len() as u64);
         }
-        self.finish(&mut inner)
+        self.finish(How::Wait(may_wait), &mut inner).map(drop)
     }
 
     /// Goes back to a document that was stepped over: it was not done with.
-    pub fn return_to(&self, open: &OpenDocument) -> Result<()> {
-        let mut inner = self.enter()?;
+    pub fn return_to(&self, may_wait: &Detached, open: &OpenDocument) -> Result<()> {
+        let mut inner = self.enter(may_wait)?;
         inner.cursor.return_to(&self.queue, &open.document, open.index)?;
         inner.turn_back();
         Ok(())
@@ -236,19 +246,19 @@ impl Tailer {
     }
 
     /// The index of the message stepped over last.
-    pub fn last_read_index(&self) -> Result<Option<i64>> {
-        let last = self.enter()?.last_read;
+    pub fn last_read_index(&self, may_wait: &Detached) -> Result<Option<i64>> {
+        let last = self.enter(may_wait)?.last_read;
         Ok((last != NO_INDEX).then_some(last))
     }
 }
 
 impl Look for Tailer {
-    fn is_due(&self, _: Detached) -> bool {
-        self.has_news()
+    fn is_due(&self, may_wait: &Detached) -> bool {
+        self.has_news(may_wait)
     }
 
-    fn side_file(&self, detached: Detached) -> Option<Arc<SideFile>> {
-        self.queue.side_file_to_wait_at(detached)
+    fn side_file(&self, may_wait: &Detached) -> Option<Arc<SideFile>> {
+        self.queue.side_file_to_wait_at(may_wait)
     }
 }
 
