@@ -12,7 +12,9 @@ use quire_kernel::chronicle::format::document::{self, Header};
 use quire_kernel::chronicle::format::index::{ArrayLayout, Shape};
 use quire_kernel::chronicle::format::store::StoreLayout;
 use quire_kernel::chronicle::protocol::hints::{self, Pair};
-use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
+use quire_kernel::chronicle::protocol::lock::guard::{
+    HeldLock, LockGuard, LockOf, ProcessLock, WriteGuard,
+};
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{Payload, end_file, publish_unseen};
 use quire_kernel::memory::{Cells, Mapping};

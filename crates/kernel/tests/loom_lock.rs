@@ -9,7 +9,9 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 use quire_kernel::chronicle::format::document::{self, Header};
 use quire_kernel::chronicle::format::table::UNLOCKED;
-use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
+use quire_kernel::chronicle::protocol::lock::guard::{
+    HeldLock, LockGuard, LockOf, ProcessLock, WriteGuard,
+};
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{NotPublished, Payload, publish, show, store};
 use quire_kernel::memory::{Cells, Mapping};

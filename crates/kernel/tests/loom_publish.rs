@@ -8,7 +8,9 @@ use loom::sync::Arc;
 use loom::thread;
 use quire_kernel::chronicle::format::document::{self, Header};
 use quire_kernel::chronicle::format::table::UNLOCKED;
-use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
+use quire_kernel::chronicle::protocol::lock::guard::{
+    HeldLock, LockGuard, LockOf, ProcessLock, WriteGuard,
+};
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{Payload, publish, publish_unseen};
 use quire_kernel::memory::{Cells, Mapping};

@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use loom::sync::Arc;
 use loom::thread;
 use quire_kernel::chronicle::format::document::{self, HEADER_LEN, Header};
-use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
+use quire_kernel::chronicle::protocol::lock::guard::{
+    HeldLock, LockGuard, LockOf, ProcessLock, WriteGuard,
+};
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{
     NotPublished, Payload, publish, show, store, store_behind,
