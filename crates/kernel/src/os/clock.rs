@@ -4,6 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
+#[cfg(target_os = "linux")]
+use rustix::time::{DynamicClockId, clock_gettime_dynamic};
+
 /// The source of the current time, in epoch milliseconds.
 #[derive(Clone, Debug)]
 pub enum Clock {
@@ -42,10 +46,8 @@ impl Clock {
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn machine_started() -> Option<std::time::SystemTime> {
-    let mut running = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes into the struct above and touches nothing else.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut running) } != 0;
-    let running = u64::try_from(running.tv_sec).ok().filter(|_| !failed)?;
+    let running = clock_gettime_dynamic(DynamicClockId::Boottime).ok()?;
+    let running = u64::try_from(running.tv_sec).ok()?;
     std::time::SystemTime::now().checked_sub(std::time::Duration::from_secs(running))
 }
 
@@ -61,24 +63,16 @@ pub fn machine_started() -> Option<std::time::SystemTime> {
 #[must_use]
 pub fn coarse_time_ms() -> i64 {
     #[cfg(target_os = "linux")]
-    const CLOCK: libc::clockid_t = libc::CLOCK_REALTIME_COARSE;
+    const CLOCK: ClockId = ClockId::RealtimeCoarse;
     #[cfg(not(target_os = "linux"))]
-    const CLOCK: libc::clockid_t = libc::CLOCK_REALTIME;
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes into the struct above and touches nothing else.
-    unsafe {
-        libc::clock_gettime(CLOCK, &raw mut now);
-    }
+    const CLOCK: ClockId = ClockId::Realtime;
+    let now = clock_gettime(CLOCK);
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
 /// Nanoseconds of the clock that Java's `System.nanoTime` reads, which starts at boot.
 #[must_use]
 pub fn monotonic_time_ns() -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above.
-    unsafe {
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
-    }
+    let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }

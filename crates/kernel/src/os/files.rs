@@ -2,11 +2,19 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+
+#[cfg(target_os = "linux")]
+use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
+use rustix::io::{FdFlags, dup2, fcntl_setfd};
 
 use super::{lease, names};
 use crate::probe::fault;
@@ -179,12 +187,20 @@ pub fn extend(file: &File, len: u64) -> io::Result<()> {
 /// caller holds the lock on the file's length and found the file shorter.
 fn reach(file: &File, last: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    match i64::try_from(last).map(|last| allocate(file, last, 1)) {
-        Err(_) => return Err(io::Error::from_raw_os_error(libc::EFBIG)),
-        Ok(Err(error)) if is_missing(&error) => {}
-        Ok(reached) => return reached,
+    match checked(last).and_then(|last| allocate(file, last, 1)) {
+        Err(error) if is_missing(&error) => {}
+        reached => return reached,
     }
     file.write_all_at(&[0], last)
+}
+
+/// A position in a file, if files reach so far: the system's own are signed.
+#[cfg(target_os = "linux")]
+fn checked(position: u64) -> io::Result<u64> {
+    match i64::try_from(position) {
+        Ok(_) => Ok(position),
+        Err(_) => Err(io::Error::from_raw_os_error(libc::EFBIG)),
+    }
 }
 
 /// Whether the system or the file system cannot allocate space.
@@ -291,9 +307,7 @@ pub fn open_again(file: &File, path: &Path, access: Access) -> Result<File> {
 /// cannot reserve allocates on first touch.
 #[cfg(target_os = "linux")]
 pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
-    let (Ok(offset), Ok(length)) = (i64::try_from(start), i64::try_from(end - start)) else {
-        return Err(io::Error::from_raw_os_error(libc::EFBIG));
-    };
+    let (offset, length) = (checked(start)?, checked(end - start)?);
     loop {
         match fault::call!("file.reserve", allocate(file, offset, length)) {
             Ok(()) => return Ok(()),
@@ -307,10 +321,9 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
-    // SAFETY: the descriptor is open; the call never makes the file shorter.
-    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+fn allocate(file: &File, offset: u64, length: u64) -> io::Result<()> {
+    // Without flags the call never makes the file shorter.
+    Ok(rustix::fs::fallocate(file, FallocateFlags::empty(), offset, length)?)
 }
 
 /// Not available on this system: blocks are allocated on first touch.
@@ -366,19 +379,12 @@ pub fn each_used_page(
 /// The first page at or after `from` that is not in a hole.
 #[cfg(target_os = "linux")]
 fn next_data(file: &File, from: u64) -> io::Result<Option<u64>> {
-    let Ok(offset) = i64::try_from(from) else {
-        return Err(io::Error::from_raw_os_error(libc::EFBIG));
-    };
-    // SAFETY: the descriptor is open; nothing uses the file offset that the call moves.
-    let found = unsafe { libc::lseek(file.as_raw_fd(), offset, libc::SEEK_DATA) };
-    if let Ok(found) = u64::try_from(found) {
-        return Ok(Some((found / PAGE * PAGE).max(from)));
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::ENXIO) => Ok(None),
-        Some(libc::EINVAL | libc::EOPNOTSUPP) => Ok(Some(from)),
-        _ => Err(error),
+    // Nothing uses the file offset that the call moves.
+    match rustix::fs::seek(file, SeekFrom::Data(checked(from)?)) {
+        Ok(found) => Ok(Some((found / PAGE * PAGE).max(from))),
+        Err(Errno::NXIO) => Ok(None),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(from)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -391,9 +397,8 @@ fn next_data(_file: &File, from: u64) -> io::Result<Option<u64>> {
 
 /// Sets a file's times to now: anyone who may write to it may do that, not only its owner.
 pub fn touch(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open; no times means the present one.
-    let result = unsafe { libc::futimens(file.as_raw_fd(), std::ptr::null()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    Ok(rustix::fs::futimens(file, &Timestamps { last_access: now, last_modification: now })?)
 }
 
 /// Whether a file has been unlinked.
@@ -409,24 +414,12 @@ pub struct Left {
     pub total: u64,
 }
 
-fn blocks_of(file: &File) -> io::Result<libc::statvfs> {
-    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the descriptor is open, and the struct is written before it is read.
-    unsafe {
-        if libc::fstatvfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(found.assume_init())
-    }
-}
-
 /// The size and free space of the file system of a file.
-#[allow(clippy::unnecessary_cast)] // the fields are narrower on other systems
 pub fn left(file: &File) -> io::Result<Left> {
-    let found = fault::call!("file.left.stat", blocks_of(file))?;
-    let block = found.f_frsize as u64;
-    let bytes = |blocks: u64| blocks.saturating_mul(block);
-    Ok(Left { free: bytes(found.f_bavail as u64), total: bytes(found.f_blocks as u64) })
+    let found =
+        fault::call!("file.left.stat", rustix::fs::fstatvfs(file).map_err(io::Error::from))?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    Ok(Left { free: bytes(found.f_bavail), total: bytes(found.f_blocks) })
 }
 
 /// Syncs the name of the directory at `path`, and those of the parent directories that were `made`.
@@ -495,23 +488,17 @@ pub const fn network_file_system(magic: i64) -> Option<&'static str> {
 #[cfg(target_os = "linux")]
 pub fn network_file_system_of(path: &Path) -> Result<Option<&'static str>> {
     use std::os::unix::ffi::OsStrExt;
-    let name = std::ffi::CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Invalid("a path cannot hold a NUL character".into()))?;
-    fault::call!("file.system.stat", magic_of(&name))
+    if path.as_os_str().as_bytes().contains(&0) {
+        return Err(Error::Invalid("a path cannot hold a NUL character".into()));
+    }
+    fault::call!("file.system.stat", magic_of(path))
         .map(network_file_system)
         .map_err(|e| Error::io("cannot look at", path, e))
 }
 
 #[cfg(target_os = "linux")]
-fn magic_of(name: &std::ffi::CStr) -> io::Result<i64> {
-    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the name ends in NUL, and the struct is written before it is read.
-    unsafe {
-        if libc::statfs(name.as_ptr(), found.as_mut_ptr()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(found.assume_init().f_type)
-    }
+fn magic_of(path: &Path) -> io::Result<i64> {
+    Ok(rustix::fs::statfs(path)?.f_type)
 }
 
 /// Unknown on this system.
@@ -537,10 +524,8 @@ pub fn existed_since(path: &Path) -> io::Result<std::time::SystemTime> {
 /// written back: not in memory, and not on another host.
 #[cfg(target_os = "linux")]
 pub fn notes_changes(path: &Path) -> io::Result<bool> {
-    use std::os::unix::ffi::OsStrExt;
     const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58F6]; // tmpfs, ramfs
-    let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;
-    let magic = fault::call!("file.system.stat", magic_of(&name))?;
+    let magic = fault::call!("file.system.stat", magic_of(path))?;
     Ok(network_file_system(magic).is_none() && !IN_MEMORY.contains(&(magic & 0xFFFF_FFFF)))
 }
 
@@ -555,12 +540,13 @@ pub fn notes_changes(_path: &Path) -> io::Result<bool> {
 /// not inherit it.
 pub fn detach_descriptor(file: &File) {
     if let Ok(null) = File::open("/dev/null") {
-        // SAFETY: both descriptors are open; the old one stays owned by its `File`.
-        unsafe {
-            if libc::dup2(null.as_raw_fd(), file.as_raw_fd()) != -1 {
-                // `dup2` would clear the close-on-exec flag.
-                libc::fcntl(file.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC);
-            }
+        // SAFETY: the descriptor is open, as `file` is borrowed, and stays its own: this owner never closes
+        // it.
+        let owned = unsafe { OwnedFd::from_raw_fd(file.as_raw_fd()) };
+        let mut inherited = ManuallyDrop::new(owned);
+        if dup2(&null, &mut inherited).is_ok() {
+            // `dup2` clears the close-on-exec flag.
+            let _ = fcntl_setfd(file, FdFlags::CLOEXEC);
         }
     }
 }

@@ -119,7 +119,8 @@ thread_local! {
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: an extension module is never unloaded, so the functions stay where they are.
+        // SAFETY: the functions stay where they are, as the interpreter never unloads an extension module,
+        // and end the process rather than unwind into the system's.
         let result = unsafe {
             libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child))
         };

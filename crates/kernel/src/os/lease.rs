@@ -32,18 +32,18 @@ pub fn waiting<T>(open: impl Fn() -> Result<T>) -> Result<T> {
 pub fn is_only_writer(file: &File) -> bool {
     use std::os::fd::AsRawFd;
 
+    /// `magic.h` has it; the crate does not.
+    const OVERLAYFS_SUPER_MAGIC: i64 = 0x794c_7630;
     // A process that opens the file while the lease is held has this signal sent here; it is ignored
     // unless a handler is set. Without it, the signal would end this process.
     const SIGNAL: libc::c_int = libc::SIGURG;
-    const OVERLAY: i64 = 0x794c_7630;
+    // On overlayfs, a mapping is of the underlying file and is not counted here.
+    if rustix::fs::fstatfs(file).map_or(true, |found| found.f_type == OVERLAYFS_SUPER_MAGIC) {
+        return false;
+    }
     let descriptor = file.as_raw_fd();
-    // SAFETY: the descriptor is open, and the struct is large enough for the call to fill it.
+    // SAFETY: the descriptor is open, as `file` is borrowed, and these commands take a number.
     unsafe {
-        let mut found: libc::statfs = std::mem::zeroed();
-        // On overlayfs, a mapping is of the underlying file and is not counted here.
-        if libc::fstatfs(descriptor, &raw mut found) != 0 || found.f_type as i64 == OVERLAY {
-            return false;
-        }
         let is_set = libc::fcntl(descriptor, F_SETSIG, SIGNAL) != -1;
         let leased = is_set && libc::fcntl(descriptor, libc::F_SETLEASE, libc::F_WRLCK) != -1;
         if leased {

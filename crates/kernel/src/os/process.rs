@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 use crate::probe::fault;
 
 static PID: AtomicU32 = AtomicU32::new(0);
@@ -37,8 +40,7 @@ pub fn after_fork_in_child() {
 /// The effective user id.
 #[must_use]
 pub fn user() -> u32 {
-    // SAFETY: the call has no side effects and cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// A number that identifies the calling thread; never 0.
@@ -127,9 +129,9 @@ fn is_missing(error: &std::io::Error) -> bool {
 }
 
 fn liveness_from_signal(pid: u32) -> Liveness {
-    let Ok(pid) = libc::pid_t::try_from(pid) else { return Liveness::Dead };
-    // SAFETY: signal 0 is not delivered; the call has no side effects.
-    let missing = unsafe { libc::kill(pid, 0) } != 0
-        && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-    if missing { Liveness::Dead } else { Liveness::Alive }
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Liveness::Dead };
+    match test_kill_process(pid) {
+        Err(Errno::SRCH) => Liveness::Dead,
+        _ => Liveness::Alive,
+    }
 }

@@ -218,7 +218,8 @@ fn control(file: &File, command: libc::c_int, range: Range, kind: i32) -> io::Re
         l_len: range.length,
         l_pid: 0,
     };
-    // SAFETY: the descriptor is open and the struct outlives the call.
+    // SAFETY: the descriptor is open, as `file` is borrowed, and both commands take such a struct, which
+    // outlives the call.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }
