@@ -13,14 +13,15 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::{PyTypeInfo, ffi};
 use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
-use quire_kernel::quick_queue::read::MappedBytes;
+use quire_kernel::quick_queue::message::MappedBytes;
 use quire_kernel::vanilla::Message;
 
 /// A copy of a message, or of a part of one, as a Python object.
 #[inline]
 pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound<'py, PyBytes>> {
     let (start, length) = (content.as_ptr().cast(), content.len().cast_signed());
-    // SAFETY: as many bytes are copied from there, into an object that is ours or null.
+    // SAFETY: the interpreter is held (`py`). It copies as many bytes from there as there are, and
+    // returns an object that is new, or null.
     let made = unsafe {
         let object = ffi::PyBytes_FromStringAndSize(start, length);
         Bound::from_owned_ptr_or_opt(py, object)
@@ -32,38 +33,32 @@ pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound
     }
 }
 
-/// An object that the interpreter made, or its error.
-fn made(py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: callers pass a new object of theirs, or null after an error.
-    unsafe { Bound::from_owned_ptr_or_err(py, object) }
-}
-
 /// An integer as a Python object.
 #[inline]
 pub fn int(py: Python<'_>, number: i64) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: the interpreter is held.
-    made(py, unsafe { ffi::PyLong_FromLongLong(number) })
+    // SAFETY: the interpreter is held (`py`), and returns an object that is new, or null after an error.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(number)) }
 }
 
 /// A float as a Python object.
 #[inline]
 pub fn float(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: the interpreter is held.
-    made(py, unsafe { ffi::PyFloat_FromDouble(number) })
+    // SAFETY: as for `int`.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyFloat_FromDouble(number)) }
 }
 
 /// An empty list.
 #[inline]
 pub fn empty_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    // SAFETY: the interpreter is held, and makes a list.
-    Ok(unsafe { made(py, ffi::PyList_New(0))?.cast_into_unchecked() })
+    // SAFETY: as for `int`; what is new is a list.
+    unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyList_New(0))?.cast_into_unchecked()) }
 }
 
 /// An empty dict.
 #[inline]
 pub fn empty_dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    // SAFETY: the interpreter is held, and makes a dict.
-    Ok(unsafe { made(py, ffi::PyDict_New())?.cast_into_unchecked() })
+    // SAFETY: as for `int`; what is new is a dict.
+    unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyDict_New())?.cast_into_unchecked()) }
 }
 
 /// The interpreter's own error is replaced by one that says how much was needed.
@@ -152,12 +147,19 @@ impl Buffer {
         Self(Owner::Vanilla(message, start))
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// Where the bytes are, and how many. Of a Vanilla Chronicle others may change some of them, so
+    /// there is no reference to those.
+    fn span(&self) -> (*const u8, usize) {
+        let span = |bytes: &[u8]| (bytes.as_ptr(), bytes.len());
         match &self.0 {
-            Owner::Column(bytes) => bytes,
-            Owner::Document(document) => document.payload(),
-            Owner::Page(bytes) => bytes.bytes(),
-            Owner::Vanilla(message, start) => message.bytes().get(*start..).unwrap_or(&[]),
+            Owner::Column(bytes) => span(bytes),
+            Owner::Document(document) => span(document.payload()),
+            Owner::Page(bytes) => span(bytes.bytes()),
+            Owner::Vanilla(message, start) => {
+                let length = usize::try_from(message.length()).unwrap_or_default();
+                let start = length.min(*start);
+                (message.address().wrapping_add(start), length - start)
+            }
         }
     }
 }
@@ -165,7 +167,7 @@ impl Buffer {
 #[pymethods]
 impl Buffer {
     fn __len__(&self) -> usize {
-        self.bytes().len()
+        self.span().1
     }
 
     /// # Safety
@@ -175,10 +177,11 @@ impl Buffer {
         view: *mut ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {
-        let bytes = slf.get().bytes();
-        let (start, length) = (bytes.as_ptr().cast_mut().cast(), bytes.len().cast_signed());
-        // SAFETY: the bytes live as long as this object, which the view keeps alive, and read-only
-        // views cannot change them.
+        let (start, length) = slf.get().span();
+        let (start, length) = (start.cast_mut().cast(), length.cast_signed());
+        // SAFETY: the interpreter passes a view to fill in. The bytes live as long as this object, which
+        // the view keeps alive, and stay where they are, as it is frozen; Python does not store through
+        // a view that is filled in as read-only.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, length, 1, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
@@ -187,7 +190,8 @@ impl Buffer {
 /// A contiguous buffer of another Python object, borrowed until dropped.
 pub struct Borrowed(Box<ffi::Py_buffer>);
 
-// SAFETY: the view is only read and released; releasing attaches to the interpreter.
+// SAFETY: a view belongs to no thread. Its fields are only read, and to release it `drop` attaches to the
+// interpreter.
 unsafe impl Send for Borrowed {}
 // SAFETY: as above.
 unsafe impl Sync for Borrowed {}
@@ -196,7 +200,8 @@ impl Borrowed {
     /// Borrows the buffer of `object`.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut view = Box::new(ffi::Py_buffer::new());
-        // SAFETY: the view is ours and stays where it is; on success it holds the object.
+        // SAFETY: the interpreter is held, as `object` is bound. The view is ours, and stays where it is
+        // on the heap; once it is filled in it holds the object.
         let got = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *view, 0) };
         if got == 0 {
             return Ok(Self(view));
@@ -215,14 +220,16 @@ impl Borrowed {
         if length == 0 {
             return &[];
         }
-        // SAFETY: a simple view is contiguous and `length` bytes long until it is released.
+        // SAFETY: a simple view is contiguous and `length` bytes long, and stays where it is until it is
+        // released. Not guaranteed is that nobody changes a buffer that Python can write to meanwhile:
+        // what callers of the package pass they must not change.
         unsafe { std::slice::from_raw_parts(self.0.buf.cast(), length) }
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        // SAFETY: the view was filled in by `new` and is released once, with the interpreter held.
+        // SAFETY: `new` filled in the view, and it is released here alone, with the interpreter held.
         Python::attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
     }
 }

@@ -45,7 +45,7 @@ fn read(queue: &Arc<IndexedQueue>, direction: Direction, data: &[u8]) -> Vec<(i6
     loop {
         match tailer.read(&Detached::here()) {
             Ok(Some(message)) => {
-                let bytes = message.bytes();
+                let bytes = message.copied().unwrap();
                 if !bytes.is_empty() {
                     assert!(data.windows(bytes.len()).any(|it| it == bytes), "not in the file");
                     found.push((message.index, bytes.len()));

@@ -8,8 +8,8 @@
 //! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
 //! - [`groups`] is which member of a group works on which messages of a queue of any format;
 //! - [`ring`] holds messages until its thread has appended them to a queue;
-//! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
-//!   only `unsafe`, and are independent of any format;
+//! - `memory` is access to mapped words, for this crate alone, and [`os`] the calls to the system:
+//!   they contain the only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
 //! - [`waiting`] wakes those who sleep until there is a message;
 //! - [`probe`] is the seam for tests;
@@ -22,7 +22,10 @@ mod error;
 pub mod explained;
 pub mod finding;
 pub mod groups;
-pub mod memory;
+#[cfg(not(any(loom, miri)))]
+mod memory;
+#[cfg(any(loom, miri))]
+pub mod memory; // for its tests
 #[cfg(not(loom))]
 pub mod metrics;
 pub mod os;

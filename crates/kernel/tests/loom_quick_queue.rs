@@ -60,14 +60,14 @@ impl Queue {
 
     /// The producer of the complete message at an entry, which is whole.
     fn read(&self, at: u64) -> Option<usize> {
-        let (begin, stamp) = entry_words::read(&self.index, at);
+        let (begin, stamp, seen) = entry_words::read(&self.index, at);
         if stamp.state() != State::Complete {
             return None;
         }
         assert_eq!((begin, stamp.length()), (BEGIN, LENGTH));
         let bits = NAMES.map(|name| Producer::new(name).unwrap().bits());
         let producer = bits.iter().position(|bits| *bits == stamp.producer_bits()).unwrap();
-        let message = self.data[producer].copy_out_plain(begin, LENGTH.into());
+        let message = self.data[producer].bytes(seen.names(begin, LENGTH.into()));
         assert_eq!(message, [producer as u8 + 1; LENGTH as usize]);
         Some(producer)
     }

@@ -57,7 +57,7 @@ impl Cycle {
         }
         let data = self.data_of(writer);
         assert_eq!(record::length(data.load_header_acquire(0)), Length::Bytes(PAYLOAD as u32));
-        assert_eq!(data.copy_out_plain(HEADER, PAYLOAD), [writer as u8; PAYLOAD as usize]);
+        assert_eq!(data.copy_out_relaxed(HEADER, PAYLOAD), [writer as u8; PAYLOAD as usize]);
         Some(writer)
     }
 

@@ -31,11 +31,15 @@ fn a_reader_that_sees_the_header_sees_the_payload() {
         publish_unseen(&writer, FIRST, Payload::new(&MESSAGE), word).unwrap();
     });
 
-    while document::parse(cells.load_header_acquire(FIRST)) != Header::Data(13) {
+    let header = loop {
+        let (word, header) = cells.observe_header_acquire(FIRST);
+        if document::parse(word) == Header::Data(13) {
+            break header;
+        }
         thread::yield_now();
-    }
-    assert_eq!(cells.bytes(FIRST + HEADER_LEN, 13), MESSAGE);
-    assert_eq!(cells.copy_out_plain(FIRST + HEADER_LEN, 13), MESSAGE);
+    };
+    assert_eq!(cells.bytes(header.names(FIRST + HEADER_LEN, 13)), MESSAGE);
+    assert_eq!(cells.copy_out_relaxed(FIRST + HEADER_LEN, 13), MESSAGE);
 
     writer.join().unwrap();
 }
@@ -60,7 +64,7 @@ fn the_lock_word_has_one_holder() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 
-    let last = cells.copy_out_plain(8, 16);
+    let last = cells.copy_out_relaxed(8, 16);
     assert!(last.iter().all(|byte| *byte == last[0]));
 }
 
@@ -80,7 +84,9 @@ fn words_are_raised_and_lowered_at_the_ends_of_the_memory() {
 #[test]
 #[should_panic = "position outside"]
 fn a_position_outside_panics() {
-    let _ = cells(4096).bytes(4090, 7);
+    let cells = cells(4096);
+    let (_, header) = cells.observe_header_acquire(0);
+    let _ = cells.bytes(header.names(4090, 7));
 }
 
 #[test]

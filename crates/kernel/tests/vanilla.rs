@@ -34,7 +34,7 @@ fn record(bytes: &[u8]) -> Record<'_> {
 
 fn read_all(tailer: &VanillaTailer) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| tailer.read(&Detached::here()).unwrap())
-        .map(|it| it.bytes().to_vec())
+        .map(|it| it.copied().unwrap())
         .collect()
 }
 
@@ -152,7 +152,7 @@ fn one_consumer_claims_each_message() {
                         .unwrap();
                 scope.spawn(move || {
                     std::iter::from_fn(|| tailer.claim(&Detached::here(), owner).unwrap())
-                        .map(|it| u32::from_le_bytes(it.bytes()[4..].try_into().unwrap()))
+                        .map(|it| it.load32(4).unwrap())
                         .collect()
                 })
             })

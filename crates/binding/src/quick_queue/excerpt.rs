@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PyType};
 use quire_kernel::Result;
-use quire_kernel::quick_queue::read::{MappedBytes, Message};
+use quire_kernel::quick_queue::message::{MappedBytes, Message};
 
 use super::unpacker::MessageUnpacker;
 use crate::buffer::{self, Buffer};

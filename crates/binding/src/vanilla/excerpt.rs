@@ -1,3 +1,5 @@
+#![expect(clippy::redundant_closure_for_method_calls, reason = "methods are of one lifetime")]
+
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -18,6 +20,9 @@ use crate::vanilla::object;
 
 /// A lock word holds its count above its owner; this is a count of 1.
 const LOCK_COUNT: u32 = 1 << 24;
+
+/// Most fields are no longer than this, in bytes.
+const FIRST_PART: u64 = 64;
 
 /// The class, and its arguments.
 type Pickled<'py> = (Bound<'py, PyType>, (i64, Py<PyBytes>));
@@ -56,38 +61,80 @@ impl VanillaExcerpt {
         Self { index, data, stored, start, position: AtomicUsize::new(start) }
     }
 
-    /// The whole payload.
-    fn bytes<'a>(&'a self, py: Python<'a>) -> &'a [u8] {
+    /// The length of the whole payload.
+    fn length(&self, py: Python<'_>) -> usize {
         match &self.stored {
-            Some((message, _)) => message.bytes(),
-            None => self.data.get(py).map_or(&[], |data| data.as_bytes(py)),
+            Some((message, _)) => usize::try_from(message.length()).unwrap_or(usize::MAX),
+            None => self.pickled(py).len(),
         }
     }
 
-    fn take<'a, T>(
-        &'a self,
-        py: Python<'a>,
-        take: impl FnOnce(&mut FieldReader<'a>) -> Result<T, FieldError>,
-    ) -> PyResult<T> {
-        self.take_as(py, take, Ok)
+    /// The payload of an unpickled excerpt.
+    fn pickled<'a>(&'a self, py: Python<'a>) -> &'a [u8] {
+        self.data.get(py).map_or(&[], |data| data.as_bytes(py))
     }
 
-    /// What `make` makes of the next field; a failure leaves the position.
-    fn take_as<'a, T, R>(
-        &'a self,
-        py: Python<'a>,
-        take: impl FnOnce(&mut FieldReader<'a>) -> Result<T, FieldError>,
-        make: impl FnOnce(T) -> PyResult<R>,
-    ) -> PyResult<R> {
-        let mut reader = FieldReader::at(self.bytes(py), self.position.load(Ordering::Acquire));
-        let value = make(take(&mut reader).map_err(|error| self.bad_field(&error))?)?;
-        self.position.store(reader.position(), Ordering::Release);
+    fn take<T>(
+        &self,
+        py: Python<'_>,
+        take: impl Fn(&mut FieldReader<'_>) -> Result<T, FieldError>,
+    ) -> PyResult<T> {
+        self.take_as(py, |fields| take(fields).map(Ok))
+    }
+
+    /// What `take` makes of the next field; a failure leaves the position.
+    fn take_as<T>(
+        &self,
+        py: Python<'_>,
+        take: impl Fn(&mut FieldReader<'_>) -> Result<PyResult<T>, FieldError>,
+    ) -> PyResult<T> {
+        let start = self.position.load(Ordering::Acquire);
+        let (value, position) = if let Some((message, _)) = &self.stored {
+            self.take_stored(message, start, take)?
+        } else {
+            let mut fields = FieldReader::at(self.pickled(py), start);
+            let value = take(&mut fields).map_err(|error| self.bad_field(&error))?;
+            (value, fields.position())
+        };
+        let value = value?;
+        self.position.store(position, Ordering::Release);
         Ok(value)
     }
 
+    /// Takes a field off a copy, since others may change the message: of a part that holds most fields,
+    /// and of more while the field does not end in it. Returns where the next field starts, too.
+    fn take_stored<T>(
+        &self,
+        message: &Message,
+        first: usize,
+        take: impl Fn(&mut FieldReader<'_>) -> Result<T, FieldError>,
+    ) -> PyResult<(T, usize)> {
+        let (start, length) = (first as u64, message.length());
+        let (mut part, mut room) = (Vec::new(), FIRST_PART);
+        loop {
+            let end = length.min(start.saturating_add(room));
+            part.clear();
+            message.append_to(&mut part, start.min(end)..end).map_err(to_py)?;
+            let goes_on = end < length;
+            let mut fields = FieldReader::of_part(&part, first, goes_on);
+            match take(&mut fields) {
+                Err(_) if goes_on => room = room.saturating_mul(16),
+                Err(error) => return Err(self.bad_field(&error)),
+                Ok(value) => return Ok((value, fields.position())),
+            }
+        }
+    }
+
+    /// The data, without the claim.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
-        let bytes = self.bytes(py).get(self.start..).unwrap_or(&[]);
-        Ok(buffer::bytes(py, bytes).map_err(to_py)?.unbind())
+        match &self.stored {
+            Some((message, _)) => {
+                let (mut bytes, start) = (Vec::new(), message.length().min(self.start as u64));
+                message.append_to(&mut bytes, start..message.length()).map_err(to_py)?;
+                Ok(buffer::bytes(py, &bytes).map_err(to_py)?.unbind())
+            }
+            None => Ok(buffer::bytes(py, self.pickled(py)).map_err(to_py)?.unbind()),
+        }
     }
 
     #[cold]
@@ -111,10 +158,9 @@ impl VanillaExcerpt {
         or_raise(py, queue.swap32(message, offset, old, new))
     }
 
-    fn word(&self, py: Python<'_>, offset: u64) -> PyResult<u32> {
-        let bytes = usize::try_from(offset).ok().and_then(|at| self.bytes(py).get(at..));
-        let word = bytes.and_then(|bytes| bytes.first_chunk());
-        word.map(|word| u32::from_le_bytes(*word)).ok_or_else(|| {
+    fn word(&self, offset: u64) -> PyResult<u32> {
+        let (message, _) = self.stored()?;
+        message.load32(offset).ok_or_else(|| {
             PyValueError::new_err(format!("no word of the message: offset={offset}"))
         })
     }
@@ -163,7 +209,7 @@ impl VanillaExcerpt {
     #[setter]
     fn set_position(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> PyResult<()> {
         let position: usize = integer("position", position)?;
-        let length = self.bytes(py).len();
+        let length = self.length(py);
         if position > length {
             let what = format!(
                 "position after the end of the message: position={position} length={length}"
@@ -182,18 +228,16 @@ impl VanillaExcerpt {
         count: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let count = integer("count", count)?;
-        self.take_as(
-            py,
-            |fields| fields.take(count),
-            |bytes| buffer::bytes(py, bytes).map_err(to_py),
-        )
+        self.take_as(py, |fields| {
+            fields.take(count).map(|bytes| buffer::bytes(py, bytes).map_err(to_py))
+        })
     }
 
     #[doc = stub!("VanillaExcerpt.read_utf")]
     fn read_utf<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        let text =
-            |text: Option<Cow<'_, str>>| text.map(|text| buffer::text(py, &text)).transpose();
-        self.take_as(py, FieldReader::utf, text)
+        self.take_as(py, |fields| {
+            fields.utf().map(|text| text.map(|text| buffer::text(py, &text)).transpose())
+        })
     }
 
     #[doc = stub!("VanillaExcerpt.read_char")]
@@ -210,7 +254,7 @@ impl VanillaExcerpt {
         cls: Option<&Bound<'py, PyType>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let before = self.position.load(Ordering::Acquire);
-        let Some(name) = self.take(py, FieldReader::enum_name)? else { return Ok(None) };
+        let Some(name) = self.take(py, |fields| fields.enum_name())? else { return Ok(None) };
         let name = buffer::text(py, &name)?.into_any();
         match cls.filter(|cls| !cls.is(py.get_type::<PyString>())) {
             None => Ok(Some(name)),
@@ -231,10 +275,11 @@ impl VanillaExcerpt {
         py: Python<'py>,
         cls: Option<&Bound<'py, PyType>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut fields = FieldReader::at(self.bytes(py), self.position.load(Ordering::Acquire));
-        let value = object::take(py, &mut fields, cls)?;
-        self.position.store(fields.position(), Ordering::Release);
-        Ok(value)
+        self.take_as(py, |fields| {
+            let position = fields.position();
+            let object = fields.object_with_text()?;
+            Ok(object::value(py, position, object, cls))
+        })
     }
 
     #[doc = stub!("VanillaExcerpt.compare_and_swap_int32")]
@@ -280,7 +325,7 @@ impl VanillaExcerpt {
         if self.swap32(py, offset, 0, LOCK_COUNT | owner)?.is_ok() {
             return Ok(true);
         }
-        let found = self.word(py, offset)?;
+        let found = self.word(offset)?;
         if found & (LOCK_COUNT - 1) != owner {
             return Ok(false);
         }
@@ -299,7 +344,7 @@ impl VanillaExcerpt {
         owner: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (offset, owner) = (integer("offset", offset)?, owner_of(py, owner)?);
-        let found = self.word(py, offset)?;
+        let found = self.word(offset)?;
         let is_owner = found >= LOCK_COUNT && found & (LOCK_COUNT - 1) == owner;
         let less = if found >> 24 == 1 { 0 } else { found.wrapping_sub(LOCK_COUNT) };
         if is_owner && self.swap32(py, offset, found, less)?.is_ok() {
@@ -328,15 +373,13 @@ impl VanillaExcerpt {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let length = self.bytes(py).len() - self.start.min(self.bytes(py).len());
+        let length = self.length(py).saturating_sub(self.start);
         format!("VanillaExcerpt(index={:#x}, {length} bytes)", self.index)
     }
 
-    fn _repr_html_(&self, py: Python<'_>) -> String {
-        let bytes = self.bytes(py);
-        repr::html(py, &self.__repr__(py), &bytes[self.start.min(bytes.len())..], |it| {
-            Some(repr::raw(it))
-        })
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let data = self.data(py)?;
+        Ok(repr::html(py, &self.__repr__(py), data.as_bytes(py), |it| Some(repr::raw(it))))
     }
 }
 
@@ -351,13 +394,13 @@ field_reads! {
         fn read_float32() -> f32 = |fields| fields.array().map(f32::from_le_bytes);
         fn read_float64() -> f64 = |fields| fields.array().map(f64::from_le_bytes);
         fn read_boolean() -> bool = |fields| fields.array().map(|[byte]| byte == b'Y');
-        fn read_stop_bit() -> i64 = FieldReader::stop_bit;
-        fn read_compact_int() -> i32 = FieldReader::compact_int;
-        fn read_compact_long() -> i64 = FieldReader::compact_long;
-        fn read_compact_double() -> f64 = FieldReader::compact_double;
+        fn read_stop_bit() -> i64 = |fields| fields.stop_bit();
+        fn read_compact_int() -> i32 = |fields| fields.compact_int();
+        fn read_compact_long() -> i64 = |fields| fields.compact_long();
+        fn read_compact_double() -> f64 = |fields| fields.compact_double();
         fn read_utf16_length() -> String = |fields| fields.short_utf().map(Cow::into_owned);
-        fn parse_int() -> i64 = FieldReader::parse_int;
-        fn parse_float() -> f64 = FieldReader::parse_float;
+        fn parse_int() -> i64 = |fields| fields.parse_int();
+        fn parse_float() -> f64 = |fields| fields.parse_float();
     }
 }
 

@@ -30,18 +30,18 @@ impl RawTailer for Kernel {
         may_wait: &Detached,
         count: usize,
         _is_first: bool,
-        mut take: impl FnMut(i64, &[u8]) -> bool,
+        take: impl FnMut(i64, &[u8]) -> bool,
     ) -> Result<usize> {
-        self.read_many(may_wait, count, |message| take(message.index, message.bytes()))
+        self.read_many(may_wait, count, take)
     }
 
     fn try_read_while(
         &self,
         count: usize,
         _is_first: bool,
-        mut take: impl FnMut(i64, &[u8]) -> bool,
+        take: impl FnMut(i64, &[u8]) -> bool,
     ) -> Option<Result<usize>> {
-        self.try_read_many(count, |message| take(message.index, message.bytes()))
+        self.try_read_many(count, take)
     }
 
     fn wait_until_free(&self, may_wait: &Detached) {

@@ -3,8 +3,8 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
-use quire_kernel::vanilla::format::fields::{FieldReader, FieldWriter};
-use quire_kernel::vanilla::format::object::Object;
+use quire_kernel::vanilla::format::fields::FieldWriter;
+use quire_kernel::vanilla::format::object::{Object, Text};
 
 use crate::buffer;
 use crate::error::{UnsupportedError, WireError, to_py};
@@ -71,15 +71,16 @@ fn put_decimal(value: &Bound<'_, PyAny>) -> PyResult<Put> {
     Err(PyValueError::new_err(format!("Java has no such decimal: value={text}")))
 }
 
-/// The next object; one of a class that is not known as `cls` says, an enum or `str`.
-pub fn take<'py>(
+/// The value of an object at a position; one of a class that is not known, and its text, as `cls` says,
+/// an enum or `str`.
+pub fn value<'py>(
     py: Python<'py>,
-    fields: &mut FieldReader<'_>,
+    position: usize,
+    (object, text): (Object<'_>, Text<'_>),
     cls: Option<&Bound<'py, PyType>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let position = fields.position();
     let wrong = |what: &str| WireError::new_err(format!("{what}: position={position}"));
-    Ok(match fields.object().map_err(|error| wrong(error.what))? {
+    Ok(match object {
         Object::Null => py.None().into_bound(py),
         Object::Text(text) | Object::Class(text) => buffer::text(py, &text)?.into_any(),
         Object::Whole(number) => number.into_pyobject(py)?.into_any(),
@@ -91,7 +92,7 @@ pub fn take<'py>(
             time.map_err(|_| wrong(&format!("no datetime is that far away: epoch_ms={epoch_ms}")))?
         }
         Object::Of(class) => {
-            let text = fields.utf().map_err(|error| wrong(error.what));
+            let text = text.map_err(|error| wrong(error.what));
             let text = || Ok(text?.ok_or_else(|| wrong("no object"))?.into_owned());
             of_class(py, &class, cls, text)?.map_err(|found| wrong(&found))?
         }

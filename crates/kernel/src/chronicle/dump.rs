@@ -155,8 +155,8 @@ fn put_entry(
     if !found.put_head(out, sequence) {
         return true;
     }
-    let payload = cells.bytes(*position + HEADER_LEN, u64::from(found.length));
-    found.put_payload(out, payload);
+    let payload = cells.copy_out_relaxed(*position + HEADER_LEN, u64::from(found.length));
+    found.put_payload(out, &payload);
     *position = document::next(*position, found.length, true);
     false
 }
@@ -190,8 +190,8 @@ fn put_document(
     if !found.put_head(out, sequence) {
         return Ok(true);
     }
-    match view.bytes(*position + HEADER_LEN, u64::from(found.length))? {
-        Some(payload) => found.put_payload(out, payload),
+    match view.copied(*position + HEADER_LEN, u64::from(found.length))? {
+        Some(payload) => found.put_payload(out, &payload),
         None => out.push_str("# a hole that the disk has no room for\n\n"),
     }
     *position = next;

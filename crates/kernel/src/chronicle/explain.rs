@@ -38,8 +38,7 @@ impl Walk<'_> {
         code: &'static str,
         meaning: String,
     ) -> Result<()> {
-        let bytes = self.view.bytes(position, length.min(SHOWN_MAX as u64))?;
-        let bytes = bytes.map(<[u8]>::to_vec).unwrap_or_default();
+        let bytes = self.view.copied(position, length.min(SHOWN_MAX as u64))?.unwrap_or_default();
         let place = (section, &*self.view.path());
         self.parts.push(Part::plain(place, (position, length), &bytes, code, meaning));
         Ok(())
@@ -51,8 +50,8 @@ impl Walk<'_> {
         self.add(Section::Header, (position, HEADER_LEN), "u32", meaning)?;
         let start = position + HEADER_LEN;
         let file = self.view.path();
-        let payload = self.view.payload(&found);
-        let parts = explain::parts(payload).into_iter().map(|part| Part {
+        let payload = self.view.copied(start, u64::from(found.length))?.unwrap_or_default();
+        let parts = explain::parts(&payload).into_iter().map(|part| Part {
             section: Section::Payload,
             file: file.clone(),
             position: start + part.offset as u64,

@@ -288,14 +288,14 @@ fn store_name(side: &SideFile, member: u16, name: &str) {
     record[0..8].copy_from_slice(&u64::from(crate::os::process::pid()).to_le_bytes());
     record[8..16].copy_from_slice(&(end as u64).to_le_bytes());
     record[16..16 + end].copy_from_slice(&name.as_bytes()[..end]);
-    side.cells.copy_in_plain(at, &record, step!("group.member.store"));
+    side.cells.store_each_relaxed(at, &record, step!("group.member.store"));
 }
 
 pub(super) fn stored_name(side: &SideFile, member: u16) -> (String, u32) {
     let at = layout::member_at(member);
     let pid = side.cells.load_acquire(at);
     let len = side.cells.load_acquire(at + 8).min(NAME_MAX as u64);
-    let name = side.cells.copy_out_plain(at + 16, len);
+    let name = side.cells.copy_out_relaxed(at + 16, len);
     (String::from_utf8_lossy(&name).into_owned(), u32::try_from(pid).unwrap_or_default())
 }
 

@@ -9,7 +9,30 @@ use crate::probe::recorder;
 #[cfg(loom)]
 use loom::sync::atomic::Ordering;
 #[cfg(not(loom))]
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
+
+/// Shows that this thread has loaded, with acquire order, a word that names bytes: the header of a
+/// document, which [`Cells::publish_header`] stores with release order, or the entry of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed(());
+
+impl Observed {
+    /// Bytes that the word names, or a part of them. After it is published nobody stores to them.
+    #[expect(clippy::unused_self, reason = "having one is the condition")]
+    #[inline]
+    #[must_use]
+    pub const fn names(self, position: u64, length: u64) -> Published {
+        Published { position, length }
+    }
+}
+
+/// Where bytes lie that change no more: the key to have them lent in place. What others may still
+/// change, such as the words of an index array or of a claim, has no key and is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    position: u64,
+    length: u64,
+}
 
 /// A range of positions that other threads and processes also write, so no method returns
 /// `&mut`. Positions out of range panic: callers check them first.
@@ -48,11 +71,19 @@ impl Cells {
         self.memory.word32(position).load(Ordering::Acquire)
     }
 
+    /// The same, to have what the header names lent.
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
+    #[must_use]
+    pub fn observe_header_acquire(&self, position: u64) -> (u32, Observed) {
+        (self.load_header_acquire(position), Observed(()))
+    }
+
     /// Header word, compare-and-set, sequentially consistent; otherwise returns the current value.
     #[inline]
     pub fn publish_header(&self, position: u64, old: u32, new: u32, step: Step) -> Result<(), u32> {
         step.reached();
-        let word = self.memory.word32(position);
+        let word = self.to_store().word32(position);
         // SYNC POINT with `waiting::word::arm`: this store comes before the look at that word.
         word.compare_exchange(old, new, Ordering::SeqCst, Ordering::Acquire)
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
@@ -61,14 +92,14 @@ impl Cells {
     /// Header word, store-release: used to clear the header of a dead writer.
     pub fn store_header_release(&self, position: u64, value: u32, step: Step) {
         step.reached();
-        self.memory.word32(position).store(value, Ordering::Release);
+        self.to_store().word32(position).store(value, Ordering::Release);
         self.stored(position, &value.to_le_bytes(), step);
     }
 
     /// Header word, relaxed store: for a document that an earlier header, still 0, will publish.
     pub fn store_header_plain(&self, position: u64, value: u32, step: Step) {
         step.reached();
-        self.memory.word32(position).store(value, Ordering::Relaxed);
+        self.to_store().word32(position).store(value, Ordering::Relaxed);
         self.stored(position, &value.to_le_bytes(), step);
     }
 
@@ -92,7 +123,7 @@ impl Cells {
         step: Step,
     ) -> Result<(), u32> {
         step.reached();
-        let word = self.memory.word32(position);
+        let word = self.to_store().word32(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
     }
@@ -112,11 +143,19 @@ impl Cells {
         self.memory.word64(position).load(Ordering::Acquire)
     }
 
+    /// The same, to have what the word names lent.
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
+    #[must_use]
+    pub fn observe_acquire(&self, position: u64) -> (u64, Observed) {
+        (self.load_acquire(position), Observed(()))
+    }
+
     /// 64-bit word, store-release.
     #[inline]
     pub fn store_release(&self, position: u64, value: u64, step: Step) {
         step.reached();
-        self.memory.word64(position).store(value, Ordering::Release);
+        self.to_store().word64(position).store(value, Ordering::Release);
         self.stored(position, &value.to_le_bytes(), step);
     }
 
@@ -124,7 +163,7 @@ impl Cells {
     #[inline]
     pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64, step: Step) -> Result<(), u64> {
         step.reached();
-        let word = self.memory.word64(position);
+        let word = self.to_store().word64(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
     }
@@ -161,7 +200,7 @@ impl Cells {
     /// 64-bit word, added to, acquire and release.
     pub fn add_acq_rel(&self, position: u64, value: u64, step: Step) {
         step.reached();
-        let before = self.memory.word64(position).fetch_add(value, Ordering::AcqRel);
+        let before = self.to_store().word64(position).fetch_add(value, Ordering::AcqRel);
         self.stored(position, &before.wrapping_add(value).to_le_bytes(), step);
     }
 
@@ -174,6 +213,13 @@ impl Cells {
         self.stored(position, bytes, step);
     }
 
+    /// Bytes, relaxed stores, one by one: where others may be copying them.
+    pub fn store_each_relaxed(&self, position: u64, bytes: &[u8], step: Step) {
+        step.reached();
+        self.memory.store_each(position, bytes);
+        self.stored(position, bytes, step);
+    }
+
     /// Zero bytes, plain stores: for the only writer of positions after an unpublished header.
     pub fn zero_plain(&self, position: u64, count: u64, step: Step) {
         step.reached();
@@ -182,51 +228,76 @@ impl Cells {
         step.made();
     }
 
+    /// The memory, for a store.
+    #[inline]
+    fn to_store(&self) -> &Mapping {
+        debug_assert!(self.memory.is_writable());
+        &self.memory
+    }
+
     #[inline]
     fn stored(&self, position: u64, bytes: &[u8], step: Step) {
         recorder::stored(self.memory.address(), position, bytes);
         step.made();
     }
 
-    /// Bytes, plain loads, copied: of a published document.
+    /// Bytes, relaxed loads, copied: others may be changing them. No word at a multiple of 8 is torn.
     #[must_use]
-    pub fn copy_out_plain(&self, position: u64, count: u64) -> Vec<u8> {
+    pub fn copy_out_relaxed(&self, position: u64, count: u64) -> Vec<u8> {
         self.memory.copy_out(position, count)
     }
 
-    /// Passes bytes of a published document to `look`, in place if possible.
+    /// The same, appended to `bytes`; an error without memory for them.
     #[cfg(not(loom))]
-    pub fn with_bytes<T>(&self, position: u64, count: u64, look: impl FnOnce(&[u8]) -> T) -> T {
-        look(self.bytes(position, count))
+    #[inline]
+    pub fn append_to_relaxed(
+        &self,
+        bytes: &mut Vec<u8>,
+        position: u64,
+        count: u64,
+    ) -> crate::Result<()> {
+        let room = usize::try_from(count).unwrap_or(usize::MAX);
+        bytes.try_reserve(room).map_err(|_| crate::Error::OutOfMemory(room))?;
+        self.memory.append_to(bytes, position, count);
+        Ok(())
     }
 
-    /// Passes bytes of a published document to `look`.
+    /// Bytes in place that change no more.
+    #[cfg(not(loom))]
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, at: Published) -> &[u8] {
+        self.memory.bytes(at.position, at.length)
+    }
+
+    /// A copy of bytes that change no more.
     #[cfg(loom)]
-    pub fn with_bytes<T>(&self, position: u64, count: u64, look: impl FnOnce(&[u8]) -> T) -> T {
-        look(&self.copy_out_plain(position, count))
+    #[must_use]
+    pub fn bytes(&self, at: Published) -> Vec<u8> {
+        self.memory.copy_out(at.position, at.length)
     }
 
-    /// Bytes in place, of a published document, which never changes.
+    /// The address of bytes in place that others may change, for readers outside of Rust.
     #[cfg(not(loom))]
     #[must_use]
-    pub fn bytes(&self, position: u64, count: u64) -> &[u8] {
-        self.memory.bytes(position, count)
+    pub fn address_of(&self, position: u64, count: u64) -> *const u8 {
+        self.memory.address_of(position, count)
     }
 
-    /// A 32-bit word at any position, plain loads: for version 4 files, which are never written.
+    /// Header word at any position, load-acquire byte by byte: in version 4 files, whose headers are
+    /// unaligned. Nobody stores to one that is complete.
     #[cfg(not(loom))]
     #[must_use]
-    pub fn load_header_unaligned(&self, position: u64) -> u32 {
-        let bytes = self.memory.bytes(position, 4);
-        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    pub fn observe_header_unaligned(&self, position: u64) -> (u32, Observed) {
+        let word = u32::from_le_bytes(self.memory.array(position));
+        fence(Ordering::Acquire);
+        (word, Observed(()))
     }
 
-    /// A 64-bit word at any position, plain loads: for version 4 files, which are never written.
+    /// A 64-bit word at any position, byte by byte: for version 4 files.
     #[cfg(not(loom))]
     #[must_use]
     pub fn load_unaligned(&self, position: u64) -> u64 {
-        let mut word = [0; 8];
-        word.copy_from_slice(self.memory.bytes(position, 8));
-        u64::from_le_bytes(word)
+        u64::from_le_bytes(self.memory.array(position))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Mapping;
 
@@ -30,12 +30,12 @@ impl Counters {
 
     /// Adds to the value at a position; it wraps around.
     pub fn add(&self, position: u64, value: u64) {
-        self.0.word64(position).fetch_add(value, Ordering::Relaxed);
+        self.to_store(position).fetch_add(value, Ordering::Relaxed);
     }
 
     /// Raises the value at a position to `value`.
     pub fn raise(&self, position: u64, value: u64) {
-        let word = self.0.word64(position);
+        let word = self.to_store(position);
         if word.load(Ordering::Relaxed) < value {
             word.fetch_max(value, Ordering::Relaxed);
         }
@@ -43,7 +43,12 @@ impl Counters {
 
     /// Stores the first value of a position; later calls change nothing.
     pub fn set_once(&self, position: u64, value: u64) {
-        let word = self.0.word64(position);
+        let word = self.to_store(position);
         let _ = word.compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn to_store(&self, position: u64) -> &AtomicU64 {
+        debug_assert!(self.0.is_writable());
+        self.0.word64(position)
     }
 }

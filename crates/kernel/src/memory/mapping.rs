@@ -1,10 +1,14 @@
 //! A shared mapping of a file, and raw access to it. The crate's bounds checks are here.
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(target_os = "linux")]
+use rustix::mm::Advice;
+use rustix::mm::{MapFlags, ProtFlags};
 
 #[cfg(target_os = "linux")]
 use super::pages::Pages;
@@ -19,10 +23,14 @@ compile_error!("the files are little-endian and words are accessed in place");
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    writable: bool,
 }
 
-// SAFETY: the mapping is plain memory, valid until drop, and every access goes through atomics or
-// through plain copies that the publish protocol orders.
+// SAFETY: the mapping belongs to no thread, and stays valid until it is dropped. What several threads
+// of this process store to is accessed through atomics, or under the lock that a protocol has for it;
+// what one of them copies in plainly, others read after a word that it stored with release order and
+// they loaded with acquire order. Other processes are not covered: one that breaks the protocols
+// changes what is read, and one that truncates the file ends this process by a signal.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -30,34 +38,21 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `len` bytes of `file`, shared.
     pub fn new(file: &File, len: u64, writable: bool) -> io::Result<Self> {
-        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let write = if writable { libc::PROT_WRITE } else { 0 };
-        let (protection, fd) = (libc::PROT_READ | write, file.as_raw_fd());
-        let mapping =
-            fault::call!("map.new", map(len, protection, fd, 0)).map(|base| Self { base, len })?;
+        let mapping = fault::call!("map.new", map(file, 0, len, writable))?;
         recorder::mapped(mapping.address(), file);
         Ok(mapping)
     }
 
     /// Maps `len` bytes of `file` for writing, from `start` on, a multiple of the page size.
     pub fn part(file: &File, start: u64, len: u64) -> io::Result<Self> {
-        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let start = libc::off_t::try_from(start).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
-        let base = fault::call!("map.new", map(len, protection, fd, start))?;
-        Ok(Self { base, len })
+        fault::call!("map.new", map(file, start, len, true))
     }
 
     /// Private memory, for Miri, which does not support files.
     #[cfg(miri)]
     pub fn anonymous(len: u64) -> io::Result<Self> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let (access, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at an address of the system's choice overlaps nothing of ours.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len })
+        Ok(Self { base: map_anonymous(len)?, len, writable: true })
     }
 
     /// Length in bytes.
@@ -65,6 +60,12 @@ impl Mapping {
     #[allow(clippy::len_without_is_empty)] // a mapping is never empty
     pub const fn len(&self) -> u64 {
         self.len as u64
+    }
+
+    /// Whether it may be stored to: a store elsewhere ends the process.
+    #[inline]
+    pub(super) const fn is_writable(&self) -> bool {
+        self.writable
     }
 
     /// The start address.
@@ -76,7 +77,7 @@ impl Mapping {
     /// Populates the pages of a range for reading; an error if that is impossible.
     #[cfg(target_os = "linux")]
     pub fn populate_read(&self, start: u64, end: u64) -> io::Result<()> {
-        let advice = populate::supported(libc::MADV_POPULATE_READ)?;
+        let advice = populate::supported(Advice::LinuxPopulateRead)?;
         let start = Pages::here().down(start);
         fault::call!("map.populate-read", self.advise_pages(start, end, advice))
     }
@@ -84,7 +85,7 @@ impl Mapping {
     /// Populates the pages of a range for writing, unchanged.
     #[cfg(target_os = "linux")]
     pub fn populate_write(&self, start: u64, end: u64) -> io::Result<()> {
-        let advice = populate::supported(libc::MADV_POPULATE_WRITE)?;
+        let advice = populate::supported(Advice::LinuxPopulateWrite)?;
         let start = Pages::here().down(start);
         fault::call!("map.populate-write", self.advise_pages(start, end, advice))
     }
@@ -98,7 +99,7 @@ impl Mapping {
             return Ok(());
         }
         let start = Pages::here().up(start);
-        self.advise_pages(start, end, libc::MADV_DONTNEED)
+        self.advise_pages(start, end, Advice::LinuxDontNeed)
     }
 
     /// Left to the system.
@@ -121,13 +122,16 @@ impl Mapping {
 
     /// `start` is page-aligned.
     #[cfg(target_os = "linux")]
-    fn advise_pages(&self, start: u64, end: u64, advice: libc::c_int) -> io::Result<()> {
+    fn advise_pages(&self, start: u64, end: u64, advice: Advice) -> io::Result<()> {
         let at = self.checked(start, end - start);
         let count = usize::try_from(end - start).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the range lies in this mapping of a file, which is shared: neither populating its
-        // pages nor releasing them changes a byte.
-        let result = unsafe { libc::madvise(at.cast(), count, advice) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        debug_assert!(matches!(
+            advice,
+            Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite | Advice::LinuxDontNeed
+        ));
+        // SAFETY: the range lies in this mapping (checked) of a file, which is shared: neither
+        // populating its pages nor dropping their entries (asserted) changes a byte.
+        unsafe { rustix::mm::madvise(at.cast(), count, advice) }.map_err(io::Error::from)
     }
 
     /// The atomic at an aligned position.
@@ -138,8 +142,9 @@ impl Mapping {
     #[must_use]
     pub(super) fn word32(&self, position: u64) -> &AtomicU32 {
         assert!(position.is_multiple_of(4), "unaligned word: position={position:#x}");
-        // SAFETY: in range (checked) and aligned (asserted; mappings start at a page), and all
-        // accesses to header words go through this atomic, in other processes through theirs.
+        // SAFETY: in range (checked) and aligned (asserted; mappings start at a page). Threads of this
+        // process access such a word through this atomic alone, or copy it in before others know of it.
+        // Where the mapping is not writable the word is only loaded.
         unsafe { AtomicU32::from_ptr(self.checked(position, 4).cast()) }
     }
 
@@ -155,55 +160,120 @@ impl Mapping {
         unsafe { AtomicU64::from_ptr(self.checked(position, 8).cast()) }
     }
 
-    /// Copies bytes in.
+    /// Copies bytes in, where no other thread stores to or reads from until a word is released.
     #[inline]
     pub(super) fn copy_in(&self, position: u64, bytes: &[u8]) {
+        debug_assert!(self.writable);
         let at = self.checked(position, bytes.len() as u64);
-        // SAFETY: in range (checked); the caller is the only writer of bytes after an unpublished
-        // header, and no reader looks at them before the header's release.
+        // SAFETY: in range (checked). The protocols give the caller the range alone: it holds the lock
+        // on it, or has reserved it, and others look at it after the release store that publishes it.
+        // `bytes` lie elsewhere: what is lent in place is published, and this is not.
         unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Stores zero bytes.
+    /// Stores zero bytes, where [`Mapping::copy_in`] may.
     #[inline]
     pub(super) fn zero(&self, position: u64, count: u64) {
+        debug_assert!(self.writable);
         let at = self.checked(position, count);
-        // SAFETY: as for `copy_in`; `count` was checked against a `usize` length.
+        // SAFETY: as for `copy_in`; `count` is at most the length, a `usize` (checked).
         #[allow(clippy::cast_possible_truncation)]
         unsafe {
             at.write_bytes(0, count as usize);
         }
     }
 
-    /// Copies bytes out.
-    #[must_use]
-    pub fn copy_out(&self, position: u64, count: u64) -> Vec<u8> {
-        self.bytes(position, count).to_vec()
+    /// Stores bytes one by one, which others may be copying.
+    pub(super) fn store_each(&self, position: u64, bytes: &[u8]) {
+        debug_assert!(self.writable);
+        let at = self.checked(position, bytes.len() as u64);
+        for (offset, byte) in bytes.iter().enumerate() {
+            // SAFETY: in range (checked). Other threads of this process access such bytes through
+            // atomics, too.
+            unsafe { AtomicU8::from_ptr(at.add(offset)) }.store(*byte, Ordering::Relaxed);
+        }
     }
 
-    /// Bytes in place.
+    /// A copy of bytes that others may be changing: each is loaded once, and no word is torn that lies
+    /// at a multiple of 8.
+    #[must_use]
+    pub fn copy_out(&self, position: u64, count: u64) -> Vec<u8> {
+        self.checked(position, count);
+        // At most the length of the mapping, a `usize`.
+        let mut bytes = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
+        self.append_to(&mut bytes, position, count);
+        bytes
+    }
+
+    /// Appends what [`Mapping::copy_out`] copies to `bytes`.
+    pub(super) fn append_to(&self, bytes: &mut Vec<u8>, position: u64, count: u64) {
+        let from = self.checked(position, count);
+        // At most the length, a `usize` (checked).
+        #[allow(clippy::cast_possible_truncation)]
+        let (head, count) = ((position.wrapping_neg() % 8).min(count) as usize, count as usize);
+        let tail = head + (count - head) / 8 * 8;
+        bytes.reserve(count);
+        let to = bytes.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        // SAFETY: all offsets are below `count`, which is in range (checked) and has room (reserved), and
+        // at the end `count` bytes were written. The words are aligned, as `head` leads to a multiple of
+        // 8 and mappings start at a page; they are loaded as `byte` loads.
+        unsafe {
+            (0..head).chain(tail..count).for_each(|at| to.add(at).write(byte(from, at)));
+            for at in (head..tail).step_by(8) {
+                let word = AtomicU64::from_ptr(from.add(at).cast()).load(Ordering::Relaxed);
+                to.add(at).cast::<[u8; 8]>().write(word.to_le_bytes());
+            }
+            bytes.set_len(bytes.len() + count);
+        }
+    }
+
+    /// The bytes at a position, loaded as [`Mapping::copy_out`] does.
+    #[must_use]
+    pub(super) fn array<const N: usize>(&self, position: u64) -> [u8; N] {
+        let from = self.checked(position, N as u64);
+        std::array::from_fn(|offset| byte(from, offset))
+    }
+
+    /// Bytes in place, to which nobody stores as long as the slice lives: callers have the key that
+    /// [`Cells::bytes`](super::Cells::bytes) asks for.
     #[inline]
     #[must_use]
-    pub fn bytes(&self, position: u64, count: u64) -> &[u8] {
+    pub(super) fn bytes(&self, position: u64, count: u64) -> &[u8] {
         let at = self.checked(position, count);
-        // SAFETY: in range (checked), and bytes of a published document never change by the
-        // protocol. A process that breaks it can change what is read, not where.
+        // SAFETY: in range (checked), and `count` is at most the length, a `usize`. The word that
+        // publishes the bytes was loaded with acquire order (`Published`), and by the protocols no
+        // thread of this process stores to them from then on. Not guaranteed is that no other process
+        // does: one that breaks the protocols changes what is read here, not where.
         #[allow(clippy::cast_possible_truncation)]
         unsafe {
             std::slice::from_raw_parts(at, count as usize)
         }
     }
 
+    /// The address of a range in place, for readers that take no reference: others may change it.
+    #[must_use]
+    pub(super) fn address_of(&self, position: u64, count: u64) -> *const u8 {
+        self.checked(position, count)
+    }
+
     #[inline]
     fn checked(&self, position: u64, count: u64) -> *mut u8 {
         let end = position.checked_add(count);
         assert!(end.is_some_and(|end| end <= self.len()), "position outside: {position:#x}");
-        // SAFETY: the offset lies in the mapping (asserted).
+        // SAFETY: the offset lies in the mapping, or just after it (asserted).
         #[allow(clippy::cast_possible_truncation)]
         unsafe {
             self.base.as_ptr().add(position as usize)
         }
     }
+}
+
+/// One byte of a range that the caller has checked.
+#[inline]
+fn byte(from: *mut u8, offset: usize) -> u8 {
+    // SAFETY: callers pass the start of a range of a mapping that they have checked, and an offset in
+    // it. Other threads of this process store to what is copied so through atomics, or not at all.
+    unsafe { AtomicU8::from_ptr(from.add(offset)) }.load(Ordering::Relaxed)
 }
 
 /// Whether the system supports populating pages. One that does not returns `EINVAL`, as it does for
@@ -214,7 +284,9 @@ mod populate {
     use std::io;
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    use crate::memory::pages::Pages;
+    use rustix::mm::Advice;
+
+    use super::{Mapping, Pages, map_anonymous};
 
     const UNKNOWN: u8 = 0;
     const SUPPORTED: u8 = 1;
@@ -222,13 +294,13 @@ mod populate {
     static READ: AtomicU8 = AtomicU8::new(UNKNOWN);
     static WRITE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-    /// The advice, or an error if the system does not support it.
-    pub fn supported(advice: libc::c_int) -> io::Result<libc::c_int> {
+    /// The advice, if the system knows it.
+    pub fn supported(advice: Advice) -> io::Result<Advice> {
         if is_supported(advice) { Ok(advice) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
-    fn is_supported(advice: libc::c_int) -> bool {
-        let known = if advice == libc::MADV_POPULATE_WRITE { &WRITE } else { &READ };
+    fn is_supported(advice: Advice) -> bool {
+        let known = if advice == Advice::LinuxPopulateWrite { &WRITE } else { &READ };
         if known.load(Ordering::Relaxed) == UNKNOWN {
             let found = if answers(advice) { SUPPORTED } else { UNSUPPORTED };
             known.store(found, Ordering::Relaxed);
@@ -236,22 +308,13 @@ mod populate {
         known.load(Ordering::Relaxed) == SUPPORTED
     }
 
-    fn answers(advice: libc::c_int) -> bool {
-        let Ok(len) = usize::try_from(Pages::here().bytes()) else { return false };
-        let (access, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at an address of the system's choice overlaps nothing of ours, and
-        // no other code knows it before it is unmapped.
-        unsafe {
-            let page = libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0);
-            if page == libc::MAP_FAILED {
-                return true;
-            }
-            let result = libc::madvise(page, len, advice);
-            let error = std::io::Error::last_os_error();
-            libc::munmap(page, len);
-            result == 0 || error.raw_os_error() != Some(libc::EINVAL)
-        }
+    fn answers(advice: Advice) -> bool {
+        let len = Pages::here().bytes();
+        let Ok(count) = usize::try_from(len) else { return false };
+        let Ok(base) = map_anonymous(count) else { return true };
+        let page = Mapping { base, len: count, writable: true };
+        let invalid = rustix::io::Errno::INVAL.raw_os_error();
+        !page.advise_pages(0, len, advice).is_err_and(|e| e.raw_os_error() == Some(invalid))
     }
 }
 
@@ -261,27 +324,34 @@ pub fn is_unsupported(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
 }
 
-fn map(
-    len: usize,
-    protection: libc::c_int,
-    fd: libc::c_int,
-    start: libc::off_t,
-) -> io::Result<NonNull<u8>> {
+fn map(file: &File, start: u64, len: u64, writable: bool) -> io::Result<Mapping> {
+    let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let write = if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
+    let (access, anywhere) = (ProtFlags::READ | write, std::ptr::null_mut());
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
-    let base =
-        unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd, start) };
-    if base == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    let base = unsafe { rustix::mm::mmap(anywhere, len, access, MapFlags::SHARED, file, start) }?;
+    Ok(Mapping { base: not_null(base)?, len, writable })
+}
+
+/// Private memory, zeroed.
+#[cfg(target_os = "linux")]
+fn map_anonymous(len: usize) -> io::Result<NonNull<u8>> {
+    let (access, anywhere) = (ProtFlags::READ | ProtFlags::WRITE, std::ptr::null_mut());
+    // SAFETY: as for `map`.
+    let base = unsafe { rustix::mm::mmap_anonymous(anywhere, len, access, MapFlags::PRIVATE) }?;
+    not_null(base)
+}
+
+fn not_null(base: *mut c_void) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `new`, and no borrow of it is left.
-        unsafe {
-            libc::munmap(self.base.as_ptr().cast(), self.len);
-        }
+        // SAFETY: this is a mapping that `map` or `map_anonymous` made, unmapped here alone, and what
+        // was lent of it does not outlive it.
+        let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }
 }
 
@@ -299,7 +369,7 @@ mod tests {
         mapping.populate_write(page + 1, 2 * page + 1).unwrap();
         mapping.populate_read(page - 1, page).unwrap();
 
-        let error = mapping.advise_pages(1, page, libc::MADV_POPULATE_READ).unwrap_err();
+        let error = mapping.advise_pages(1, page, Advice::LinuxPopulateRead).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
         assert!(!is_unsupported(&error));
         assert!(is_unsupported(&io::ErrorKind::Unsupported.into()));

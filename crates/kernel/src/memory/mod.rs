@@ -10,14 +10,16 @@ mod mapping;
 #[cfg(not(loom))]
 pub mod pages;
 #[cfg(not(loom))]
-mod prealloc;
-#[cfg(not(loom))]
 pub mod pretouch;
+#[cfg(not(loom))]
+mod reservation;
+#[cfg(not(loom))]
+pub mod reserved_range;
 #[cfg(not(loom))]
 pub mod window;
 
 #[cfg(loom)]
 pub use crate::probe::loom::Mapping;
-pub use cells::Cells;
+pub use cells::{Cells, Observed, Published};
 #[cfg(not(loom))]
 pub use mapping::{Mapping, is_unsupported};

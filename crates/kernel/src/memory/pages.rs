@@ -1,15 +1,13 @@
 //! The system's pages: mapped ranges are populated and counted in whole pages. These are
 //! 4 KiB on most machines, 16 or 64 KiB on some.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 /// A page size: a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages(u64);
 
 impl Pages {
     /// Rounds up to the next power of two.
-    #[must_use]
+    #[cfg(test)]
     pub const fn of(bytes: u64) -> Self {
         Self(bytes.next_power_of_two())
     }
@@ -17,17 +15,7 @@ impl Pages {
     /// The page size of this machine.
     #[must_use]
     pub fn here() -> Self {
-        static BYTES: AtomicU64 = AtomicU64::new(0);
-        let known = BYTES.load(Ordering::Relaxed);
-        if known != 0 {
-            return Self(known);
-        }
-        // SAFETY: the call has no side effects.
-        let found = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let found = u64::try_from(found).ok().filter(|bytes| bytes.is_power_of_two());
-        let found = found.unwrap_or(4096);
-        BYTES.store(found, Ordering::Relaxed);
-        Self(found)
+        Self(rustix::param::page_size() as u64)
     }
 
     /// The size in bytes.

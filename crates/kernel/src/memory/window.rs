@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::pages::Pages;
-use super::prealloc::Supply;
+use super::reservation::Reservation;
 use super::{Cells, Mapping, is_unsupported};
 use crate::os::detached::Detached;
 use crate::os::files;
@@ -96,7 +96,7 @@ pub struct Window {
     region: Mutex<Arc<Region>>,
     growth: InProcessMutex,
     file_len: AtomicU64,
-    supply: Supply,
+    reservation: Reservation,
     pages: Pages,
 }
 
@@ -116,7 +116,7 @@ impl Window {
             region: Mutex::new(Arc::new(region)),
             growth: InProcessMutex::default(),
             file_len: AtomicU64::new(len),
-            supply: Supply::new(pages),
+            reservation: Reservation::new(pages),
             pages,
         })
     }
@@ -253,22 +253,18 @@ impl Window {
         if len > self.file_len() {
             self.grow(may_wait, len, timeout)?;
         }
-        self.supply.measure(end);
-        let present = self.supply.present_to();
+        self.reservation.measure(end);
+        let present = self.reservation.present_to();
         if end <= present {
             *region = self.region_of(present)?;
             return Ok(present);
         }
         // Appends only move up: this appender does not reserve positions below its first append.
         let from = present.max(self.pages.down(start));
-        let target = self.supply.step(end).min(self.file_len());
-        // The last blocks of a full disk may still suffice for this document.
+        let target = self.reservation.step(end).min(self.file_len());
         let exactly = self.pages.up(end).min(self.file_len());
-        let target = match self.reserve(region, from, target) {
-            Ok(()) => target,
-            Err(_) => self.reserve(region, from, exactly).map(|()| exactly)?,
-        };
-        self.supply.raise(target);
+        let target = self.reserve_step(region, from, target, exactly)?;
+        self.reservation.raise(target);
         Ok(target)
     }
 
@@ -277,15 +273,15 @@ impl Window {
     /// None if the pretoucher takes care of it or it fails: the next append then reports the error.
     #[must_use]
     pub fn take_ahead(&self, end: u64) -> Option<u64> {
-        self.supply.measure(end);
-        let present = self.supply.present_to();
-        let target = self.pages.down(Supply::between(end).min(self.file_len()));
-        if present == 0 || self.supply.is_fast() || target <= present {
+        self.reservation.measure(end);
+        let present = self.reservation.present_to();
+        let target = self.pages.down(Reservation::between(end).min(self.file_len()));
+        if present == 0 || self.reservation.is_fast() || target <= present {
             return (present > 0).then_some(present);
         }
         let mut region = self.region();
         self.reserve(&mut region, present, target).ok()?;
-        self.supply.raise(target);
+        self.reservation.raise(target);
         Some(target)
     }
 
@@ -299,21 +295,22 @@ impl Window {
     /// How far the pretoucher should go for an appender at `end`; None if it is not worthwhile.
     #[must_use]
     pub fn wanted_ahead_of(&self, end: u64) -> Option<u64> {
-        let (present, wanted) = (self.supply.present_to(), Supply::ahead_of(end));
-        let is_due = self.supply.is_fast() && wanted - present.min(wanted) > (wanted - end) / 2;
+        let (present, wanted) = (self.reservation.present_to(), Reservation::ahead_of(end));
+        let is_due =
+            self.reservation.is_fast() && wanted - present.min(wanted) > (wanted - end) / 2;
         (is_due && present > 0).then_some(wanted)
     }
 
     /// The pretoucher's step: reserves and populates a little more, at most up to `to`; false when
     /// done or on failure. The appender reports the error itself.
     pub fn touch_ahead(&self, to: u64) -> bool {
-        let from = self.supply.present_to();
+        let from = self.reservation.present_to();
         let to = self.pages.down(to.min(from + TOUCH_STEP).min(self.file_len()));
         let mut region = self.region();
         if to <= from || self.reserve(&mut region, from, to).is_err() {
             return false;
         }
-        self.supply.raise(to);
+        self.reservation.raise(to);
         true
     }
 
@@ -331,12 +328,12 @@ impl Window {
             self.grow(may_wait, len, timeout)?;
         }
         let mut region = self.region();
-        let mut from = self.supply.present_to().max(self.pages.down(start));
+        let mut from = self.reservation.present_to().max(self.pages.down(start));
         let to = self.pages.down(to.min(self.file_len()));
         while from < to {
             let next = to.min(from + TOUCH_STEP);
             self.reserve(&mut region, from, next)?;
-            self.supply.raise(next);
+            self.reservation.raise(next);
             from = next;
         }
         Ok(())
@@ -347,6 +344,21 @@ impl Window {
         let region = self.region();
         let released = region.memory().release(start, end.min(region.len()));
         released.map_err(|e| Error::io("cannot release pages", &self.path, e))
+    }
+
+    /// As [`Window::reserve`] from `start` to `target`, or to `exactly`, which is needed, where the disk
+    /// has no room for more: its last blocks may still suffice for that. Returns the reserved end.
+    pub fn reserve_step(
+        &self,
+        region: &mut Arc<Region>,
+        start: u64,
+        target: u64,
+        exactly: u64,
+    ) -> Result<u64> {
+        match self.reserve(region, start, target) {
+            Ok(()) => Ok(target),
+            Err(_) => self.reserve(region, start, exactly).map(|()| exactly),
+        }
     }
 
     /// Reserves the blocks of a range of the file and populates its pages for writing. No byte

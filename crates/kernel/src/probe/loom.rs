@@ -8,6 +8,12 @@
 //! (<https://github.com/tokio-rs/loom/issues/166>). So each access stores to a companion of its word
 //! first, which nothing reads: it orders nothing, and no two accesses of a word are left unordered.
 
+//!
+//! What the mapping copies in plainly must not race with any other access of the same bytes in this
+//! process: that would be undefined, whatever the bytes are. So each plain store takes a cell of its 32
+//! bits for itself, each other access shares it, and `loom` reports those that nothing orders.
+
+use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Zeroed words for `len` positions.
@@ -16,6 +22,8 @@ pub struct Mapping {
     wide: Vec<AtomicU64>,
     /// The companions, of 32 bits of the file each.
     touched: Vec<AtomicU32>,
+    /// The cells, of 32 bits of the file each; none where threads stand for processes.
+    shared: Vec<UnsafeCell<()>>,
 }
 
 impl Mapping {
@@ -27,7 +35,21 @@ impl Mapping {
             narrow: (0..count / 4).map(|_| AtomicU32::new(0)).collect(),
             wide: (0..count / 8).map(|_| AtomicU64::new(0)).collect(),
             touched: (0..count / 4).map(|_| AtomicU32::new(0)).collect(),
+            shared: (0..count / 4).map(|_| UnsafeCell::new(())).collect(),
         }
+    }
+
+    /// The same, for threads that stand for processes: what another process stores after its lock was
+    /// taken from it may race. It changes what is read, and Rust says nothing of it.
+    #[must_use]
+    pub fn between_processes(len: u64) -> Self {
+        Self { shared: Vec::new(), ..Self::zeroed(len) }
+    }
+
+    /// It is.
+    #[must_use]
+    pub const fn is_writable(&self) -> bool {
+        true
     }
 
     /// None that a recorder would know.
@@ -45,12 +67,14 @@ impl Mapping {
     /// The atomic at an aligned position.
     #[must_use]
     pub(crate) fn word32(&self, position: u64) -> &AtomicU32 {
+        self.cells(position, 4).for_each(|cell| cell.with(|_| ()));
         &self.narrow[self.touch(position)]
     }
 
     /// The atomic at an aligned position.
     #[must_use]
     pub(crate) fn word64(&self, position: u64) -> &AtomicU64 {
+        self.cells(position, 8).for_each(|cell| cell.with(|_| ()));
         &self.wide[self.touch(position) / 2]
     }
 
@@ -61,12 +85,30 @@ impl Mapping {
         number
     }
 
+    /// The cells of a range.
+    fn cells(&self, position: u64, count: u64) -> impl Iterator<Item = &UnsafeCell<()>> {
+        let numbers = position / 4..(position + count).div_ceil(4);
+        let cell = |number| self.shared.get(usize::try_from(number).expect("a small model"));
+        numbers.filter_map(cell)
+    }
+
     /// Stores whole words, relaxed: the publish protocol must order them.
     pub(crate) fn copy_in(&self, position: u64, bytes: &[u8]) {
+        self.cells(position, bytes.len() as u64).for_each(|cell| cell.with_mut(|_| ()));
+        self.store(position, bytes);
+    }
+
+    /// Stores whole words, relaxed, which others may be loading.
+    pub(crate) fn store_each(&self, position: u64, bytes: &[u8]) {
+        self.cells(position, bytes.len() as u64).for_each(|cell| cell.with(|_| ()));
+        self.store(position, bytes);
+    }
+
+    fn store(&self, position: u64, bytes: &[u8]) {
         for (number, chunk) in bytes.chunks(4).enumerate() {
             let mut word = [0; 4];
             word[..chunk.len()].copy_from_slice(chunk);
-            let at = self.word32(position + number as u64 * 4);
+            let at = &self.narrow[self.touch(position + number as u64 * 4)];
             at.store(u32::from_le_bytes(word), Ordering::Relaxed);
         }
     }

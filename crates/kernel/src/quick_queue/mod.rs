@@ -12,6 +12,8 @@ pub mod append;
 pub mod explain;
 pub mod format;
 #[cfg(not(loom))]
+pub mod message;
+#[cfg(not(loom))]
 mod open;
 pub mod protocol;
 #[cfg(not(loom))]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::message::{Bytes, Message};
 use super::queue::QuickQueue;
+use crate::memory::Observed;
 use crate::memory::window::Region;
 use crate::os::detached::{Detached, SharedState};
 use crate::quick_queue::format::entry::{ENTRY, MESSAGE_MAX, State};
@@ -23,66 +25,6 @@ use crate::{Error, Result, warnings};
 const PATIENCE: Duration = Duration::from_millis(1);
 /// Data pages of producers that are kept open.
 const OPEN_PAGES: usize = 64;
-
-/// A message, in place if it lies in one page.
-pub struct Message<'a> {
-    /// Its index.
-    pub index: u64,
-    /// The producer, in a queue of named producers.
-    pub producer: Option<Producer>,
-    /// Its bytes.
-    pub bytes: Bytes<'a>,
-}
-
-/// The bytes of a message.
-pub enum Bytes<'a> {
-    /// In one page.
-    InPlace {
-        /// The page.
-        region: &'a Arc<Region>,
-        /// Where the message begins in it.
-        position: u64,
-        /// Its length.
-        length: u64,
-    },
-    /// Of several pages.
-    Copied(&'a [u8]),
-}
-
-/// Bytes of a message in its page, which stays mapped as long as this is kept.
-#[derive(Clone)]
-pub struct MappedBytes {
-    region: Arc<Region>,
-    position: u64,
-    length: u64,
-}
-
-impl MappedBytes {
-    /// The bytes.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        self.region.bytes(self.position, self.length)
-    }
-}
-
-impl Bytes<'_> {
-    /// The bytes.
-    #[inline]
-    #[must_use]
-    pub fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::InPlace { region, position, length } => region.bytes(*position, *length),
-            Self::Copied(bytes) => bytes,
-        }
-    }
-
-    /// Keeps them in their page; None if they lie in several.
-    #[must_use]
-    pub fn mapped(&self) -> Option<MappedBytes> {
-        let Self::InPlace { region, position, length } = self else { return None };
-        Some(MappedBytes { region: Arc::clone(region), position: *position, length: *length })
-    }
-}
 
 /// Reads messages; one thread at a time.
 pub struct Tailer {
@@ -305,6 +247,8 @@ struct Found {
     begin: u64,
     length: u64,
     producer: Option<Producer>,
+    /// Its entry was loaded.
+    entry: Observed,
 }
 
 impl Reader {
@@ -383,9 +327,9 @@ impl Reader {
                 return Ok(None);
             }
             let Some(opened) = &mut self.opened else { return Ok(None) };
-            let Some(entry) = opened.entry(self.next)? else { return Ok(None) };
+            let Some((entry, seen)) = opened.entry(self.next)? else { return Ok(None) };
             match entry.stamp.state() {
-                State::Complete => return opened.found(entry, entry.begin).map(Some),
+                State::Complete => return opened.found((entry, seen), entry.begin).map(Some),
                 State::Free => return Ok(None),
                 State::Unknown => return Err(opened.bad_entry(entry, "a last byte of 0 or 0x7f")),
                 State::Claimed if opened.layout.form == Form::Single => {
@@ -426,12 +370,12 @@ impl Reader {
         let producer = opened.producer(entry)?;
         let verdict = pending::judge(tailer.queue.path(), &opened.index, producer, entry)?;
         let now = opened.entry(entry.index)?;
-        if now.is_none_or(|now| now.stamp != entry.stamp) {
+        let Some((_, seen)) = now.filter(|(now, _)| now.stamp == entry.stamp) else {
             return Ok(Pending::Again);
-        }
+        };
         match verdict {
             Verdict::Wait => Ok(Pending::Wait),
-            Verdict::Begins(begin) => opened.found(entry, begin).map(Pending::Message),
+            Verdict::Begins(begin) => opened.found((entry, seen), begin).map(Pending::Message),
             Verdict::Abandoned => {
                 self.go_on_at(entry.index + ENTRY);
                 let path = tailer.queue.path();
@@ -460,7 +404,7 @@ enum Pending {
 impl Opened {
     /// The entry at `index` as it is now; None while its page is missing.
     #[inline]
-    fn entry(&mut self, index: u64) -> Result<Option<Entry>> {
+    fn entry(&mut self, index: u64) -> Result<Option<(Entry, Observed)>> {
         let size = self.layout.size;
         let (number, position) = (size.page(index), size.position(index));
         if self.index_page.as_ref().is_none_or(|page| page.number != number)
@@ -470,8 +414,8 @@ impl Opened {
         }
         let Some(page) = &mut self.index_page else { return Ok(None) };
         let Some(region) = page.ready(position, ENTRY)? else { return Ok(None) };
-        let (begin, stamp) = entry_words::read(region, position);
-        Ok(Some(Entry { index, begin, stamp }))
+        let (begin, stamp, seen) = entry_words::read(region, position);
+        Ok(Some((Entry { index, begin, stamp }, seen)))
     }
 
     #[cold]
@@ -503,7 +447,7 @@ impl Opened {
 
     /// A message whose entry is sound.
     #[inline]
-    fn found(&self, entry: Entry, begin: u64) -> Result<Found> {
+    fn found(&self, (entry, seen): (Entry, Observed), begin: u64) -> Result<Found> {
         let length = entry.stamp.length();
         let end = begin.checked_add(length.into());
         if length > MESSAGE_MAX || end.is_none_or(|end| end > self.layout.size.capacity()) {
@@ -514,7 +458,7 @@ impl Opened {
             Form::Single if entry.stamp.producer_bits() == 0 => None,
             Form::Single => return Err(self.bad_entry(entry, "no producer's name")),
         };
-        Ok(Found { begin, length: length.into(), producer })
+        Ok(Found { begin, length: length.into(), producer, entry: seen })
     }
 
     fn producer(&self, entry: Entry) -> Result<Producer> {
@@ -547,13 +491,14 @@ impl Opened {
         let data = self.data_of(dir, found.producer)?;
         if position + found.length <= size.bytes() {
             let region = data.ready(number, position, found.length)?;
-            return Ok(Bytes::InPlace { region, position, length: found.length });
+            let at = found.entry.names(position, found.length);
+            return Ok(Bytes::InPlace { region, at });
         }
         copy.clear();
         for part in size.parts(found.begin, found.length) {
             let region = data.ready(part.page, part.position, part.length)?;
             // Memory for the bytes in the mapping: the header alone claims the length.
-            let bytes = region.bytes(part.position, part.length);
+            let bytes = region.bytes(found.entry.names(part.position, part.length));
             copy.try_reserve(bytes.len()).map_err(|_| Error::OutOfMemory(bytes.len()))?;
             copy.extend_from_slice(bytes);
         }

@@ -341,7 +341,7 @@ impl Ring {
         let (cycle, _) = queue.roll().split(index)?;
         let Some(mut view) = queue.view(cycle)? else { return Ok(false) };
         match view.slot(position)? {
-            Slot::Document(document) => Ok(view.payload(&document) == bytes),
+            Slot::Document(found) if !found.is_metadata => Ok(view.payload(&found) == bytes),
             _ => Ok(false),
         }
     }

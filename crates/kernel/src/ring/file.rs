@@ -44,7 +44,7 @@ const OPENER: Range = Range { start: 1 + LAST_PRODUCER.cast_signed(), length: 1 
 pub struct RingFile {
     dir: Arc<OwnDirectory>,
     pub path: PathBuf,
-    pub region: Arc<Region>,
+    pub(crate) region: Arc<Region>,
     pub layout: Layout,
     /// Its number in the chain: its successor has the next one.
     pub number: u64,

@@ -447,9 +447,9 @@ impl<'a> Ring<'a> {
     pub fn bytes(self, entry: &Entry) -> Vec<u8> {
         let contiguous = self.layout.capacity - entry.start % self.layout.capacity;
         let first = entry.length.min(contiguous);
-        let mut bytes = self.cells.copy_out_plain(self.layout.byte(entry.start), first);
+        let mut bytes = self.cells.copy_out_relaxed(self.layout.byte(entry.start), first);
         if first < entry.length {
-            bytes.extend(self.cells.copy_out_plain(self.layout.byte(0), entry.length - first));
+            bytes.extend(self.cells.copy_out_relaxed(self.layout.byte(0), entry.length - first));
         }
         bytes
     }

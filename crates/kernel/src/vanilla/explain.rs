@@ -45,7 +45,7 @@ fn record_parts(block: &mut Block, start: u64, length: u64) -> Result<Vec<Part>>
     let mut parts = vec![part(block, Section::Header, header, (&word, 4), "u32", meaning)];
     let shown = length.min(SHOWN_MAX as u64);
     let bytes = if length > 0 && block.is_readable(start, start + length)? {
-        block.region().copy_out_plain(start, shown)
+        block.region().copy_out_relaxed(start, shown)
     } else {
         Vec::new()
     };
@@ -55,7 +55,7 @@ fn record_parts(block: &mut Block, start: u64, length: u64) -> Result<Vec<Part>>
     }
     let (end, next) = (start + length, record::next(start, length));
     if end < next && block.is_readable(end, next)? {
-        let padding = block.region().copy_out_plain(end, next - end);
+        let padding = block.region().copy_out_relaxed(end, next - end);
         let meaning = "up to a multiple of 4".to_owned();
         parts.push(part(block, Section::Next, end, (&padding, next - end), "padding", meaning));
     }

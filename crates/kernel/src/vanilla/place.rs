@@ -39,7 +39,7 @@ impl Place {
         Ok(Some(Message { index, cycle, at, region: Arc::clone(region), length }))
     }
 
-    /// Hands the next message of the cycle to `each`, in place: its index if `each` took it.
+    /// Hands a copy of the next message of the cycle to `each`: its index if `each` took it.
     #[inline]
     pub fn pass(
         &mut self,

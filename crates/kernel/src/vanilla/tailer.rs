@@ -181,7 +181,7 @@ impl VanillaTailer {
             }
         }
         let Some((message, late)) = self.find(state)? else { return Ok(false) };
-        let is_taken = each(message.index, message.bytes());
+        let is_taken = each(message.index, &message.copied()?);
         if is_taken {
             state.step_over(&message, late);
         }
@@ -236,8 +236,7 @@ impl VanillaTailer {
         let mut state = self.open_state(may_wait)?;
         self.finish(&mut state)?;
         while let Some(message) = self.take(&mut state)? {
-            let word = message.bytes().first_chunk().map(|word| u32::from_le_bytes(*word));
-            if word == Some(0) && self.queue.swap32(&message, 0, 0, owner)?.is_ok() {
+            if message.load32(0) == Some(0) && self.queue.swap32(&message, 0, 0, owner)?.is_ok() {
                 return Ok(Some(message));
             }
         }

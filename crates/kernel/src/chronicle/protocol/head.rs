@@ -283,8 +283,8 @@ impl Damage {
         let mut region = window.region();
         window.reserve(&mut region, 0, end)?;
         for (position, bytes) in &self.bytes {
-            if region.copy_out_plain(*position, bytes.len() as u64) != *bytes {
-                region.copy_in_plain(*position, bytes, step!("repair.head.store"));
+            if region.copy_out_relaxed(*position, bytes.len() as u64) != *bytes {
+                region.store_each_relaxed(*position, bytes, step!("repair.head.store"));
             }
         }
         guard.check_held()?;

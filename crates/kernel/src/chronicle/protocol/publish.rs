@@ -159,13 +159,13 @@ pub fn end_file(
     _guard: &WriteGuard<'_>,
 ) -> Result<(), u32> {
     cells.publish_header(position, found, END_OF_DATA, step!("eof.header.cas"))?;
-    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION, step!("eof.mark.store"));
+    cells.store_each_relaxed(position + HEADER_LEN, &EOF_DECORATION, step!("eof.mark.store"));
     Ok(())
 }
 
 /// Ends a file of version 4, where headers lie anywhere. One byte of four changes from zero, so that
 /// no reader sees half of it; the writers of that version are gone.
 pub fn end_old_file(cells: &Cells, position: u64, _guard: &WriteGuard<'_>) {
-    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION, step!("eof.mark.store"));
-    cells.copy_in_plain(position, &END_OF_DATA.to_le_bytes(), step!("eof.header.cas"));
+    cells.store_each_relaxed(position + HEADER_LEN, &EOF_DECORATION, step!("eof.mark.store"));
+    cells.store_each_relaxed(position, &END_OF_DATA.to_le_bytes(), step!("eof.header.cas"));
 }

@@ -11,6 +11,7 @@ use crate::chronicle::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
 use crate::chronicle::format::store::{self, MAX_HEADER_LEN, StoreLayout};
 use crate::memory::pages::Pages;
 use crate::memory::window::{CHUNK, Readable, Region, Window};
+use crate::memory::{Observed, Published};
 use crate::os::files::{self, Access};
 use crate::{Error, Result};
 
@@ -19,7 +20,7 @@ pub struct RollFile {
     /// The cycle it holds.
     pub cycle: i32,
     /// The mapped file.
-    pub window: Arc<Window>,
+    pub(crate) window: Arc<Window>,
     /// Where its words are.
     pub layout: StoreLayout,
     /// How its index numbers messages.
@@ -176,9 +177,26 @@ pub struct Document {
     pub is_metadata: bool,
     /// Position of the header after it.
     pub next: u64,
+    /// Its header was loaded.
+    header: Observed,
 }
 
 impl Document {
+    /// The payload of a message. That of metadata may have words that change.
+    #[inline]
+    #[must_use]
+    pub fn payload(&self) -> Published {
+        self.payload_start(self.length)
+    }
+
+    /// The first `count` bytes of the payload of a message.
+    #[inline]
+    #[must_use]
+    pub fn payload_start(&self, count: u32) -> Published {
+        debug_assert!(!self.is_metadata, "metadata at {:#x} changes", self.position);
+        self.header.names(self.position + HEADER_LEN, u64::from(count.min(self.length)))
+    }
+
     /// The document without its first `count` bytes of payload, as if its header preceded the rest.
     #[must_use]
     pub fn from(self, count: u32) -> Self {
@@ -231,7 +249,7 @@ impl View {
 
     /// The mapping; positions up to what was checked may be touched.
     #[must_use]
-    pub fn region(&self) -> &Arc<Region> {
+    pub(crate) fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
@@ -249,7 +267,7 @@ impl View {
         if !known || !self.file.layout.aligned {
             return None;
         }
-        let word = self.region.load_header_acquire(position);
+        let (word, header) = self.region.observe_header_acquire(position);
         let (length, is_metadata) = match document::parse(word) {
             Header::Waiting => return Some(Slot::Waiting(word)),
             Header::EndOfData => return Some(Slot::EndOfData),
@@ -257,7 +275,7 @@ impl View {
             Header::Meta(length) => (length, true),
         };
         let next = document::next(position, length, true);
-        let document = Document { position, length, is_metadata, next };
+        let document = Document { position, length, is_metadata, next, header };
         (position + HEADER_LEN + u64::from(length) <= self.clear_to)
             .then_some(Slot::Document(document))
     }
@@ -292,7 +310,9 @@ impl View {
     }
 
     fn slot_checked(&mut self, position: u64) -> Result<Slot> {
-        let Some(word) = self.header_word(position)? else { return Ok(Slot::Waiting(0)) };
+        let Some((word, header)) = self.header_word(position)? else {
+            return Ok(Slot::Waiting(0));
+        };
         let (length, is_metadata) = match document::parse(word) {
             Header::Waiting => return Ok(Slot::Waiting(word)),
             Header::EndOfData => return Ok(Slot::EndOfData),
@@ -304,7 +324,7 @@ impl View {
             return Err(self.why_not_clear(position, length)?);
         }
         let next = document::next(position, length, self.file.layout.aligned);
-        Ok(Slot::Document(Document { position, length, is_metadata, next }))
+        Ok(Slot::Document(Document { position, length, is_metadata, next, header }))
     }
 
     /// The document extends past the end of the file, or a full disk has no memory for a hole in it.
@@ -318,15 +338,15 @@ impl View {
     }
 
     /// The header word at a position; None where the file does not reach or has a hole.
-    fn header_word(&mut self, position: u64) -> Result<Option<u32>> {
+    fn header_word(&mut self, position: u64) -> Result<Option<(u32, Observed)>> {
         let end = position + HEADER_LEN;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
             return self.check_cut_header(position).map(|()| None);
         }
         Ok(Some(if self.file.layout.aligned {
-            self.region.load_header_acquire(position)
+            self.region.observe_header_acquire(position)
         } else {
-            self.region.load_header_unaligned(position)
+            self.region.observe_header_unaligned(position)
         }))
     }
 
@@ -367,20 +387,22 @@ impl View {
         Ok(true)
     }
 
-    /// The payload of a document that [`View::slot`] returned.
+    /// The payload of a message that [`View::slot`] returned.
     #[inline]
     #[must_use]
     pub fn payload(&self, document: &Document) -> &[u8] {
-        self.region.bytes(document.position + HEADER_LEN, u64::from(document.length))
+        self.region.bytes(document.payload())
     }
 
-    /// Any bytes of the file; None where they are in a hole or after its end.
-    pub fn bytes(&mut self, position: u64, length: u64) -> Result<Option<&[u8]>> {
+    /// A copy of any bytes of the file, as they are now; None where they are in a hole or after its end.
+    pub fn copied(&mut self, position: u64, length: u64) -> Result<Option<Vec<u8>>> {
         let end = position + length;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
             return Ok(None);
         }
-        Ok(Some(self.region.bytes(position, length)))
+        let mut copy = Vec::new();
+        self.region.append_to_relaxed(&mut copy, position, length)?;
+        Ok(Some(copy))
     }
 
     /// A mutable word, load-acquire; 0 where the file does not reach.
@@ -415,12 +437,18 @@ impl View {
             return Ok(None);
         }
         let Ok(Slot::Document(document)) = self.slot(position) else { return Ok(None) };
-        let payload = self.payload(&document);
-        let preamble = &payload[..payload.len().min(PREAMBLE_MAX)];
-        let array = ArrayLayout::parse(position, preamble, self.file.shape.index_count);
+        let preamble = self.preamble(&document);
+        let array = ArrayLayout::parse(position, &preamble, self.file.shape.index_count);
         let end = document.position + HEADER_LEN + u64::from(document.length);
         let count = u64::from(self.file.shape.index_count);
         Ok(array.filter(|array| document.is_metadata && array.slot(count) <= end))
+    }
+
+    /// A copy of the first bytes of a document, of an index array those before its slots.
+    #[must_use]
+    pub fn preamble(&self, document: &Document) -> Vec<u8> {
+        let length = u64::from(document.length).min(PREAMBLE_MAX as u64);
+        self.region.copy_out_relaxed(document.position + HEADER_LEN, length)
     }
 
     /// Makes the words of an array writable: in files of others they may lie in holes.

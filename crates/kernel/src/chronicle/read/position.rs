@@ -107,7 +107,7 @@ impl Cursor {
     }
 
     /// The mapping of the present file.
-    pub fn region(&self) -> Option<Arc<Region>> {
+    pub(crate) fn region(&self) -> Option<Arc<Region>> {
         self.view.as_ref().map(|view| Arc::clone(view.region()))
     }
 

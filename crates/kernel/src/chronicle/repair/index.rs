@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::Action;
 use crate::Result;
-use crate::chronicle::format::index::{ArrayLayout, INDEX2INDEX, PREAMBLE_MAX};
+use crate::chronicle::format::index::{ArrayLayout, INDEX2INDEX};
 use crate::chronicle::protocol::indexing;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::roll_file::{Slot, View};
@@ -82,8 +82,8 @@ fn upper(
 
 fn is_upper(view: &mut View, position: u64) -> Result<bool> {
     let Slot::Document(document) = view.slot(position)? else { return Ok(false) };
-    let payload = view.payload(&document);
-    let mut reader = Reader::new(&payload[..payload.len().min(PREAMBLE_MAX)]);
+    let preamble = view.preamble(&document);
+    let mut reader = Reader::new(&preamble);
     Ok(reader.name_if() == Some(INDEX2INDEX.as_bytes()))
 }
 

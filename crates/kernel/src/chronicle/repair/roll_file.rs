@@ -273,7 +273,7 @@ fn end(
     }
     // The text first: the marker shows that this step was made.
     let text = step!("eof.mark.store");
-    view.region().copy_in_plain(position + HEADER_LEN, &EOF_DECORATION, text);
+    view.region().store_each_relaxed(position + HEADER_LEN, &EOF_DECORATION, text);
     if publish::end_file(view.region(), position, 0, guard).is_ok() {
         actions.push(Action::at(Kind::MissingEndMark, &path, position, "the marker was written"));
     }

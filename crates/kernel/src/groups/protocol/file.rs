@@ -45,7 +45,7 @@ pub struct Shape {
 pub struct SideFile {
     pub path: PathBuf,
     pub file: File,
-    pub cells: Cells,
+    pub(crate) cells: Cells,
     pub shape: Shape,
 }
 

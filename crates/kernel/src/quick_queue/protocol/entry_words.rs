@@ -1,7 +1,7 @@
 //! The steps at an index entry (`single.rs`, `shared.rs`) as operations on words, which
 //! `tests/loom_quick_queue.rs` tries in every order.
 
-use crate::memory::Cells;
+use crate::memory::{Cells, Observed};
 use crate::probe::fault::step;
 use crate::quick_queue::format::entry::{STAMP, Stamp};
 
@@ -29,11 +29,11 @@ pub fn complete(index: &Cells, position: u64, begin: u64, stamp: Stamp) {
     index.store_release(position + STAMP, stamp.word(), step!("quick-queue.stamp.store"));
 }
 
-/// Where the message of an entry begins, and the entry's stamp.
+/// Where the message of an entry begins, the entry's stamp, and that this was loaded.
 #[inline]
 #[must_use]
-pub fn read(index: &Cells, position: u64) -> (u64, Stamp) {
+pub fn read(index: &Cells, position: u64) -> (u64, Stamp, Observed) {
     // The stamp first: what it says is complete is visible afterwards.
-    let stamp = Stamp::of(index.load_acquire(position + STAMP));
-    (index.load_acquire(position), stamp)
+    let (stamp, seen) = index.observe_acquire(position + STAMP);
+    (index.load_acquire(position), Stamp::of(stamp), seen)
 }

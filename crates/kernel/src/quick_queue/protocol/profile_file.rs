@@ -17,9 +17,9 @@ pub const OTHER: u64 = 8;
 /// A producer's profile, mapped. Its lock is held by another description of the file.
 pub struct ProfileFile {
     /// The file.
-    pub window: Window,
+    pub(crate) window: Window,
     /// Its memory.
-    pub region: Arc<Region>,
+    pub(crate) region: Arc<Region>,
 }
 
 impl ProfileFile {

@@ -5,14 +5,10 @@ use std::sync::Arc;
 
 use super::pages::Pages;
 use crate::Result;
-use crate::memory::pages::Pages as SystemPages;
+use crate::memory::reserved_range::ReservedRange;
 use crate::memory::window::{Region, Window};
 use crate::os::detached::Detached;
 use crate::probe::fault::step;
-
-/// Disk space is reserved in steps of an eighth of the page, within these bounds.
-const STEP_MIN: u64 = 64 << 10;
-const STEP_MAX: u64 = 4 << 20;
 
 /// The data of a writer, or the index.
 pub struct Space {
@@ -25,9 +21,7 @@ struct WritePage {
     number: u32,
     window: Window,
     region: Arc<Region>,
-    /// What has disk space and is present.
-    from: u64,
-    to: u64,
+    reserved: ReservedRange,
 }
 
 impl Space {
@@ -97,7 +91,8 @@ impl Space {
     fn turn_to(&mut self, number: u32, may_wait: &Detached) -> Result<()> {
         let window = self.pages.open_or_create(number, self.file_mode, may_wait)?;
         let region = window.region();
-        self.current = Some(WritePage { number, window, region, from: 0, to: 0 });
+        let reserved = ReservedRange::default();
+        self.current = Some(WritePage { number, window, region, reserved });
         Ok(())
     }
 }
@@ -105,26 +100,9 @@ impl Space {
 impl WritePage {
     #[inline]
     fn reserve(&mut self, start: u64, end: u64, size: u64) -> Result<()> {
-        if start >= self.from && end <= self.to {
-            Ok(())
-        } else {
-            self.reserve_more(start, end, size)
+        if self.reserved.covers(start, end) {
+            return Ok(());
         }
-    }
-
-    #[cold]
-    fn reserve_more(&mut self, start: u64, end: u64, size: u64) -> Result<()> {
-        let system = SystemPages::here();
-        let from = system.down(start);
-        let exactly = system.up(end).min(size);
-        let step = (start / 8).clamp(STEP_MIN, STEP_MAX);
-        let target = system.up(end + step).min(size);
-        // The last blocks of a full disk may still hold what is needed now.
-        let target = match self.window.reserve(&mut self.region, from, target) {
-            Ok(()) => target,
-            Err(_) => self.window.reserve(&mut self.region, from, exactly).map(|()| exactly)?,
-        };
-        (self.from, self.to) = (from, target);
-        Ok(())
+        self.reserved.extend(&self.window, &mut self.region, start..end, size)
     }
 }

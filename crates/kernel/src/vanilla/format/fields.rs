@@ -152,25 +152,45 @@ impl FieldWriter {
 /// Takes fields off a payload.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldReader<'a> {
+    /// The payload, or a part of it.
     bytes: &'a [u8],
+    /// Where that part starts in the payload.
+    start: usize,
+    /// Where the next field starts in the part.
     position: usize,
+    /// The payload goes on after the part.
+    goes_on: bool,
 }
 
 impl<'a> FieldReader<'a> {
     /// From a position on.
     #[must_use]
     pub const fn at(bytes: &'a [u8], position: usize) -> Self {
-        Self { bytes, position }
+        Self { bytes, start: 0, position, goes_on: false }
+    }
+
+    /// Of a part of a payload that starts at `start`. A field that does not end in the part is an error,
+    /// of digits too if the payload goes on after the part.
+    #[must_use]
+    pub const fn of_part(bytes: &'a [u8], start: usize, goes_on: bool) -> Self {
+        Self { bytes, start, position: 0, goes_on }
     }
 
     /// Where the next field starts.
     #[must_use]
     pub const fn position(&self) -> usize {
-        self.position
+        self.start + self.position
+    }
+
+    /// The payload goes on after the part that is read.
+    #[must_use]
+    pub(super) const fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     pub(super) fn error(&self, what: &'static str) -> FieldError {
-        FieldError { what, position: self.position, length: self.bytes.len() }
+        let (position, length) = (self.position(), self.start + self.bytes.len());
+        FieldError { what, position, length }
     }
 
     /// The next bytes.
@@ -278,7 +298,8 @@ impl<'a> FieldReader<'a> {
     /// A whole number in digits, and the one character after it.
     pub fn parse_int(&mut self) -> Result<i64> {
         let start = *self;
-        let digits = self.text_number(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
+        let digits =
+            self.text_number(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+')?;
         digits.parse().map_err(|_| start.error("no whole number in digits"))
     }
 
@@ -288,22 +309,25 @@ impl<'a> FieldReader<'a> {
         let rest = &self.bytes[self.position.min(self.bytes.len())..];
         let is_word = |word: &&str| rest.starts_with(word.as_bytes());
         let text = match ["NaN", "Infinity", "-Infinity"].into_iter().find(is_word) {
-            Some(word) => self.text_of(rest, word.len()),
-            None => self.text_number(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte)),
+            Some(word) => self.text_of(rest, word.len())?,
+            None => self.text_number(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte))?,
         };
         text.parse().map_err(|_| start.error("no number in digits"))
     }
 
-    fn text_number(&mut self, is_part: impl Fn(u8) -> bool) -> &'a str {
+    fn text_number(&mut self, is_part: impl Fn(u8) -> bool) -> Result<&'a str> {
         let rest = &self.bytes[self.position.min(self.bytes.len())..];
         let length = rest.iter().take_while(|byte| is_part(**byte)).count();
         self.text_of(rest, length)
     }
 
     /// The start of what is left, and skips the one character after it.
-    fn text_of(&mut self, rest: &'a [u8], length: usize) -> &'a str {
+    fn text_of(&mut self, rest: &'a [u8], length: usize) -> Result<&'a str> {
+        if self.goes_on && length == rest.len() {
+            return Err(self.error("the part ends within the field"));
+        }
         self.position += length + usize::from(length < rest.len());
-        std::str::from_utf8(&rest[..length]).unwrap_or_default()
+        Ok(std::str::from_utf8(&rest[..length]).unwrap_or_default())
     }
 }
 

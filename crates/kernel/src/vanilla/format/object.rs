@@ -40,6 +40,9 @@ pub enum Object<'a> {
     Serialised,
 }
 
+/// A text or none, or why the bytes are no text.
+pub type Text<'a> = Result<Option<Cow<'a, str>>, FieldError>;
+
 impl<'a> FieldReader<'a> {
     /// An object. After one of a named class comes what that made of it.
     pub fn object(&mut self) -> Result<Object<'a>, FieldError> {
@@ -63,6 +66,13 @@ impl<'a> FieldReader<'a> {
             },
             _ => return Err(start.error("no object")),
         })
+    }
+
+    /// An object, and the text that follows the class of one without a code: most classes make one.
+    pub fn object_with_text(&mut self) -> Result<(Object<'a>, Text<'a>), FieldError> {
+        let object = self.object()?;
+        let text = if let Object::Of(_) = object { self.utf() } else { Ok(None) };
+        if self.goes_on() { Ok((object, Ok(text?))) } else { Ok((object, text)) }
     }
 
     fn some_text(&mut self, start: Self) -> Result<Cow<'a, str>, FieldError> {

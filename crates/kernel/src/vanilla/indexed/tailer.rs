@@ -65,13 +65,13 @@ impl IndexedTailer {
         Some(self.try_open_state()?.and_then(|mut state| state.read()))
     }
 
-    /// Hands up to `count` messages to `each` while it returns true; the first that it refuses is
-    /// read again. An error that follows messages comes with the next call.
+    /// Hands indexes and bytes of up to `count` messages to `each` while it returns true; the first
+    /// that it refuses is read again. An error that follows messages comes with the next call.
     pub fn read_many(
         &self,
         may_wait: &Detached,
         count: usize,
-        each: impl FnMut(&Message) -> bool,
+        each: impl FnMut(i64, &[u8]) -> bool,
     ) -> Result<usize> {
         self.open_state(may_wait)?.read_many(count, each)
     }
@@ -81,7 +81,7 @@ impl IndexedTailer {
     pub fn try_read_many(
         &self,
         count: usize,
-        each: impl FnMut(&Message) -> bool,
+        each: impl FnMut(i64, &[u8]) -> bool,
     ) -> Option<Result<usize>> {
         Some(self.try_open_state()?.and_then(|mut state| state.read_many(count, each)))
     }
@@ -192,14 +192,19 @@ impl State {
         Ok(found)
     }
 
-    fn read_many(&mut self, count: usize, mut each: impl FnMut(&Message) -> bool) -> Result<usize> {
+    fn read_many(
+        &mut self,
+        count: usize,
+        mut each: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Result<usize> {
+        let mut copy = Vec::new();
         for number in 0..count {
-            let message = match self.find() {
+            let message = match self.find_copied(&mut copy) {
                 Ok(Some(message)) => message,
                 Err(error) if number == 0 => return Err(error),
                 _ => return Ok(number),
             };
-            if !each(&message) {
+            if !each(message.index, &copy) {
                 return Ok(number);
             }
             self.step_over(&message);
@@ -210,6 +215,15 @@ impl State {
     #[inline]
     fn find(&mut self) -> Result<Option<Message>> {
         if self.direction == Direction::Backward { self.find_before() } else { self.find_after() }
+    }
+
+    /// The next message, whose bytes are copied.
+    #[inline]
+    fn find_copied(&mut self, copy: &mut Vec<u8>) -> Result<Option<Message>> {
+        let Some(message) = self.find()? else { return Ok(None) };
+        copy.clear();
+        message.append_to(copy, 0..message.length())?;
+        Ok(Some(message))
     }
 
     #[inline]

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::memory::reserved_range::ReservedRange;
 use crate::memory::window::{Readable, Region, Window};
 use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result};
 
-/// Space is taken in steps of an eighth of the file so far, within these bounds.
-const STEP: Range<u64> = 64 << 10..4 << 20;
+/// What a reader stores into is made writable in pieces of this many bytes.
+const PIECE: u64 = 64 << 10;
 
 /// A file of a cycle.
 pub struct Block {
@@ -18,8 +19,8 @@ pub struct Block {
     region: Arc<Region>,
     /// Positions that are known to be readable through the region.
     readable: Range<u64>,
-    /// Positions up to this one are reserved and present.
-    reserved: u64,
+    /// Positions that are reserved and present, for a writer.
+    reserved: ReservedRange,
     /// Positions that a reader may store to.
     writable: Range<u64>,
 }
@@ -57,7 +58,13 @@ impl Block {
     fn map(path: &Path, file: std::fs::File, writable: bool) -> Result<Self> {
         let window = Window::new(path, file, writable)?;
         let region = window.region();
-        Ok(Self { window, region, readable: 0..0, reserved: 0, writable: 0..0 })
+        Ok(Self {
+            window,
+            region,
+            readable: 0..0,
+            reserved: ReservedRange::default(),
+            writable: 0..0,
+        })
     }
 
     /// The file's path when it was opened.
@@ -81,7 +88,7 @@ impl Block {
     }
 
     /// The mapping; what was readable through the one before is through this one too.
-    pub const fn region(&self) -> &Arc<Region> {
+    pub(crate) const fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
@@ -123,30 +130,19 @@ impl Block {
         Ok(if is_readable { self.region.load_header_acquire(position) } else { 0 })
     }
 
-    /// Whether stores into positions up to this one cannot fail.
+    /// Whether stores into a range cannot fail.
     #[inline]
-    pub const fn is_reserved(&self, end: u64) -> bool {
-        end <= self.reserved
+    pub const fn is_reserved(&self, start: u64, end: u64) -> bool {
+        self.reserved.covers(start, end)
     }
 
     /// Reserves the space of a range, and some after it, up to `limit`: stores into it cannot fail.
     #[inline]
     pub fn reserve(&mut self, start: u64, end: u64, limit: u64) -> Result<()> {
-        if self.is_reserved(end) { Ok(()) } else { self.reserve_more(start, end, limit) }
-    }
-
-    #[cold]
-    fn reserve_more(&mut self, start: u64, end: u64, limit: u64) -> Result<()> {
-        let from = start.max(self.reserved);
-        let step = (end / 8).clamp(STEP.start, STEP.end);
-        let ahead = (end + step).next_multiple_of(STEP.start).min(limit).max(end);
-        // The last blocks of a full disk may still hold what is needed now.
-        let to = match self.window.reserve(&mut self.region, from, ahead) {
-            Ok(()) => ahead,
-            Err(_) => self.window.reserve(&mut self.region, from, end).map(|()| end)?,
-        };
-        self.reserved = to;
-        Ok(())
+        if self.is_reserved(start, end) {
+            return Ok(());
+        }
+        self.reserved.extend(&self.window, &mut self.region, start..end, limit)
     }
 
     /// Makes a range of a message writable that was stored by another.
@@ -154,8 +150,8 @@ impl Block {
         if start >= self.writable.start && end <= self.writable.end {
             return Ok(());
         }
-        let from = start / STEP.start * STEP.start;
-        let to = end.next_multiple_of(STEP.start).min(self.length()).max(end);
+        let from = start / PIECE * PIECE;
+        let to = end.next_multiple_of(PIECE).min(self.length()).max(end);
         self.window.reserve(&mut self.region, from, to)?;
         self.writable = from..to;
         Ok(())

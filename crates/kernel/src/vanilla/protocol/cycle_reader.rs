@@ -36,13 +36,16 @@ pub struct CycleReader {
     index: Option<(u64, Block)>,
     /// The one used last at the end.
     data: Vec<((u32, u64), Block)>,
+    /// A copy of the message read last: others may change claim words and locks in it.
+    copy: Vec<u8>,
 }
 
 impl CycleReader {
     /// Opens nothing yet.
     #[must_use]
     pub const fn new(cycle: i32, directory: PathBuf, asked: Asked) -> Self {
-        Self { cycle, directory, asked, layout: None, index: None, data: Vec::new() }
+        let data = Vec::new();
+        Self { cycle, directory, asked, layout: None, index: None, data, copy: Vec::new() }
     }
 
     /// The number of the cycle.
@@ -228,12 +231,16 @@ impl CycleReader {
         Ok(Payload { region, at, length })
     }
 
-    /// The bytes of the record that an entry names.
+    /// A copy of the bytes of the record that an entry names.
     #[inline]
     pub fn bytes(&mut self, sequence: u64, entry: u64) -> Result<&[u8]> {
         let length = self.record(sequence, entry)?;
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.clear();
         let (at, region) = self.last_used(entry);
-        Ok(region.bytes(at.position, length))
+        let copied = region.append_to_relaxed(&mut copy, at.position, length);
+        self.copy = copy;
+        copied.map(|()| self.copy.as_slice())
     }
 
     /// Where the record of an entry is that `record` has just found.

@@ -239,8 +239,8 @@ impl CycleWriter {
     /// Step 4, for the slot to try next; None where it is taken or has to be made present.
     #[inline]
     fn claim_next(&mut self, staged: Staged) -> Option<u64> {
-        let per_file = self.layout.entries_per_file();
-        if self.slot >= per_file || !self.index.is_reserved((self.slot + 1) * 8) {
+        let (per_file, position) = (self.layout.entries_per_file(), self.slot * 8);
+        if self.slot >= per_file || !self.index.is_reserved(position, position + 8) {
             return None;
         }
         if !claims::claim_slot(self.index.region(), self.slot, staged.entry) {

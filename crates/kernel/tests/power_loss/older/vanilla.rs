@@ -104,7 +104,7 @@ impl Family for Vanilla {
         loop {
             match tailer.read(&Detached::here()) {
                 Ok(Some(message)) => {
-                    found.insert(message.index, message.bytes().to_vec());
+                    found.insert(message.index, message.copied().expect("memory"));
                 }
                 Ok(None) => break,
                 Err(_) => {

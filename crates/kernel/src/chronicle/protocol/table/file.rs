@@ -163,7 +163,7 @@ fn publish_first(path: &Path, cells: &Cells, found: u32, wanted: &Metadata) -> R
 
 /// What the first document says.
 pub fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
-    let word = cells.load_header_acquire(0);
+    let (word, header) = cells.observe_header_acquire(0);
     let not_one = |what| Error::corrupt(what, path, 0, format!("{word:#010x}"), "header: !STStore");
     let Header::Meta(length) = document::parse(word) else {
         return Err(not_one("not a table store"));
@@ -171,7 +171,7 @@ pub fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
     if HEADER_LEN + u64::from(length) > cells.len() {
         return Err(not_one("the table store is cut short"));
     }
-    let payload = cells.bytes(HEADER_LEN, u64::from(length));
+    let payload = cells.bytes(header.names(HEADER_LEN, u64::from(length)));
     table::parse(payload).ok_or_else(|| not_one("not a table store"))
 }
 

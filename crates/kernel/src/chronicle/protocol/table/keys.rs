@@ -72,10 +72,12 @@ fn walk(
         if next > cells.len() {
             return Err(BadTable::PastTheEnd(position, length));
         }
-        let value = cells.with_bytes(position + HEADER_LEN, u64::from(length), |payload| {
-            let (key, at) = if is_data { table::parse_entry(payload) } else { None }?;
-            look(position, key, position + HEADER_LEN + at as u64)
-        });
+        // A copy, as others store to the value.
+        let copied = || cells.copy_out_relaxed(position + HEADER_LEN, u64::from(length));
+        let payload = if is_data { copied() } else { Vec::new() };
+        let entry = table::parse_entry(&payload);
+        let value =
+            entry.and_then(|(key, at)| look(position, key, position + HEADER_LEN + at as u64));
         match value {
             Some(value) if value.is_multiple_of(8) => return Ok(Key::At(value)),
             Some(value) => return Err(BadTable::Unaligned(value)),
@@ -132,7 +134,7 @@ pub fn used(cells: &Cells) -> u64 {
 
 fn is_free(cells: &Cells, (position, length): (u64, u32)) -> bool {
     length as usize >= FREE.len()
-        && cells.with_bytes(position + HEADER_LEN, FREE.len() as u64, |it| it == FREE)
+        && cells.copy_out_relaxed(position + HEADER_LEN, FREE.len() as u64) == FREE
 }
 
 /// Adds a key in the place of a removed one, in the smallest that is free and has room for it. A crash
@@ -146,7 +148,7 @@ fn add_in_free(cells: &Cells, key: &[u8], initial: i64) -> Result<Option<u64>, B
     let Some((position, length)) = free else { return Ok(None) };
     let (mut payload, value_at) = table::encode_entry(key, position, initial);
     payload.resize(length as usize, PADDING);
-    cells.copy_in_plain(position + HEADER_LEN, &payload, step!("table.key.store"));
+    cells.store_each_relaxed(position + HEADER_LEN, &payload, step!("table.key.store"));
     let (found, word) = (document::word(length, true), document::word(length, false));
     cells
         .publish_header(position, found, word, step!("table.key.cas"))

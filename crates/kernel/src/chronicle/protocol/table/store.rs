@@ -197,7 +197,7 @@ impl TableStore {
 
     /// The words.
     #[must_use]
-    pub const fn cells(&self) -> &Cells {
+    pub(crate) const fn cells(&self) -> &Cells {
         &self.cells
     }
 

@@ -152,7 +152,7 @@ fn first_difference(old: &mut View, new: &mut View, end: u64) -> Result<u64> {
 fn payload_of(view: &mut View, sequence: u64) -> Result<Option<&[u8]>> {
     let Located::Found(position) = locate::locate(view, sequence)? else { return Ok(None) };
     match view.slot(position)? {
-        Slot::Document(document) => Ok(Some(view.payload(&document))),
+        Slot::Document(found) if !found.is_metadata => Ok(Some(view.payload(&found))),
         _ => Ok(None),
     }
 }

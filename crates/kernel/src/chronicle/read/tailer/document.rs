@@ -26,7 +26,7 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// The payload, in place, without the key of a tailer of topics.
+    /// The payload of a message, in place, without the key of a tailer of topics.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
@@ -39,7 +39,8 @@ impl<'a> Found<'a> {
     pub fn open(&self) -> Result<OpenDocument> {
         let region = self.cursor.region().ok_or_else(|| self.tailer.closed())?;
         let Message { document, start } = *self.message;
-        Ok(OpenDocument { region, document, start, index: self.index })
+        let metadata = if document.is_metadata { Some(copy_of(&region, &document)?) } else { None };
+        Ok(OpenDocument { region, document, start, metadata, index: self.index })
     }
 }
 
@@ -50,22 +51,29 @@ pub struct OpenDocument {
     pub(super) document: Document,
     /// Where the message begins in the payload, after its key.
     start: u32,
+    /// A copy of metadata, in which words may change.
+    metadata: Option<Arc<Vec<u8>>>,
     /// The message's index (metadata: that of the next message).
     pub index: i64,
 }
 
 impl OpenDocument {
-    /// The payload, in place.
+    /// The payload: of a message in place, of metadata as it was when it was opened.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        let part = self.document.from(self.start);
-        self.region.bytes(part.position + HEADER_LEN, u64::from(part.length))
+        match &self.metadata {
+            None => self.region.bytes(self.document.from(self.start).payload()),
+            Some(copy) => copy,
+        }
     }
 
     /// What a tailer of topics skipped before the message: its history and its key.
     #[must_use]
     pub fn before(&self) -> &[u8] {
-        self.region.bytes(self.document.position + HEADER_LEN, u64::from(self.start))
+        match &self.metadata {
+            None => self.region.bytes(self.document.payload_start(self.start)),
+            Some(_) => &[],
+        }
     }
 
     /// It is metadata.
@@ -73,4 +81,11 @@ impl OpenDocument {
     pub const fn is_metadata(&self) -> bool {
         self.document.is_metadata
     }
+}
+
+fn copy_of(region: &Region, document: &Document) -> Result<Arc<Vec<u8>>> {
+    let mut copy = Vec::new();
+    let (position, length) = (document.position + HEADER_LEN, u64::from(document.length));
+    region.append_to_relaxed(&mut copy, position, length)?;
+    Ok(Arc::new(copy))
 }

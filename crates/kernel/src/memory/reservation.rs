@@ -1,8 +1,15 @@
-//! How far ahead of its last document a roll file's blocks are reserved and its pages populated.
+//! How far ahead of what is written a file's blocks are reserved and its pages populated: the policy
+//! of all three formats.
 //!
-//! Each step pauses the thread that takes it. A slow appender takes the next one between messages,
-//! before it is needed and without the write lock; for a fast appender, a thread takes them ahead
-//! (`pretouch.rs`). A step that is needed at once is small if the appender is slow, else large.
+//! Each step pauses the thread that takes it. One that is needed at once is small if the appender is
+//! slow, else large, and never more than a part of what the file holds already ([`Reservation::step`]).
+//! Where the disk has no room for a whole step, exactly what is needed is reserved
+//! (`Window::reserve_step`).
+//!
+//! A roll file has many appenders, which share its [`Reservation`]: a slow one takes the next step
+//! between messages, before it is needed and without the write lock; for a fast one, a thread takes
+//! them ahead (`pretouch.rs`). A file of the older formats has one writer at a time, whose
+//! `ReservedRange` it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,7 +17,7 @@ use std::time::Instant;
 use super::pages::Pages;
 
 /// A slow appender's step in bytes.
-const SMALL_STEP: u64 = 16 << 10;
+pub const SMALL_STEP: u64 = 16 << 10;
 /// A slow appender's step between messages, when nothing waits for it.
 const BETWEEN_STEP: u64 = 64 << 10;
 /// A fast appender's step in bytes.
@@ -21,8 +28,8 @@ const FAST: u64 = 64;
 const AHEAD_PART: u64 = 4;
 const AHEAD_MAX: u64 = 4 << 20;
 
-/// The preallocation state of one file.
-pub struct Supply {
+/// How far a file is reserved, and how fast it is appended to.
+pub struct Reservation {
     started: Instant,
     present_to: AtomicU64,
     /// When the last step was taken (microseconds after the start), and up to which position.
@@ -32,7 +39,7 @@ pub struct Supply {
     pages: Pages,
 }
 
-impl Supply {
+impl Reservation {
     pub fn new(pages: Pages) -> Self {
         Self {
             pages,
@@ -92,9 +99,9 @@ mod tests {
     #[test]
     fn steps_end_where_a_page_does() {
         for bytes in [4096, 16_384, 65_536] {
-            let supply = Supply::new(Pages::of(bytes));
+            let reservation = Reservation::new(Pages::of(bytes));
             for end in [1, bytes - 1, bytes, 10 * bytes + 1, 1 << 30] {
-                let step = supply.step(end);
+                let step = reservation.step(end);
                 assert!(step.is_multiple_of(bytes) && step >= end + SMALL_STEP, "{bytes} {end}");
             }
         }
