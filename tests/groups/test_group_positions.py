@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -179,9 +182,9 @@ def test_on_missing_decides_what_is_said(tmp_path: Path, caplog: pytest.LogCaptu
     files(path)[0].unlink()
     with quire.open(path, clock=clock) as queue:
         with group(queue, "raise").consumer() as consumer:
-            for _ in range(2):
-                with pytest.raises(quire.errors.DataLossError, match="were lost: group=billing"):
-                    consumer.read()
+            with pytest.raises(quire.errors.DataLossError, match="were lost: group=billing"):
+                consumer.read()
+            assert consumer.closed is False
         with group(queue, "skip").consumer() as consumer:
             message = consumer.read()
             assert message is not None
@@ -189,3 +192,43 @@ def test_on_missing_decides_what_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         with pytest.raises(ValueError, match="invalid on_missing='x': expected 'raise'"):
             group(queue, "x")  # type: ignore[arg-type]
     assert "were lost" not in caplog.text
+
+
+WAYS: dict[str, Callable[[quire.Consumer], list[bytes]]] = {
+    "read": lambda it: [message.data for message in [it.read()] if message is not None],
+    "next": lambda it: [message.data for message in islice(it, 1)],
+    "read_many": lambda it: it.read_many(7).payloads(),
+    "follow": lambda it: [message.data for message in islice(it.follow(0), 1)],
+    "aread": lambda it: [it.data for it in [asyncio.run(it.aread(0))] if it is not None],
+    "aread_many": lambda it: asyncio.run(it.aread_many(7, 0)).payloads(),
+}
+
+
+def all_of(read: Callable[[], list[bytes]]) -> list[bytes]:
+    """Return what reads return until there is nothing, and where one raises of a loss."""
+    found: list[bytes] = []
+    for _ in range(20):
+        try:
+            read_now = read()
+        except quire.errors.DataLossError:
+            read_now = [b"lost"]
+        if not read_now:
+            break
+        found += read_now
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_loss_is_raised_once_in_the_read_that_begins_there(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "queue"
+    clock = filled(path, 3, count=4)
+    with (
+        quire.open(path, clock=clock) as queue,
+        queue.group("billing", ack_timeout_s=HOUR_S, on_missing="raise").consumer() as consumer,
+    ):
+        first = consumer.read()
+        assert first is not None
+        files(path)[1].unlink()
+        queue.refresh()
+        found = all_of(lambda: WAYS[way](consumer))
+    assert found == [b"0:1", b"0:2", b"0:3", b"lost", *(b"2:%d" % number for number in range(4))]

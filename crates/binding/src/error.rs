@@ -152,7 +152,10 @@ pub fn to_py(error: Error) -> PyErr {
         Error::CycleFull { .. } => CycleFullError::new_err(text),
         Error::WriteAfterEof { .. } => WriteAfterEofError::new_err(text),
         Error::LockLost { .. } => LockLostError::new_err(text),
-        Error::DataLoss { .. } => DataLossError::new_err(text),
+        Error::DataLoss { raised, .. } => {
+            raised.note();
+            DataLossError::new_err(text)
+        }
         Error::TailerInUse { pid, since_s, .. } => TailerInUseError::new_err((text, pid, since_s)),
         Error::Wire(_) => WireError::new_err(text),
         Error::GroupLost { .. } => GroupLostError::new_err(text),

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use quire_wire::WireError;
@@ -16,6 +18,26 @@ pub struct Locked {
     pub holder: Option<u32>,
     /// How long this process waited.
     pub waited: Duration,
+}
+
+/// Has a tailer go on after a loss that it reported. An error does not always reach the caller: one
+/// that follows messages of a batch is dropped, and so is one that a poll for a sleeping reader
+/// meets. The tailer reports the loss again until [`Raised::note`] says that the caller has it.
+#[derive(Clone, Debug, Default)]
+pub struct Raised {
+    tailer: Arc<AtomicI64>,
+    expected: i64,
+}
+
+impl Raised {
+    pub(crate) fn new(tailer: &Arc<AtomicI64>, expected: i64) -> Self {
+        Self { tailer: Arc::clone(tailer), expected }
+    }
+
+    /// Notes that the caller gets the error.
+    pub fn note(&self) {
+        self.tailer.store(self.expected, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +127,7 @@ pub enum Error {
          first={first} path={} (on_missing=\"skip\" goes on with the first that is left)",
         path.display()
     )]
-    DataLoss { tailer: String, expected: i64, first: String, path: PathBuf },
+    DataLoss { tailer: String, expected: i64, first: String, path: PathBuf, raised: Raised },
     #[error(
         "the named tailer is in use: tailer={tailer} pid={pid} since={since} path={} ({})",
         path.display(), other_tailer(*pid)

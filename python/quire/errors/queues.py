@@ -276,6 +276,9 @@ class DataLossError(QuireError):
     """
     Messages that were to be read next were deleted.
 
+    A tailer or consumer that was open reports it once; its next read goes on with the first message
+    that is left.
+
     Examples:
         >>> with queue.tailer("risk", on_missing="raise") as tailer:
         ...     try:

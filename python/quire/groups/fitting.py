@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -74,13 +74,3 @@ def _back(reader: Reader, before: list[tuple[int, int]], first: int, end: int) -
 def _is_there(reader: Reader, index: int, hashed: int) -> bool:
     found = reader.between(index, index + reader.step)
     return len(found) == 1 and print_of(found.payload(0)) == hashed
-
-
-def say_lost(on_missing: str, say: Callable[[str], object], what: str) -> None:
-    """Report once that messages were lost, as ``on_missing`` asks for."""
-    from quire.errors import DataLossError
-
-    if on_missing == "raise":
-        raise DataLossError(what)
-    if on_missing == "warn":
-        say(what)

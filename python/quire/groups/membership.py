@@ -9,10 +9,10 @@ from threading import RLock, get_ident
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from quire.errors import QuireError
+from quire.errors import DataLossError, QuireError
 from quire.formats.adapters import end_index_of, journal_of
 from quire.groups.delivered import Chunk, Delivered, Part
-from quire.groups.fitting import place_in, print_of, say_lost
+from quire.groups.fitting import place_in, print_of
 from quire.groups.letters import Letter
 from quire.groups.message import GroupBatch, GroupMessage
 from quire.groups.reader import Reader
@@ -81,7 +81,7 @@ class Membership:
     def __init__(self, queue: AnyQueue, name: str, member: GroupMember, rules: Rules) -> None:
         """Begin without messages."""
         self._name, self._member, self._rules = name, member, rules
-        self._queue, self._reader = queue, Reader(queue)
+        self._queue, self._reader = queue, Reader(queue, rules.on_missing)
         self._counted = _counted(queue)
         self._lock = RLock()
         self._turns: list[Turn] = []
@@ -89,6 +89,7 @@ class Membership:
         self._delayed: dict[ClaimKey, Claim] = {}
         self._looked_s = 0.0
         self._is_warned = self._is_placed = False
+        self._raised_at: int | None = None
         self._fits: tuple[int, int] | None = None
 
     @property
@@ -349,12 +350,15 @@ class Membership:
             f" first={place:#x} path={self._queue.path}"
             ' (on_missing="skip" goes on with the first that is left)'
         )
-        if self._rules.on_missing == "raise":
-            say_lost("raise", _log.warning, what)
+        if self._rules.on_missing == "raise" and self._raised_at != frontier[1]:
+            self._raised_at = frontier[1]
+            raise DataLossError(what)
         missing = self._member.move_to(frontier, place)
         if missing is None:
             return not self._is_full(frontier)
-        say_lost(self._rules.on_missing, _log.warning, what)
+        self._raised_at = None
+        if self._rules.on_missing == "warn":
+            _log.warning(what)
         if missing:
             self._say_deleted(place, missing)
         return True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quire._native import Excerpt, QuickExcerpt
+from quire._native import Excerpt, QuickExcerpt, Tailer
 from quire.errors import IndexOutOfRangeError
-from quire.formats.adapters import adapter_of, numbering_of, tailer_of
+from quire.formats.adapters import adapter_of, journal_of, numbering_of, tailer_of
 from quire.formats.columns import Columns
 
 if TYPE_CHECKING:
-    from quire.formats.protocols import AnyQueue
+    from quire.formats.protocols import AnyQueue, AnyTailer
 
 _BATCH_BYTES: Final = 8 * 2**20
 
@@ -18,10 +18,16 @@ _BATCH_BYTES: Final = 8 * 2**20
 class Reader:
     """Two tailers: one goes ahead, one back to messages that are delivered again."""
 
-    def __init__(self, queue: AnyQueue) -> None:
-        """Open them at the first message."""
+    def __init__(self, queue: AnyQueue, on_missing: str = "skip") -> None:
+        """Open them at the first message; what *on_missing* says is that of the one ahead."""
         self._queue = queue
-        self._ahead, self._again = tailer_of(queue), tailer_of(queue)
+        journal = journal_of(queue)
+        if journal is None:
+            self._ahead: AnyTailer = tailer_of(queue)
+            self._again: AnyTailer = tailer_of(queue)
+        else:
+            self._ahead = Tailer(journal, on_missing=on_missing)
+            self._again = Tailer(journal, on_missing="skip")  # the member says what is gone
         self._adapter = adapter_of(queue)
         self.step = numbering_of(queue).step
 

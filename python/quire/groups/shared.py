@@ -39,8 +39,9 @@ class GroupMethods:
             dead_letter: A queue, or its path, for messages that were delivered too often.
             max_deliveries: How often that is; 5 unless given.
             on_missing: What happens when messages that the group was to deliver next are gone, or
-                others took their indexes: ``raise``; ``warn``, which logs it and goes on with the
-                first message that is left; or ``skip``, which does so silently.
+                others took their indexes: ``raise``, once in each consumer that meets it, whose
+                next read goes on with the first message that is left; ``warn``, which logs it and
+                goes on; or ``skip``, which does so silently.
 
         Raises:
             UnsupportedError: The queue is a Vanilla Chronicle, or an Indexed Chronicle.

@@ -9,6 +9,7 @@ use super::place::{Passed, Place, end_is, next_place, place_at};
 use super::queue::{VanillaQueue, end_of};
 use crate::chronicle::read::missing::OnMissing;
 use crate::chronicle::read::tailer::{Direction, Opening};
+use crate::error::Raised;
 use crate::os::detached::{Detached, SharedState};
 use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
@@ -578,7 +579,7 @@ fn place_after_loss(
         None => "none".to_owned(),
     };
     let (tailer, path) = (name.to_owned(), queue.path().to_path_buf());
-    let loss = Error::DataLoss { tailer, expected, first, path };
+    let loss = Error::DataLoss { tailer, expected, first, path, raised: Raised::default() };
     match on_missing {
         OnMissing::Raise => return Err(loss),
         OnMissing::Warn => warnings::leave_loss(&loss),

@@ -138,8 +138,9 @@ class JournalQueue(_native.Queue, Queue):
                 at a time may use a name; those of Java are not noticed. Names are
                 case-insensitive, and one that differs from a known one in case alone is refused.
             on_missing: What happens when the messages to read next were deleted: ``raise``, here
-                or in each read that meets it; ``warn``, once through the logger ``quire``, and go
-                on with the first message that is left; or ``skip`` to it without a word.
+                or once in the read that begins there, after which reading goes on with the first
+                message that is left; ``warn``, once through the logger ``quire``, and go on with
+                it; or ``skip`` to it without a word.
             shared: Read with the name even while other tailers do, as Java's tailers may. Each
                 stores its own position, so the last one to store wins.
 

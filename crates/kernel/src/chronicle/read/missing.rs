@@ -1,12 +1,17 @@
 //! What becomes of a tailer whose next messages were deleted before it read them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::chronicle::format::table::NO_INDEX;
 use crate::chronicle::queue::handle::Queue;
+use crate::error::Raised;
 use crate::{Error, Result, warnings};
 
 /// What to do about messages that were deleted unread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissing {
-    /// Fail, and stay.
+    /// Fail, and stay; once the caller has the error, go on with the first message that is left.
     Raise,
     /// Say so, and go on with the first message that is left.
     #[default]
@@ -29,15 +34,28 @@ impl OnMissing {
 }
 
 /// Who is notified of deleted messages, and how.
-#[derive(Default)]
 pub struct MissingCycles {
     /// What to do.
-    pub on: OnMissing,
+    on: OnMissing,
     /// The tailer's name; empty where it has none.
-    pub tailer: String,
+    tailer: String,
+    /// The index of the loss that was raised and not skipped yet.
+    raised: Arc<AtomicI64>,
+}
+
+impl Default for MissingCycles {
+    fn default() -> Self {
+        Self::new(OnMissing::default(), String::new())
+    }
 }
 
 impl MissingCycles {
+    /// The reports of a tailer; one without a name has an empty one.
+    #[must_use]
+    pub fn new(on: OnMissing, tailer: String) -> Self {
+        Self { on, tailer, raised: Arc::new(AtomicI64::new(NO_INDEX)) }
+    }
+
     /// Messages from `expected` on are gone; `first` is the first index that is left.
     #[cold]
     pub fn report(&self, queue: &Queue, expected: i64, first: Option<i64>) -> Result<()> {
@@ -47,8 +65,10 @@ impl MissingCycles {
             expected,
             first: first.map_or_else(|| "none".to_owned(), |first| format!("{first:#x}")),
             path: queue.path().to_path_buf(),
+            raised: Raised::new(&self.raised, expected),
         };
         match self.on {
+            OnMissing::Raise if self.raised.swap(NO_INDEX, Ordering::Relaxed) == expected => {}
             OnMissing::Raise => return Err(loss),
             OnMissing::Warn => warnings::leave_loss(&loss),
             OnMissing::Skip => {}

@@ -291,7 +291,7 @@ fn resumed(
 ) -> Result<Cursor> {
     let mut cursor = Cursor::default();
     let tailer = name.map(|name| name.text.clone()).unwrap_or_default();
-    cursor.set_missing(MissingCycles { on: on_missing, tailer });
+    cursor.set_missing(MissingCycles::new(on_missing, tailer));
     let Some(name) = name else { return Ok(cursor) };
     queue.refresh_if_needed(Signals::Deferred(may_wait))?;
     let stored = name.stored(queue)?;
