@@ -197,6 +197,7 @@ SPARK = {
         *_quire(*(f"table_{name}" for name in _QUERIES)),
         *_spark(*(f"parquet_{name}" for name in _QUERIES)),
     ),
+    "compressed": _quire("ranges", "compressed_ranges"),
     "write": (*_quire("write"), *_spark("write_parquet")),
     "stream": _quire("available_now"),
     "trigger": (*_quire("trigger"), *_spark("rate")),

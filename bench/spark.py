@@ -16,8 +16,8 @@ from bench import machine, spark_data
 from bench.harness import ROOT, Failed, Measure, Result, Scenario, fresh_directory, result
 from bench.scenarios import MEMORY_GROWTH, SPARK, Operation, Volume
 
-_COPIES = 3
-"""A queue, what is written of it, and its archive."""
+_COPIES = 4
+"""A queue, the same compressed, what is written of it, and its archive."""
 
 Setting: TypeAlias = Callable[[], AbstractContextManager[Measure]]
 

@@ -86,6 +86,21 @@ def fill(path: Path, count: int, *, closed: bool = False) -> None:
             queue.refresh()
 
 
+def compress(path: Path) -> None:
+    """Compress the one day of a queue."""
+    later = quire.ManualClock(START_MS + _DAY_MS)
+    with quire.open(path, clock=later) as queue:
+        with queue.appender() as appender:
+            appender.write_text("tomorrow")  # the newest cycle would stay as it is
+        newest = Path(queue.file_for_cycle(queue.cycles[-1]))
+    quire.prune(path, max_cycles=1, action="compress", clock=later)
+    newest.unlink()
+    with quire.open(path) as queue:
+        queue.refresh()
+    files = sorted(it.suffix for it in path.glob("*.cq4*"))
+    assert files == [".cq4t", ".zst"], files
+
+
 def verify(path: Path, count: int) -> None:
     """Look whether a queue that Spark wrote holds each message as often as it must."""
     wanted = {row["id"]: row for row in rows()}

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _CORES = 2
 _PER_TASK = 1_000_000
 _BATCH_ROWS = 32_768
+_RANGES = 51
+"""Tasks that read one cycle."""
 _TRIGGER_ROWS = 1_000
 _TRIGGERS = 30
 _WARM_UP = 10
@@ -134,6 +136,23 @@ class Lab:
         if found != self.count:
             raise AssertionError(f"another count: found={found}")
         return watch.found(self.count)
+
+    def compressed(self) -> Path:
+        """Return a copy of the queue whose cycle is compressed, made when it is first asked for."""
+        place = self.folder / "compressed"
+        if not place.exists():
+            quire.copy_queue(self.queue, place)
+            spark_data.compress(place)
+        return place
+
+    def ranges(self, queue: Path) -> Found:
+        """Read all rows of a queue, each task a small range."""
+        reader = self.spark.read.format("quire").schema(spark_data.SCHEMA)
+        reader = reader.option("recordsPerPartition", str(-(-self.count // _RANGES)))
+        frame = reader.load(str(queue))
+        if frame.rdd.getNumPartitions() != _RANGES:
+            raise AssertionError(f"other tasks: count={frame.rdd.getNumPartitions()}")
+        return self.query(frame, "scan")
 
     def map_in_arrow(self) -> DataFrame:
         """Return the same rows, decoded by a function instead of a source."""
@@ -348,6 +367,8 @@ OPERATIONS: dict[str, Callable[[Lab], Found]] = {
     "decode_columns": _decode_columns,
     "decode_payloads": _decode_payloads,
     "places": Lab.places,
+    "ranges": lambda lab: lab.ranges(lab.queue),
+    "compressed_ranges": lambda lab: lab.ranges(lab.compressed()),
     "write": _write,
     "write_parquet": _write_parquet,
     "available_now": _available_now,

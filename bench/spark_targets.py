@@ -21,6 +21,7 @@ BASES = {
     "quire.table_sum": "spark.parquet_sum",
     "quire.table_group": "spark.parquet_group",
     "quire.table_scan": "spark.parquet_scan",
+    "quire.compressed_ranges": "quire.ranges",
     "quire.write": "spark.write_parquet",
     "quire.trigger": "spark.rate",
 }
@@ -43,6 +44,7 @@ RATIOS = {
     "quire.scanned_group": 1.0,
     "quire.scanned_scan": 1.0,
     "quire.places": 2.0,
+    "quire.compressed_ranges": 1 / 1.5,
     "quire.table_count": 1.0,
     "quire.table_sum": 1.0,
     "quire.table_group": 1.0,

@@ -88,10 +88,19 @@ struct Wanted {
     ahead: u64,
 }
 
+/// What brings the content of a file as it is needed, piece by piece.
+pub trait Source: Send + Sync {
+    /// Writes what is missing of a range, if anything is, into the file. What was there before stays
+    /// as it is.
+    fn fill(&self, file: &File, start: u64, end: u64) -> Result<()>;
+}
+
 /// A roll file.
 pub struct Window {
     path: PathBuf,
     file: File,
+    /// Where its content comes from, unless that was there from the start.
+    source: Option<Box<dyn Source>>,
     writable: bool,
     region: Mutex<Arc<Region>>,
     growth: InProcessMutex,
@@ -103,6 +112,20 @@ pub struct Window {
 impl Window {
     /// Maps `file` at its current length.
     pub fn new(path: &Path, file: File, writable: bool) -> Result<Self> {
+        Self::with(path, file, writable, None)
+    }
+
+    /// Maps `file` read-only; a source fills it as it is read.
+    pub fn filled_by(path: &Path, file: File, source: Box<dyn Source>) -> Result<Self> {
+        Self::with(path, file, false, Some(source))
+    }
+
+    fn with(
+        path: &Path,
+        file: File,
+        writable: bool,
+        source: Option<Box<dyn Source>>,
+    ) -> Result<Self> {
         let found = fault::call!("window.stat", file.metadata());
         let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
         let pages = Pages::here();
@@ -112,6 +135,7 @@ impl Window {
         Ok(Self {
             path: path.to_path_buf(),
             file,
+            source,
             writable,
             region: Mutex::new(Arc::new(region)),
             growth: InProcessMutex::default(),
@@ -163,6 +187,7 @@ impl Window {
         let mut to = end.next_multiple_of(CHUNK);
         for chunk in start / CHUNK..=(end - 1) / CHUNK {
             if !region.is_present(chunk) {
+                self.fill(chunk * CHUNK, (chunk + 1) * CHUNK)?;
                 let wanted = Wanted { start, end, ahead: ahead.max(end).min(file_len) };
                 match self.populate(region, chunk, wanted)? {
                     Some(present) => to = to.min(present.max(end)),
@@ -171,6 +196,12 @@ impl Window {
             }
         }
         Ok(Readable::UpTo(to.min(file_len)))
+    }
+
+    /// Has the source bring what is missing of a range.
+    pub fn fill(&self, start: u64, end: u64) -> Result<()> {
+        let Some(source) = &self.source else { return Ok(()) };
+        source.fill(&self.file, start, end.min(self.file_len()))
     }
 
     /// Populates one chunk as far as is wanted or, if that fails, only the pages of the range
@@ -224,6 +255,7 @@ impl Window {
     /// Reads through the file, for a first access to bytes that may not exist. Returns the number
     /// of bytes read.
     pub fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize> {
+        self.fill(position, position.saturating_add(buffer.len() as u64))?;
         let mut done = 0;
         while done < buffer.len() {
             let rest = &mut buffer[done..];
@@ -285,11 +317,12 @@ impl Window {
         Some(target)
     }
 
-    /// Populates a range for a reader that has nothing to read yet; false if that fails.
+    /// Populates a range for a reader that has nothing to read yet; false if that fails, or a source
+    /// fills the file, which nobody writes to.
     #[must_use]
     pub fn look_ahead(&self, region: &Region, from: u64, to: u64) -> bool {
         let is_mapped = to <= self.file_len().min(region.len());
-        is_mapped && region.memory().populate_read(from, to).is_ok()
+        is_mapped && self.source.is_none() && region.memory().populate_read(from, to).is_ok()
     }
 
     /// How far the pretoucher should go for an appender at `end`; None if it is not worthwhile.

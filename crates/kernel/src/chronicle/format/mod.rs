@@ -5,6 +5,7 @@ pub mod blocks;
 pub mod document;
 pub mod index;
 pub mod roll_cycle;
+pub mod seek_table;
 pub mod store;
 pub mod table;
 pub mod time_index;

@@ -1,29 +1,34 @@
 //! Compressed roll files: `NAME.cq4.zst` in place of `NAME.cq4` (`docs/format.md` §1.7).
 //!
-//! A summary, in a frame that zstd skips, and one zstd frame, which declares the length of its content
-//! and has a checksum: the bytes of a finished roll file. Where the roll file is there as well, it alone counts. A reader decompresses
-//! into a file without a name and maps that read-only, so nothing is ever appended.
+//! A summary, in a frame that zstd skips, zstd frames, each of which is decompressed by itself, and a
+//! table of them: the bytes of a finished roll file. Older files have one frame, and no table. Where
+//! the roll file is there as well, it alone counts. A reader decompresses what it reads into a file
+//! without a name and maps that read-only, so nothing is ever appended.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use zstd::stream::{raw, read, zio};
 use zstd::zstd_safe;
 
 use super::roll_file::{self, RollFile, Slot, View};
 use super::{create, locate};
-use crate::chronicle::format::document::{self, Header};
 use crate::chronicle::format::roll_cycle::COMPRESSED;
-use crate::chronicle::format::store;
+use crate::chronicle::format::seek_table::SeekTable;
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
 use crate::{Error, Result};
 
-/// The level of compression: zstd's default.
-const LEVEL: i32 = 3;
+mod frames;
+mod making;
+mod one_frame;
+
+use frames::Frames;
+pub use making::{Comparison, Compression};
+use one_frame::OneFrame;
+
 /// The most content that is decompressed.
 const CONTENT_MAX: u64 = 1 << 40;
 /// No frame holds more bytes of content for each of its own.
@@ -40,8 +45,6 @@ const SUMMARY_START: [u8; 8] = [0x51, 0x2A, 0x4D, 0x18, 16, 0, 0, 0];
 const SUMMARY_LEN: usize = 24;
 /// Bytes that are read or written at once.
 const CHUNK: usize = 1 << 20;
-/// How much a step of a long run does, in chunks.
-const CHUNKS_A_STEP: usize = 16;
 
 /// What is done between the parts of a long decompression: an error ends it.
 pub type Pause<'a> = &'a mut dyn FnMut() -> Result<()>;
@@ -86,17 +89,9 @@ pub fn open_cycle(
 
 /// Opens a compressed file; None if it is missing.
 pub fn open(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<RollFile>> {
-    let Some(frame) = Frame::open(path)? else { return Ok(None) };
-    let summary = frame.summary;
-    let guide = || Some(Guide::default());
-    let window = match frame.decompress_in(path.parent().unwrap_or(Path::new(".")), guide(), pause)
-    {
-        Err(error) if error.is_of_the_system() => {
-            let Some(frame) = Frame::open(path)? else { return Ok(None) };
-            frame.decompress_in(&std::env::temp_dir(), guide(), pause)?
-        }
-        made => made?,
-    };
+    let Some(packed) = Packed::open(path)? else { return Ok(None) };
+    let summary = packed.summary;
+    let window = packed.window(pause)?;
     let layout = roll_file::read_layout(&window)?;
     let layout = layout.ok_or_else(|| damaged(path, 0, "no finished roll file"))?;
     let file = Arc::new(RollFile::new(cycle, window, layout));
@@ -106,45 +101,118 @@ pub fn open(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<RollFile
     Ok(Arc::into_inner(file))
 }
 
+/// As [`open`], with all of the content decompressed, and so checked.
+pub fn open_whole(path: &Path, cycle: i32, pause: Pause<'_>) -> Result<Option<RollFile>> {
+    let Some(file) = open(path, cycle, pause)? else { return Ok(None) };
+    frames::fill_whole(&file.window, pause)?;
+    Ok(Some(file))
+}
+
 /// What a compressed file says of its content; None where it is missing, or zstd alone made it.
 pub fn summary(path: &Path) -> Result<Option<Summary>> {
-    let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
-        return Ok(None);
-    };
-    Start::read(&file, path).map(|start| start.summary)
+    Ok(Packed::open(path)?.and_then(|packed| packed.summary))
 }
 
-/// What precedes the content of a compressed file.
-struct Start {
+/// A compressed file, and what it says of its content.
+struct Packed {
+    path: PathBuf,
+    file: File,
     summary: Option<Summary>,
-    /// How long the content is; None where the frame does not say it.
-    length: Option<u64>,
+    frames: Packing,
 }
 
-impl Start {
-    /// Reads it, and checks the lengths and counts that it states.
-    fn read(file: &File, path: &Path) -> Result<Self> {
+/// How the content is packed.
+enum Packing {
+    /// In one frame, which may say how long the content is.
+    One(Option<u64>),
+    /// In frames that a table lists.
+    Many(SeekTable),
+}
+
+impl Packing {
+    /// How long the content is, if the file says so.
+    fn content(&self) -> Option<u64> {
+        match self {
+            Self::One(length) => *length,
+            Self::Many(table) => Some(table.content()),
+        }
+    }
+}
+
+impl Packed {
+    /// Opens a file, and checks the lengths and counts that it states; None if it is missing.
+    fn open(path: &Path) -> Result<Option<Self>> {
+        let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+            return Ok(None);
+        };
         let failed = |e| Error::io(DECOMPRESS, path, e);
-        let compressed = file.metadata().map_err(failed)?.len();
+        let len = file.metadata().map_err(failed)?.len();
         let mut header = [0; SUMMARY_LEN + FRAME_HEADER];
-        let found = read_up_to(&mut &*file, &mut header).map_err(failed)?;
+        let found = read_up_to(&mut &file, &mut header).map_err(failed)?;
         let summary = Summary::parse(&header[..found]);
-        let frame = &header[summary.map_or(0, |_| SUMMARY_LEN).min(found)..found];
-        let length = zstd_safe::get_frame_content_size(frame).ok().flatten();
+        let start = summary.map_or(0, |_| SUMMARY_LEN).min(found);
+        let frames = frames::seek_table(&file, path, len)?.map_or_else(
+            || {
+                Packing::One(
+                    zstd_safe::get_frame_content_size(&header[start..found]).ok().flatten(),
+                )
+            },
+            Packing::Many,
+        );
+        let length = frames.content();
         if let Some(length) = length
-            && (length > CONTENT_MAX || length / RATIO_MAX > compressed)
+            && (length > CONTENT_MAX || length / RATIO_MAX > len)
         {
-            let found = format!("content of {length} bytes in a frame of {compressed}");
+            let found = format!("content of {length} bytes in a file of {len}");
             return Err(damaged(path, 0, found));
         }
-        if let Some(Summary { messages, position }) = summary
-            && (length.is_none_or(|length| position > length)
-                || messages > position / LEAST_MESSAGE)
-        {
-            let found = format!("{messages} messages up to {position:#x} in {length:?} bytes");
-            return Err(damaged(path, 0, found));
+        if let Some(summary) = summary {
+            summary.check_length(path, length)?;
         }
-        Ok(Self { summary, length })
+        Ok(Some(Self { path: path.to_path_buf(), file, summary, frames }))
+    }
+
+    /// The content, mapped read-only, in a file without a name.
+    fn window(self, pause: Pause<'_>) -> Result<Window> {
+        let dense = self.summary.map_or(0, |summary| summary.position);
+        let Self { path, file, summary, frames } = self;
+        match frames {
+            Packing::Many(table) => {
+                let target = match place_for(&path, dense) {
+                    // What is read may still have room there, and appenders need none of it.
+                    Err(error) if error.is_of_the_system() => temporary(&path)?,
+                    made => made?,
+                };
+                Frames::new(&path, file, table).window(target)
+            }
+            Packing::One(length) => {
+                let again = file.try_clone().map_err(|e| Error::io(DECOMPRESS, &path, e))?;
+                let frame = |file| OneFrame::new(&path, file, summary.is_some(), length);
+                match frame(file)?.window(place_for(&path, dense)?, pause) {
+                    Err(error) if error.is_of_the_system() => {
+                        frame(again)?.window(temporary(&path)?, pause)
+                    }
+                    made => made,
+                }
+            }
+        }
+    }
+}
+
+fn temporary(path: &Path) -> Result<File> {
+    files::without_name(&std::env::temp_dir()).map_err(|e| Error::io(DECOMPRESS, path, e))
+}
+
+/// A file without a name that has room for `need` bytes, in the directory of a file, or in the one for
+/// temporary files.
+fn place_for(path: &Path, need: u64) -> Result<File> {
+    let made_in = |dir: &Path| {
+        let file = files::without_name(dir).map_err(|e| Error::io(DECOMPRESS, path, e))?;
+        check_space(path, &file, need).map(|()| file)
+    };
+    match made_in(path.parent().unwrap_or(Path::new("."))) {
+        Err(error) if error.is_of_the_system() => made_in(&std::env::temp_dir()),
+        made => made,
     }
 }
 
@@ -175,6 +243,20 @@ impl Summary {
         Ok((Self { messages: end.next_sequence(), position: end.position }, end.slot))
     }
 
+    /// Checks that content of this length can have these messages.
+    fn check_length(self, path: &Path, length: Option<u64>) -> Result<()> {
+        let Self { messages, position } = self;
+        let is_past = length.is_none_or(|length| position > length);
+        if is_past || messages > position / LEAST_MESSAGE {
+            let found = format!("{messages} messages up to {position:#x} in {length:?} bytes");
+            return Err(damaged(path, 0, found));
+        }
+        match length {
+            Some(length) if length - position > TAIL_MAX => Err(ends_early(path, position, length)),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that a file holds the same messages.
     fn check(self, file: &Arc<RollFile>) -> Result<()> {
         let (found, _) = Self::of(file)?;
@@ -189,135 +271,6 @@ impl Summary {
 
 const DECOMPRESS: &str = "cannot decompress";
 
-/// A compressed file that is being read.
-struct Frame {
-    path: PathBuf,
-    summary: Option<Summary>,
-    length: u64,
-    at: u64,
-    decoder: read::Decoder<'static, BufReader<File>>,
-}
-
-impl Frame {
-    fn open(path: &Path) -> Result<Option<Self>> {
-        let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
-            return Ok(None);
-        };
-        let Start { summary, length } = Start::read(&file, path)?;
-        let length = length.ok_or_else(|| damaged(path, 0, "no length of its content"))?;
-        let start = summary.map_or(0, |_| SUMMARY_LEN);
-        let failed = |e| Error::io(DECOMPRESS, path, e);
-        (&file).seek(SeekFrom::Start(start as u64)).map_err(failed)?;
-        let decoder = read::Decoder::new(file).map_err(failed)?.single_frame();
-        Ok(Some(Self { path: path.to_path_buf(), summary, length, at: 0, decoder }))
-    }
-
-    /// Fills `chunk` as far as there is content; the number of bytes.
-    fn read(&mut self, chunk: &mut [u8]) -> Result<usize> {
-        let found = read_up_to(&mut self.decoder, chunk).map_err(|error| {
-            if error.raw_os_error().is_some() {
-                return Error::io(DECOMPRESS, &self.path, error);
-            }
-            damaged(&self.path, self.at, error.to_string())
-        })?;
-        self.at += found as u64;
-        if self.at > self.length || (found < chunk.len() && self.at < self.length) {
-            let found = format!("content of {} bytes", self.at);
-            return Err(damaged(&self.path, self.at, found));
-        }
-        if found < chunk.len() {
-            self.check_nothing_follows()?;
-        }
-        Ok(found)
-    }
-
-    fn check_nothing_follows(&mut self) -> Result<()> {
-        let rest = self.decoder.get_mut().read(&mut [0]);
-        match rest.map_err(|e| Error::io(DECOMPRESS, &self.path, e))? {
-            0 => Ok(()),
-            _ => Err(damaged(&self.path, self.at, "more after the frame")),
-        }
-    }
-
-    /// The content, mapped read-only, in a file without a name; a guide looks at it as it comes.
-    fn decompress_in(
-        mut self,
-        dir: &Path,
-        mut guide: Option<Guide>,
-        pause: Pause<'_>,
-    ) -> Result<Window> {
-        let path = self.path.clone();
-        let failed = |e| Error::io(DECOMPRESS, &path, e);
-        let file = files::without_name(dir).map_err(failed)?;
-        let mut chunk = vec![0; CHUNK];
-        let dense = self.summary.map_or(0, |summary| summary.position);
-        check_space(&path, &file, dense)?;
-        loop {
-            pause()?; // the file without a name ends with an error
-            let at = self.at;
-            let found = self.read(&mut chunk)?;
-            if let Some(guide) = &mut guide {
-                guide.follow(&path, &chunk[..found], at, self.length)?;
-            }
-            write_sparse(&file, &chunk[..found], at).map_err(failed)?;
-            if found < chunk.len() {
-                break;
-            }
-        }
-        files::set_len(&file, self.length).map_err(failed)?;
-        Window::new(&path, file, false)
-    }
-}
-
-/// Steps over the documents of content as it comes, so that what is no roll file, or goes on long
-/// after its end, is refused before it takes space and time.
-#[derive(Default)]
-struct Guide {
-    /// The next header; None after the last one, or where the documents are damaged.
-    next: Option<u64>,
-    is_aligned: bool,
-}
-
-impl Guide {
-    fn follow(&mut self, path: &Path, chunk: &[u8], at: u64, length: u64) -> Result<()> {
-        if at == 0 {
-            self.is_aligned = Self::head(chunk).ok_or_else(|| {
-                damaged(path, 0, "content that does not begin as a roll file does")
-            })?;
-            self.next = self.is_aligned.then_some(0);
-        }
-        while let Some(position) = self.next {
-            let Some(word) = word_in(chunk, at, position) else { break };
-            self.next = match document::parse(word) {
-                Header::Data(size) | Header::Meta(size) => {
-                    Some(document::next(position, size, self.is_aligned))
-                }
-                Header::EndOfData if length - position > TAIL_MAX => {
-                    let found = format!("an end at {position:#x} in content of {length} bytes");
-                    return Err(damaged(path, position, found));
-                }
-                _ => None,
-            };
-        }
-        Ok(())
-    }
-
-    /// Whether documents are aligned; None where there is no header of a roll file.
-    fn head(chunk: &[u8]) -> Option<bool> {
-        let (word, payload) = chunk.split_first_chunk()?;
-        let Header::Meta(length) = document::parse(u32::from_le_bytes(*word)) else { return None };
-        let length = usize::try_from(length).ok()?;
-        store::parse(payload.get(..length)?).map(|layout| layout.aligned)
-    }
-}
-
-/// A header word, if it lies in a chunk.
-fn word_in(chunk: &[u8], at: u64, position: u64) -> Option<u32> {
-    let start = usize::try_from(position.checked_sub(at)?).ok()?;
-    let word = chunk.get(start..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*word))
-}
-
 /// An error where a file system has less free space than messages take: others need it as well.
 fn check_space(path: &Path, file: &File, need: u64) -> Result<()> {
     let left = files::left(file).map_err(|e| Error::io(DECOMPRESS, path, e))?;
@@ -326,103 +279,6 @@ fn check_space(path: &Path, file: &File, need: u64) -> Result<()> {
     }
     let full = io::Error::from_raw_os_error(libc::ENOSPC);
     Err(Error::io(DECOMPRESS, path, full))
-}
-
-/// Compresses a finished roll file into one that is empty, a step at a time.
-pub struct Compression {
-    source: (PathBuf, File),
-    target: (PathBuf, zio::Writer<File, raw::Encoder<'static>>),
-    at: u64,
-}
-
-impl Compression {
-    /// Of these files, which both exist.
-    pub fn new(source: &Path, target: &Path) -> Result<Self> {
-        let file = create::open_existing(source, 0, false)?;
-        let file = file.ok_or_else(|| Error::gone(COMPRESS, source))?;
-        match Summary::of(&Arc::new(file))? {
-            (summary, Slot::EndOfData) => Self::with(summary, source, target),
-            _ => Err(Error::Unsupported(format!(
-                "compressing a roll file without end-of-file marker: file={}",
-                source.display()
-            ))),
-        }
-    }
-
-    fn with(summary: Summary, source: &Path, target: &Path) -> Result<Self> {
-        let from = open_named(source, false)?;
-        let length = from.metadata().map_err(|e| Error::io(COMPRESS, source, e))?.len();
-        let mut encoder = raw::Encoder::new(LEVEL).map_err(|e| Error::io(COMPRESS, source, e))?;
-        let options = [raw::CParameter::ChecksumFlag(true), raw::CParameter::ContentSizeFlag(true)];
-        for option in options {
-            encoder.set_parameter(option).map_err(|e| Error::io(COMPRESS, source, e))?;
-        }
-        encoder.set_pledged_src_size(Some(length)).map_err(|e| Error::io(COMPRESS, source, e))?;
-        let mut into = open_named(target, true)?;
-        into.write_all(&summary.bytes()).map_err(|e| Error::io(COMPRESS, target, e))?;
-        let writer = zio::Writer::new(into, encoder);
-        let (source, target) = ((source.to_path_buf(), from), (target.to_path_buf(), writer));
-        Ok(Self { source, target, at: 0 })
-    }
-
-    /// Goes on for a while; false once the target is complete and synced.
-    pub fn step(&mut self) -> Result<bool> {
-        let mut chunk = vec![0; CHUNK];
-        for _ in 0..CHUNKS_A_STEP {
-            let (path, file) = &mut self.source;
-            let found = read_up_to(file, &mut chunk).map_err(|e| Error::io(COMPRESS, path, e))?;
-            self.at += found as u64;
-            let (path, writer) = &mut self.target;
-            let failed = |e| Error::io(COMPRESS, path, e);
-            writer.write_all(&chunk[..found]).map_err(failed)?;
-            if found < chunk.len() {
-                writer.finish().map_err(failed)?;
-                files::sync(writer.writer()).map_err(failed)?;
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-const COMPRESS: &str = "cannot compress";
-
-/// Compares a compressed file with a roll file, a step at a time.
-pub struct Comparison {
-    source: (PathBuf, File),
-    frame: Frame,
-}
-
-impl Comparison {
-    /// Of these files, which both exist.
-    pub fn new(source: &Path, compressed: &Path) -> Result<Self> {
-        let file = open_named(source, false)?;
-        let frame = Frame::open(compressed)?;
-        let frame = frame.ok_or_else(|| Error::gone(DECOMPRESS, compressed))?;
-        Ok(Self { source: (source.to_path_buf(), file), frame })
-    }
-
-    /// Goes on for a while; says whether the content is the same once that is known.
-    pub fn step(&mut self) -> Result<Option<bool>> {
-        let (mut chunk, mut other) = (vec![0; CHUNK], vec![0; CHUNK]);
-        for _ in 0..CHUNKS_A_STEP {
-            let (path, file) = &mut self.source;
-            let found = read_up_to(file, &mut chunk).map_err(|e| Error::io(COMPRESS, path, e))?;
-            let there = self.frame.read(&mut other)?;
-            if chunk[..found] != other[..there] {
-                return Ok(Some(false));
-            }
-            if found < chunk.len() {
-                return Ok(Some(true));
-            }
-        }
-        Ok(None)
-    }
-}
-
-fn open_named(path: &Path, write: bool) -> Result<File> {
-    files::open(path, Access { write, create_mode: None })?
-        .ok_or_else(|| Error::gone(COMPRESS, path))
 }
 
 /// Reads until a buffer is full, or nothing is left; the number of bytes.
@@ -441,78 +297,24 @@ fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// Writes the pages of a chunk that are not all zeros.
 fn write_sparse(file: &File, chunk: &[u8], at: u64) -> io::Result<()> {
-    let mut position = at;
-    for page in chunk.chunks(files::PAGE_LEN) {
-        if page.iter().any(|byte| *byte != 0) {
-            file.write_all_at(page, position)?;
+    let is_empty = |page: &[u8]| page.iter().all(|byte| *byte == 0);
+    let pages: Vec<_> = chunk.chunks(files::PAGE_LEN).collect();
+    let mut done = 0;
+    for run in pages.chunk_by(|one, next| is_empty(one) == is_empty(next)) {
+        let end = chunk.len().min(done + run.len() * files::PAGE_LEN);
+        if !is_empty(run[0]) {
+            file.write_all_at(&chunk[done..end], at + done as u64)?;
         }
-        position += page.len() as u64;
+        done = end;
     }
     Ok(())
 }
 
-fn damaged(path: &Path, position: u64, found: impl Into<String>) -> Error {
-    let what = "not a compressed roll file";
-    Error::corrupt(what, path, position, found, "one zstd frame of a finished roll file")
+fn ends_early(path: &Path, position: u64, length: u64) -> Error {
+    damaged(path, position, format!("an end at {position:#x} in content of {length} bytes"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn compressed(dir: &Path, content: &[u8]) -> PathBuf {
-        let (source, target) = (dir.join("a.cq4"), dir.join("a.cq4.zst"));
-        std::fs::write(&source, content).expect("a file");
-        std::fs::write(&target, []).expect("a file");
-        let summary = Summary { messages: 0, position: 0 };
-        let mut run = Compression::with(summary, &source, &target).expect("a start");
-        while run.step().expect("a step") {}
-        target
-    }
-
-    fn decompressed(path: &Path) -> Result<Vec<u8>> {
-        let frame = Frame::open(path)?.expect("a file");
-        assert_eq!(frame.summary, summary(path)?);
-        let window =
-            frame.decompress_in(path.parent().expect("a directory"), None, &mut || Ok(()))?;
-        let mut found = vec![0; usize::try_from(window.file_len()).expect("a length")];
-        assert_eq!(window.read_at(&mut found, 0)?, found.len());
-        Ok(found)
-    }
-
-    #[test]
-    fn content_of_any_length_comes_back() {
-        let dir = tempfile::tempdir().expect("a directory");
-        for length in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, CHUNKS_A_STEP * CHUNK + 5000] {
-            let mut content = vec![0; length];
-            content.iter_mut().step_by(9999).zip((1..=251).cycle()).for_each(|(it, n)| *it = n);
-            let path = compressed(dir.path(), &content);
-            let mut run = Comparison::new(&dir.path().join("a.cq4"), &path).expect("a start");
-            let is_same = std::iter::repeat_with(|| run.step().expect("a step")).flatten().next();
-            assert_eq!(is_same, Some(true), "{length}");
-            assert!(decompressed(&path).expect("content") == content, "{length}");
-        }
-    }
-
-    #[test]
-    fn every_damage_is_an_error() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let content: Vec<u8> = (0..100_000_u32).flat_map(|n| (n / 3).to_le_bytes()).collect();
-        let path = compressed(dir.path(), &content);
-        let whole = std::fs::read(&path).expect("bytes");
-        let mut wrong = vec![[whole.as_slice(), &[0]].concat(), whole.repeat(2), vec![]];
-        wrong.extend([1, 4, 8, whole.len() / 2, whole.len() - 1].map(|end| whole[..end].to_vec()));
-        for at in (0..whole.len()).step_by(whole.len() / 50) {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 0x10;
-            wrong.push(bytes);
-        }
-        for bytes in wrong {
-            std::fs::write(&path, &bytes).expect("a file");
-            let found = decompressed(&path);
-            assert!(
-                matches!(found, Err(Error::Corrupt { .. })) || found.is_ok_and(|it| it == content)
-            );
-        }
-    }
+fn damaged(path: &Path, position: u64, found: impl Into<String>) -> Error {
+    let what = "not a compressed roll file";
+    Error::corrupt(what, path, position, found, "zstd frames of a finished roll file")
 }

@@ -96,7 +96,7 @@ fn unreadable(path: &Path, error: &Error) -> Finding {
 
 fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
     if compressed::is_compressed(asked.path) {
-        let file = compressed::open(asked.path, asked.cycle, &mut || {
+        let file = compressed::open_whole(asked.path, asked.cycle, &mut || {
             interrupt::check(&mut quiet.may_wait())
         })?;
         return file.map(|file| check_ready(file, asked, quiet)).transpose();
