@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from quire.spark.catalog_tables import options_of_new, with_options, with_those_of_table
 from quire.spark.read.batch_reader import BatchReader
 from quire.spark.read.stream import StreamReader
 from quire.spark.source_options import ReadOptions
@@ -33,16 +34,19 @@ class QuireDataSource(DataSource):
 
     def schema(self) -> str | StructType:
         """Return the columns when the user gave no schema."""
-        return default_columns(ReadOptions.of(self.options))
+        new = options_of_new(self.options)
+        if new is None:
+            return default_columns(ReadOptions.of(self.options))
+        return with_options(default_columns(ReadOptions.of(new)), new)
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of a batch query."""
-        options = ReadOptions.of(self.options)
+        options = ReadOptions.of(with_those_of_table(self.options, schema))
         return BatchReader(options, checked(schema, options))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream."""
-        options = ReadOptions.of(self.options)
+        options = ReadOptions.of(with_those_of_table(self.options, schema))
         return StreamReader(options, checked(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> QuireWriter:  # noqa: FBT001

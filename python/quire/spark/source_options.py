@@ -44,6 +44,12 @@ _NAMES: Final = (
     "onError",
 )
 
+OF_A_TABLE: Final = (
+    "if this is a table, Spark passes neither its options nor its location where it was created"
+    " with columns: create table NAME using quire options (path '/data/queue', schema 'symbol"
+    " string'), without columns, or a temp view with these options"
+)
+
 # Options that require another one.
 _NEEDS: Final = {"sampleRows": "inferSchema", "timestampUnit": "timestampField"}
 
@@ -113,7 +119,7 @@ class Given:
                 f" frames of each: paths={paths:.200}"
             )
         elif not path:
-            self._report("path is missing: use .load(path)")
+            self._report(f"path is missing: use .load(path); {OF_A_TABLE}")
         elif not Path(path).is_dir():
             self._report(f"path is not a directory: path={path}")
         return path

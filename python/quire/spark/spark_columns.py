@@ -65,11 +65,11 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
     if options.columns is None:
         chosen = [*(_DEFAULT if written is None else _WITH_FIELDS)]
         chosen += [ERROR] if options.keep_errors else []
-        given = {_name_of(item) for item in _split(written or "") if item}
+        given = {_name_of(item) for item in split_columns(written or "") if item}
         chosen = [name for name in chosen if name not in given]
         return ", ".join([*map(_declared, chosen), *([] if written is None else [written])])
-    items = [*_split(options.columns)]
-    known = {} if written is None else {item.split()[0]: item for item in _split(written)}
+    items = [*split_columns(options.columns)]
+    known = {_name_of(item): item for item in split_columns(written or "") if item}
     problems = [
         f"column without a type: {item!r}; write '{item} string'"
         for item in items
@@ -137,7 +137,7 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
     if not schema.fields:
         problems.append("the schema has no columns")
     if options.columns is not None:
-        named = [item.split()[0] for item in _split(options.columns)]
+        named = [item.split()[0] for item in split_columns(options.columns)]
         if named != schema.names:
             problems.append("give a schema or the option columns, not both")
     if options.keep_errors and ERROR not in schema.names:
@@ -266,7 +266,7 @@ def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
         chosen = [*dict.fromkeys(every)]
         refuse([*_other_types(offered_fields)] if not options.infer_schema else [])
     else:
-        chosen = [*_split(options.columns)]
+        chosen = [*split_columns(options.columns)]
         refuse(
             [
                 f"no such column: column={name} known={', '.join(known)}"
@@ -323,8 +323,8 @@ def _name_of(item: str) -> str:
     return re.split(r"[\s:]", item, maxsplit=1)[0]
 
 
-def _split(columns: str) -> Iterator[str]:
-    """Split at commas outside brackets; white space becomes single spaces."""
+def split_columns(columns: str) -> Iterator[str]:
+    """Yield the columns of Spark's notation: parts between commas outside brackets."""
     depth, start = 0, 0
     for place, letter in enumerate(columns + ","):
         depth += (letter in "(<") - (letter in ")>")

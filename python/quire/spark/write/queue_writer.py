@@ -16,12 +16,15 @@ from pyspark.sql.datasource import (
 )
 
 from quire.arrow.encoder import Encoder
+from quire.errors import OptionsError
 from quire.spark.write import commits
-from quire.spark.write.sink_options import WriteOptions, messages_in
+from quire.spark.write.sink_options import NOT_A_NEW_TABLE, WriteOptions, messages_in
 from quire.spark.write.staging import Part, PartWriter
 
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
+_EXECUTION: Final = "spark.sql.execution.id"
+_ROOT_EXECUTION: Final = "spark.sql.execution.root.id"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class QuireWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:  # type: ignore[override]
         """Stage the messages of one task."""
+        if _creates_table(_task()):
+            raise OptionsError(NOT_A_NEW_TABLE)
         return _stage(self._options, self._writer, self._options.batch_id, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -92,6 +97,12 @@ def _stage(
             if rows.num_rows:
                 part.write(encoder.encode(rows))
         return Staged(writer, part.finish())
+
+
+def _creates_table(task: TaskContext) -> bool:
+    """Return whether the write is a part of a command: of a batch of a stream, or a new table."""
+    root, own = task.getLocalProperty(_ROOT_EXECUTION), task.getLocalProperty(_EXECUTION)
+    return root != own and task.getLocalProperty(_QUERY) is None
 
 
 def _task() -> TaskContext:

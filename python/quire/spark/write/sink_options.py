@@ -38,6 +38,17 @@ _NAMES: Final = (
     "sync",
     "blockBytes",
 )
+OF_A_TABLE: Final = (
+    "a Python source does not learn which table Spark writes to: insert into NAME with (path"
+    " '/data/queue') …, or into a temp view: create temp view NAME (symbol string) using quire"
+    " options (path '/data/queue')"
+)
+NOT_A_NEW_TABLE: Final = (
+    "quire sink: a table that is created from rows (saveAsTable, create table … as select) could"
+    " not be read, Spark passes its path to nobody; nothing was written. Write with .save(path);"
+    " then create temp view NAME using quire options (path '/data/queue'), or a table:"
+    " create table NAME using quire options (path '/data/queue')"
+)
 _SMALL_BLOCK: Final = 64 << 10
 _LONGEST: Final = (1 << 30) - 1
 _SPARKS_OWN: Final = ("checkpointLocation",)
@@ -102,7 +113,7 @@ def messages_in(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
     path = local_path(given.text("path") or "")
     if not path:
-        report("path is missing: use .save(path) or .start(path)")
+        report(f"path is missing: use .save(path) or .start(path); {OF_A_TABLE}")
     roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
     if path:
         wire_type = _look_at(path, roll_cycle, wire_type, report)
