@@ -268,6 +268,8 @@ class Life:
             file.seek(lost)
             file.write(b"lost")
         os.utime(newest, (1, 1))
+        # A file after it was lost altogether; the table is not.
+        poke(self.path, "normalisedEOFsTo", max(open_queue(self.path)[1]))
 
     def leave_name(self) -> None:
         """Leave a second name of the table, as earlier versions did that died making one."""

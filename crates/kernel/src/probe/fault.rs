@@ -186,6 +186,7 @@ mod names {
         "sync.last-synced.cas",
         // After a power cut.
         "restart.from.store",
+        "restart.normalised.cas",
         "restart.file.stat",
         "restart.link.store",
         "restart.slot.store",

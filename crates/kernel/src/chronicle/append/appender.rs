@@ -38,6 +38,8 @@ pub struct Appender {
     closed: AtomicBool,
     /// The longest message.
     limit: u64,
+    /// The files of older cycles were looked at.
+    older_ended: AtomicBool,
     state: SpinState<State>,
     /// Never locked together with the state.
     times: SharedState<AppendTimes>,
@@ -74,6 +76,7 @@ impl Appender {
             queue,
             closed: AtomicBool::new(false),
             limit,
+            older_ended: AtomicBool::new(false),
             state: SpinState::default(),
             times: SharedState::default(),
         });
@@ -138,7 +141,7 @@ impl Appender {
     /// Takes the write lock, waiting for it, and hands out the end of the queue.
     fn with_write_lock<T>(
         &self,
-        signals: Signals<'_>,
+        mut signals: Signals<'_>,
         purpose: Purpose,
         now_ms: Option<i64>,
         way: impl FnOnce(&mut End<'_, DetachedGuard<'_>>) -> Result<T>,
@@ -147,7 +150,14 @@ impl Appender {
         if purpose != Purpose::Files {
             self.queue.commit().check()?;
         }
-        let guard = self.take_lock(signals, table, purpose == Purpose::Metadata)?;
+        self.check_open()?;
+        gate::check(table.append_lock(), purpose == Purpose::Metadata)?;
+        let lock_wait = lock_wait::take();
+        if !self.older_ended.load(Ordering::Relaxed) {
+            self.end_older(signals.again(), table, lock_wait, now_ms)?;
+            self.older_ended.store(true, Ordering::Relaxed);
+        }
+        let guard = self.take_lock(signals, table, lock_wait)?;
         self.holding(table, guard, timer, now_ms, way)
     }
 
@@ -215,16 +225,14 @@ impl Appender {
         Ok(if self.queue.commit().is_slow() { None } else { table.try_write() })
     }
 
-    /// Steps 1 and 2.
-    fn take_lock<'a>(
+    /// Step 2.
+    pub(super) fn take_lock<'a>(
         &self,
         signals: Signals<'a>,
         table: &'a TableStore,
-        metadata: bool,
+        lock_wait: LockWait,
     ) -> Result<DetachedGuard<'a>> {
-        self.check_open()?;
-        gate::check(table.append_lock(), metadata)?;
-        let (lock_wait, mode) = (lock_wait::take(), self.queue.options().force_unlock);
+        let mode = self.queue.options().force_unlock;
         let waited_ms = if let LockWait::HasWaited(ms) = lock_wait { ms } else { 0 };
         if table.document().is_own() {
             let (lock, holder, mode) = (LockOf::Queue.name(), process::pid(), mode.name());

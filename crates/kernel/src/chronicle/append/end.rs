@@ -25,7 +25,6 @@ use jiff::Timestamp;
 use super::lost_tail;
 use super::sync::{Unsynced, is_removed};
 use super::tail::Tail;
-use crate::chronicle::format::table::NORMALISED_TO;
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock};
@@ -33,7 +32,6 @@ use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::os::interrupt::Signals;
-use crate::probe::fault::step;
 use crate::waiting::side_file::SideFile;
 use crate::waiting::word;
 use crate::{Error, Result, warnings};
@@ -125,8 +123,14 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         }
     }
 
-    const fn queue(&self) -> &'a Queue {
+    /// The queue.
+    pub const fn queue(&self) -> &'a Queue {
         self.queue
+    }
+
+    /// The cycle that is appended to.
+    pub const fn cycle(&self) -> i32 {
+        self.cycle
     }
 
     /// The table of the queue.
@@ -401,38 +405,6 @@ impl End<'_, DetachedGuard<'_>> {
             }
             _ => Ok(false),
         }
-    }
-
-    /// Writes the marker into every cycle before the newest that lacks it.
-    pub fn normalise(&self) -> Result<()> {
-        let newest = self.queue().last_cycle()?.unwrap_or(self.cycle);
-        self.normalise_up_to(self.cycle.min(newest), true)
-    }
-
-    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
-    /// how far that was done, once there was more than the latest file to look at.
-    fn normalise_up_to(&self, cycle: i32, always_note: bool) -> Result<()> {
-        let (queue, table) = (self.queue(), self.table);
-        let done = table.find(NORMALISED_TO)?.map_or(-1, |position| table.value(position, -1));
-        let done = i32::try_from(done).unwrap_or(-1);
-        let older = queue.cycles_between(done, cycle)?;
-        for cycle in &older {
-            // That nobody appended when the queue's last cycle ended is no event: a later start is one.
-            let is_last = !always_note && older.last() == Some(cycle);
-            if queue.close_cycle_of(*cycle, self.guard)? && !is_last {
-                warnings::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));
-            }
-        }
-        if let (Some(first), Some(last)) = (older.first(), older.last())
-            && (always_note || first != last)
-        {
-            let position = {
-                let signals = Signals::Deferred(self.guard.may_wait());
-                table.find_or_create(NORMALISED_TO, i64::from(*first), signals)?
-            };
-            table.cells().raise_acq_rel(position, i64::from(*last), step!("eof.normalised.cas"));
-        }
-        Ok(())
     }
 }
 

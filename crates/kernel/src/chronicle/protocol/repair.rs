@@ -80,6 +80,7 @@ pub fn repair(names: Names<'_>, table: &TableStore, guard: &DetachedGuard<'_>) -
         // Others may be writing where this process saw the end, once the lock was taken away.
         guard.check_held()?;
         set_begun_from(table, guard, i64::from(oldest.cycle))?;
+        lower_normalised(table, oldest.cycle)?;
     }
     due.iter().try_for_each(|file| repair_file(names, guard, file))?;
     if begun_from(table)?.is_some() {
@@ -136,6 +137,15 @@ fn set_begun_from(table: &TableStore, guard: &DetachedGuard<'_>, cycle: i64) -> 
         Err(Error::Invalid(_)) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// The markers of these files may be lost: who appends next looks at them again.
+fn lower_normalised(table: &TableStore, oldest: i32) -> Result<()> {
+    if let Some(position) = table.find(table::NORMALISED_TO)? {
+        let below = i64::from(oldest) - 1;
+        table.cells().lower_acq_rel(position, below, step!("restart.normalised.cas"));
+    }
+    Ok(())
 }
 
 fn path_of(names: Names<'_>, cycle: i32) -> Result<PathBuf> {

@@ -1,12 +1,14 @@
 //! Older files that cannot be read: they are logged, and stop nobody who needs
 //! other files (`docs/durability.md`, "Damaged files").
 
+use std::sync::Arc;
+
 use super::handle::Queue;
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::roll;
-use crate::chronicle::protocol::roll_file::View;
+use crate::chronicle::protocol::roll_file::{Slot, View};
 use crate::chronicle::protocol::unfinished;
 use crate::os::interrupt::Signals;
 use crate::{Error, Result};
@@ -102,6 +104,19 @@ impl Queue {
             }
             found => found,
         }
+    }
+
+    /// Whether the file of a cycle has its end-of-file marker, or is compressed; false where it cannot
+    /// be read, or is not ready. It is mapped no longer than this takes.
+    pub fn is_ended(&self, cycle: i32) -> Result<bool> {
+        if self.is_compressed(cycle) {
+            return Ok(true);
+        }
+        let found = create::open_existing(&self.file_for_cycle(cycle)?, cycle, false);
+        let found = self.unless_unreadable(cycle, found)?;
+        let end = found.map(|file| locate::end(&mut View::new(Arc::new(file))));
+        let end = self.unless_unreadable(cycle, end.transpose())?;
+        Ok(end.is_some_and(|end| end.slot == Slot::EndOfData))
     }
 
     /// Ends a file; false if it was ended.

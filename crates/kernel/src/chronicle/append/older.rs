@@ -1,0 +1,115 @@
+//! Ending the files of older cycles (`docs/protocol.md` §7.2). Others wait while the write lock is held,
+//! so an appender looks at them before it takes the lock for its first append:
+//!
+//! 1. each older file but the last is looked at, oldest first, without the lock;
+//! 2. one that lacks its end-of-file marker is ended under the lock, which is released again;
+//! 3. `normalisedEOFsTo` is raised to the last one that was looked at.
+//!
+//! The append itself looks at what came since, by [`End::normalise_up_to`]. A marker stays once it is
+//! there, so nothing that others do in between makes the word wrong. A crash anywhere leaves it too low.
+//! Rolling does not raise it: a Java writer whose clock lags may make a file for a cycle that was left
+//! out, and the next appender is to end it.
+
+use super::appender::Appender;
+use super::end::End;
+use crate::chronicle::format::table::NORMALISED_TO;
+use crate::chronicle::protocol::listing;
+use crate::chronicle::protocol::lock::guard::DetachedGuard;
+use crate::chronicle::protocol::lock::lock_wait::LockWait;
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::queue::handle::Queue;
+use crate::os::interrupt::Signals;
+use crate::probe::fault::step;
+use crate::{Result, warnings};
+
+/// After this many files the word is raised: an interrupted look does not begin again.
+const NOTE_EVERY: usize = 256;
+
+impl Appender {
+    /// Steps 1 to 3, before the lock is taken for the first append.
+    #[cold]
+    pub(super) fn end_older(
+        &self,
+        mut signals: Signals<'_>,
+        table: &TableStore,
+        lock_wait: LockWait,
+        now_ms: Option<i64>,
+    ) -> Result<()> {
+        let queue = self.queue();
+        let clock_cycle = queue.schedule().cycle_at(self.now(now_ms))?;
+        let newest = listing::newest(table, clock_cycle);
+        let older = queue.cycles_between(normalised_to(table)?, newest)?;
+        let Some((_, older)) = older.split_last() else { return Ok(()) };
+        for some in older.chunks(NOTE_EVERY) {
+            for cycle in some {
+                signals.check()?;
+                if !queue.is_ended(*cycle)? {
+                    let guard = self.take_lock(signals.again(), table, lock_wait)?;
+                    end_missed(queue, *cycle, &guard)?;
+                }
+            }
+            let (first, last) = (some[0], some[some.len() - 1]);
+            if !raise(table, last)? {
+                let guard = self.take_lock(signals.again(), table, lock_wait)?;
+                create(table, first, last, &guard)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl End<'_, DetachedGuard<'_>> {
+    /// Writes the marker into every cycle before the newest that lacks it.
+    pub fn normalise(&self) -> Result<()> {
+        let newest = self.queue().last_cycle()?.unwrap_or(self.cycle());
+        self.normalise_up_to(self.cycle().min(newest), true)
+    }
+
+    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
+    /// how far that was done, once there was more than the latest file to look at.
+    pub(super) fn normalise_up_to(&self, cycle: i32, always_note: bool) -> Result<()> {
+        let (queue, table) = (self.queue(), self.table());
+        let older = queue.cycles_between(normalised_to(table)?, cycle)?;
+        for cycle in &older {
+            // That nobody appended when the queue's last cycle ended is no event: a later start is one.
+            if always_note || older.last() != Some(cycle) {
+                end_missed(queue, *cycle, self.guard())?;
+            } else {
+                queue.close_cycle_of(*cycle, self.guard())?;
+            }
+        }
+        match (older.first(), older.last()) {
+            (Some(first), Some(last)) if always_note || first != last => {
+                create(table, *first, *last, self.guard())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn end_missed(queue: &Queue, cycle: i32, guard: &DetachedGuard<'_>) -> Result<()> {
+    if queue.close_cycle_of(cycle, guard)? {
+        warnings::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));
+    }
+    Ok(())
+}
+
+/// The cycle up to which every file has its marker; -1 if that is not known.
+fn normalised_to(table: &TableStore) -> Result<i32> {
+    let done = table.find(NORMALISED_TO)?.map_or(-1, |position| table.value(position, -1));
+    Ok(i32::try_from(done).unwrap_or(-1))
+}
+
+/// Raises the word; false if the table has none.
+fn raise(table: &TableStore, last: i32) -> Result<bool> {
+    let Some(position) = table.find(NORMALISED_TO)? else { return Ok(false) };
+    table.cells().raise_acq_rel(position, i64::from(last), step!("eof.normalised.cas"));
+    Ok(true)
+}
+
+/// As [`raise`]; makes the word under the write lock, as Java does.
+fn create(table: &TableStore, first: i32, last: i32, guard: &DetachedGuard<'_>) -> Result<()> {
+    let signals = Signals::Deferred(guard.may_wait());
+    table.find_or_create(NORMALISED_TO, i64::from(first), signals)?;
+    raise(table, last).map(drop)
+}
