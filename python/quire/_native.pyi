@@ -805,6 +805,13 @@ class Kind:
     def message(codec: Codec) -> Kind: ...
     @staticmethod
     def optional(kind: Kind) -> Kind: ...
+    @staticmethod
+    def literal(kind: Kind, values: Sequence[Any]) -> Kind:
+        """Return a type whose only values are those given."""
+
+    @staticmethod
+    def array(item: Kind, dtype: str | None) -> Kind:
+        """Return a numpy array of a type; *dtype* is numpy's name of it, None for any."""
 
 @final
 class Codec:
@@ -815,10 +822,11 @@ class Codec:
         cls_: The class.
         alias: Its name in messages.
         resolve: Returns the fields when they are first needed (name, attribute, kind, 0 for no
-            default, 1 for a value or 2 for a factory, and that default), and whether the class has
-            a ``__post_init__``.
+            default, 1 for a value, 2 for a factory or 3 where an object may be without it, and
+            that default), and whether the class has a ``__post_init__``.
         build: ``set`` attributes, ``force`` them or the ``dict`` past the class's own
-            ``__setattr__``, or ``call`` the class with keywords, or with ``args`` in order.
+            ``__setattr__``, or ``call`` the class with keywords, or with ``args`` in order;
+            ``items``: the objects are dictionaries.
         members: For an enum, its kind.
         keep_unknown: Keep fields that the class does not have.
         bytes_layout: Write fields one after the other, without names or types.
@@ -1591,16 +1599,19 @@ class Appender(_Handle):
 
         """
 
-    def write_message(self, message: Any, /, *, typed: bool = False) -> int:
+    def write_message(
+        self, message: Any, cls: type | None = None, /, *, typed: bool = False
+    ) -> int:
         """
         Append an object of a class registered with :func:`quire.message`.
 
         Args:
             message: The object. Its fields are written with their names.
+            cls: Its class, for a dictionary: that of a ``TypedDict``.
             typed: Write the alias of its class first, so that a reader need not know the class.
 
         Raises:
-            TypeError: The class is not registered.
+            TypeError: The class is not registered, or the object is not of it.
             WireError: A field's value does not fit its type; nothing was written.
 
         Examples:
@@ -1904,7 +1915,9 @@ class WriteDocument(_Context):
 
         """
 
-    def write_message(self, message: Any, /, *, typed: bool = False) -> None:
+    def write_message(
+        self, message: Any, cls: type | None = None, /, *, typed: bool = False
+    ) -> None:
         """Append an object; see :meth:`Appender.write_message`."""
 
     @property

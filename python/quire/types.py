@@ -11,7 +11,9 @@ Declared types: how an annotation determines the encoding of a value in a messag
 | ``instant`` | a ``datetime`` with a time zone, as Java's ``Instant`` in UTC |
 | ``UUID`` | 16 bytes |
 | a class of ``Enum`` | the name of the member |
+| ``Literal[...]`` | the value, which has to be one of those declared |
 | ``list``, ``tuple``, ``set``, ``dict`` | nested, with the declared element types |
+| ``numpy.ndarray``, ``NDArray[numpy.float64]`` | lists, one in the other for each dimension |
 | a class of :func:`quire.message` | nested, without its name |
 | ``X | None`` | X or null |
 | ``Any``, a union, a type variable | the value with its own type |
@@ -94,6 +96,27 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - of a module
     from datetime import datetime
 
     return Annotated[datetime, Width("instant")]
+
+
+def is_typed_dict(cls: type) -> bool:
+    """Whether a class is a ``TypedDict``, of ``typing`` or of ``typing_extensions``."""
+    return hasattr(cls, "__required_keys__") and issubclass(cls, dict)
+
+
+def is_required_key(annotation: Any) -> bool | None:  # noqa: ANN401 - whatever stands after a colon
+    """Whether the annotation of a key says that it is required; None if it says neither."""
+    while (origin := typing.get_origin(annotation)) is not None:
+        if origin in (typing.Required, typing.NotRequired):
+            return origin is typing.Required
+        if origin is not Annotated and not _is_read_only(origin):
+            return None
+        annotation = typing.get_args(annotation)[0]
+    return None
+
+
+def _is_read_only(origin: object) -> bool:
+    """Whether it is ``ReadOnly``, which Python 3.11 has in ``typing_extensions`` alone."""
+    return getattr(origin, "_name", "") == "ReadOnly"
 
 
 def names_around(*, module: bool = True) -> dict[str, Any]:
@@ -183,6 +206,8 @@ def _plain(annotation: Any) -> Kind:  # noqa: ANN401 - as above
     codec = getattr(annotation, "__dict__", {}).get("__quire_codec__")
     if isinstance(codec, Codec):
         return codec.members or Kind.message(codec)
+    if _is_array(annotation):
+        return _array(Any)
     if annotation in {list, tuple, set, frozenset, dict, *_LISTS, *_SETS, *_DICTS}:
         return _container(annotation, (Any, Any))
     if isinstance(annotation, type):
@@ -222,13 +247,59 @@ def _generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind: 
         kind = kind_of(others[0]) if len(others) == 1 else Kind.scalar("any")
         return Kind.optional(kind) if len(others) < len(arguments) else kind
     if origin is typing.Literal:
-        classes: set[Any] = {type(item) for item in arguments}
-        return kind_of(classes.pop()) if len(classes) == 1 else Kind.scalar("any")
-    if origin in (typing.Final, typing.Required, typing.NotRequired):
+        return _literal(arguments)
+    if origin in (typing.Final, typing.Required, typing.NotRequired) or _is_read_only(origin):
         return kind_of(arguments[0])
     if isinstance(origin, type) and "__quire_codec__" in origin.__dict__:
         return kind_of(origin)  # type arguments are erased, as Java's are
-    return _container(origin, arguments, annotation)
+    return _array(arguments[-1]) if _is_array(origin) else _container(origin, arguments, annotation)
+
+
+def _literal(values: tuple[Any, ...]) -> Kind:
+    """Return the kind of the only values that there may be."""
+    others = [value for value in values if value is not None]
+    if not others:
+        return kind_of(None)
+    classes: set[Any] = {type(value) for value in others}
+    kind = kind_of(classes.pop()) if len(classes) == 1 else Kind.scalar("any")
+    kind = Kind.literal(kind, others)
+    return Kind.optional(kind) if len(others) < len(values) else kind
+
+
+_DTYPES = {
+    "bool": "bool",
+    "bool_": "bool",
+    "float16": "float64",
+    "longlong": "int64",
+    "str_": "str",
+    "uint64": "int64",
+    "ulonglong": "int64",
+} | {
+    name: name
+    for name in "int8 int16 int32 int64 uint8 uint16 uint32 float32 float64".split()  # noqa: SIM905 - names
+}
+"""The types of elements, by numpy's names."""
+_ANY_DTYPE = {"generic", "number", "integer", "signedinteger", "unsignedinteger", "floating"}
+
+
+def _is_array(annotation: object) -> bool:
+    """Whether it is ``numpy.ndarray``; numpy is not imported for this."""
+    module, name = getattr(annotation, "__module__", ""), getattr(annotation, "__name__", "")
+    return (module, name) == ("numpy", "ndarray")
+
+
+def _array(dtype: Any) -> Kind:  # noqa: ANN401 - as above
+    """Return the kind of an array of a ``numpy.dtype``, or of any."""
+    scalar: Any = next(iter(typing.get_args(dtype)), Any)
+    scalar = typing.get_origin(scalar) or scalar  # of floating[Any]
+    if scalar is Any or isinstance(scalar, typing.TypeVar) or scalar.__name__ in _ANY_DTYPE:
+        return Kind.array(Kind.scalar("any"), None)
+    if scalar.__name__ not in _DTYPES:
+        raise TypeError(
+            f"arrays of this type have no encoding: type={scalar.__name__} (of bool, int8 to "
+            "int64, uint8 to uint64, float16 to float64 and str they have)"
+        )
+    return Kind.array(Kind.scalar(_DTYPES[scalar.__name__]), scalar.__name__)
 
 
 def _container(origin: Any, arguments: tuple[Any, ...], annotation: Any = None) -> Kind:  # noqa: ANN401

@@ -332,3 +332,15 @@ def test_records_become_columns(path: Path, logger: logging.Logger) -> None:
         {"order": 17},
     )
     assert row["time"].value == records(path)[0].time
+
+
+def test_a_name_that_messages_cannot_have_is_escaped(path: Path, logger: logging.Logger) -> None:
+    """Such a record was dropped."""
+    name, surrogate = "\N{CYRILLIC SMALL LETTER I}d", "\ud800"
+    logger.info("sent", extra={name: 1, surrogate: 2, "caf\N{LATIN SMALL LETTER E WITH ACUTE}": 3})
+    logger.info("nested", extra={"kept": {name: 1}})
+    logger.info("by %(\N{CYRILLIC SMALL LETTER I}d)s", {name: "name"})
+    sent, nested, by_name = records(path)
+    assert sent.extra == {"\\u0438d": 1, "\\ud800": 2, "caf\N{LATIN SMALL LETTER E WITH ACUTE}": 3}
+    assert nested.extra == {"kept": repr({name: 1})}
+    assert by_name.text == "by name"

@@ -7,7 +7,10 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, assert_type
+from typing import Any, Literal, NamedTuple, NotRequired, Protocol, TypedDict, assert_type
+
+import numpy as np
+import numpy.typing as npt
 
 import quire
 from quire.vanilla import VanillaExcerpt
@@ -26,6 +29,26 @@ class Side(enum.Enum):
 
 class Market(Protocol):
     def trade(self, symbol: str, price: float) -> None: ...
+
+
+@quire.message(alias="TypingLeg")
+class Leg(TypedDict):
+    symbol: str
+    ratio: NotRequired[quire.types.int16]
+
+
+@quire.message(alias="TypingPoint")
+class Point(NamedTuple):
+    x: int
+    y: float = 0.5
+
+
+@quire.message(alias="TypingCurve")
+@dataclass
+class Curve:
+    side: Literal["bid", "ask"]
+    values: npt.NDArray[np.float64]
+    legs: list[Leg]
 
 
 BOOKING = Booking("EURUSD", 1.1)
@@ -58,6 +81,27 @@ def test_messages_have_the_class_that_was_asked_for(tmp_path: Path) -> None:
         assert_type(named, list[Any])
 
         assert asked == named == [BOOKING]
+
+
+def test_a_typed_dict_and_a_named_tuple_are_classes_of_messages(tmp_path: Path) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender, queue.tailer() as tailer:
+        leg: Leg = {"symbol": "EUR", "ratio": 2}
+        appender.write_message(leg, Leg)
+        appender.write_message(Point(1))
+        curve = Curve("ask", np.array([1.5]), [leg])
+        appender.write_message(curve)
+
+        found = tailer.read_message(Leg)
+        assert_type(found, Leg | None)
+        point = tailer.read_message(Point)
+        assert_type(point, Point | None)
+        read = tailer.read_message(Curve)
+        assert read is not None
+        assert_type(read.side, Literal["bid", "ask"])
+        assert_type(read.values, npt.NDArray[np.float64])
+
+        assert (found, point) == (leg, Point(1))
+        assert (read.values.tolist(), read.legs) == ([1.5], [leg])
 
 
 def test_an_excerpt_becomes_the_class_that_was_asked_for(tmp_path: Path) -> None:

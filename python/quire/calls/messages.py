@@ -6,10 +6,10 @@ import contextlib
 import keyword
 import typing
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Final, Literal, NamedTuple, TypeVar, overload
 
 from quire._native import Codec, Kind
-from quire.types import kind_of, names_around
+from quire.types import is_required_key, is_typed_dict, kind_of, names_around
 
 _T = TypeVar("_T")
 
@@ -72,9 +72,11 @@ def message(
     Register a class whose objects stand in messages.
 
     It is a dataclass, also one of pydantic, a class of attrs, msgspec or pydantic, a
-    ``NamedTuple``, or an ``Enum``. Only registered classes are ever made from a file. Their fields
-    are written in their order and read in any; a missing one takes its default. Validators of
-    pydantic run when a message is read. ``from_`` stands for a field named ``from``.
+    ``NamedTuple``, a ``TypedDict``, or an ``Enum``. Only registered classes are ever made from a
+    file. Their fields are written in their order and read in any; a missing one takes its default.
+    Validators of pydantic run when a message is read. ``from_`` stands for a field named ``from``.
+    The objects of a ``TypedDict`` are dictionaries, without the keys that are missing, and are
+    written with ``write_message(message, cls)``.
 
     Args:
         cls: The class, when used as a decorator without arguments.
@@ -109,6 +111,8 @@ def message(
 
     def register(cls: type[_T]) -> type[_T]:
         fields = _fields_of(cls)
+        if bytes_layout and is_typed_dict(cls):
+            raise TypeError(f"a TypedDict has no fixed layout: class={cls.__qualname__}")
         renamed = _camel if rename == "camel" else rename or _plain
         resolve = _Resolver(cls, fields, renamed, around).rows
         codec = Codec(
@@ -165,9 +169,13 @@ def _named(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+_ABSENT: Final = 3
+"""Instead of a default: an object may be without the field."""
+
+
 class _Field(NamedTuple):
     attribute: str
-    has_default: int  # 0: none, 1: a value, 2: what makes one
+    has_default: int  # 0: none, 1: a value, 2: what makes one, 3: it may be absent
     default: Any
 
 
@@ -190,7 +198,7 @@ class _Resolver(NamedTuple):
                 self.rename(field.attribute),
                 field.attribute,
                 self.kind(field, hints),
-                field.has_default,
+                self.has_default(field, hints),
                 field.default,
             )
             for field in self.fields or []
@@ -206,6 +214,15 @@ class _Resolver(NamedTuple):
         )
         return rows, has_post_init
 
+    def has_default(self, field: _Field, hints: dict[str, Any]) -> int:
+        if not is_typed_dict(self.cls):
+            return field.has_default
+        # The class itself does not know where annotations are texts.
+        is_required = is_required_key(hints.get(field.attribute))
+        if is_required is None:
+            is_required = field.attribute in self.cls.__required_keys__  # type: ignore[attr-defined]
+        return 0 if is_required else _ABSENT
+
     def kind(self, field: _Field, hints: dict[str, Any]) -> Kind:
         try:
             found = hints[field.attribute]
@@ -215,13 +232,15 @@ class _Resolver(NamedTuple):
             raise TypeError(f"{error}: field={name}") from None
 
 
-def _fields_of(cls: Any) -> list[_Field] | None:  # noqa: ANN401 - a class of some library
+def _fields_of(cls: Any) -> list[_Field] | None:  # noqa: ANN401, PLR0911 - a class of some library
     """Return the fields that its objects are made of; None for an enum."""
     import dataclasses
     import enum
 
     if issubclass(cls, enum.Enum):
         return None
+    if is_typed_dict(cls):
+        return [_Field(name, 0, None) for name in cls.__annotations__]
     if dataclasses.is_dataclass(cls):
         arguments = [it for it in cls.__annotations__.items() if "InitVar" in str(it[1])]
         if arguments:
@@ -237,7 +256,8 @@ def _fields_of(cls: Any) -> list[_Field] | None:  # noqa: ANN401 - a class of so
     if hasattr(cls, "__pydantic_fields__"):
         return [*_of_model(cls)]
     raise TypeError(
-        "not a dataclass, an enum, a NamedTuple, or a class of attrs, msgspec or pydantic: "
+        "not a dataclass, an enum, a NamedTuple, a TypedDict, or a class of attrs, msgspec or "
+        "pydantic: "
         f"class={cls.__qualname__} "
         "(put @dataclass below @quire.message)"
     )
@@ -285,6 +305,8 @@ def _of_model(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - pydantic is not i
 
 def _build_of(cls: type) -> str:
     """Return the fastest way in which the binding can make complete objects."""
+    if is_typed_dict(cls):
+        return "items"
     own_making = cls.__new__ is not new_object or hasattr(cls, "__struct_fields__")
     own_making = own_making or hasattr(cls, "__pydantic_validator__")  # its validators run
     if own_making or hasattr(cls, "__attrs_post_init__"):

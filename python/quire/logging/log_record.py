@@ -65,7 +65,9 @@ class Record:
         process: The pid.
         exception: What was raised, for ``logger.exception`` and ``exc_info=True``.
         stack: The stack, for ``stack_info=True``.
-        extra: What the call passed as ``extra=``; values without an encoding as their ``repr()``.
+        extra: What the call passed as ``extra=``; values without an encoding as their ``repr()``,
+            and characters beyond Latin-1 in names as the escapes of Python's literals, as names of
+            messages cannot have them.
 
     Examples:
         >>> record = quire.logging.Record(level="INFO", message="%s is up", args=["gateway"])
@@ -215,7 +217,7 @@ def plain(record: logging.LogRecord) -> Record:
             _printable(found.type), _printable(found.message), _printable(found.traceback)
         )
     if made.extra:
-        made.extra = {_printable(k): _printable(repr(v)) for k, v in made.extra.items()}
+        made.extra = {name: _printable(repr(value)) for name, value in made.extra.items()}
     return made
 
 
@@ -241,7 +243,13 @@ def _traceback(
 def _extra(record: logging.LogRecord) -> dict[str, Any] | None:
     """Return what the call added to the record; formatters add the last three."""
     known = _USUAL | {"message", "asctime", "taskName"}
-    return {name: value for name, value in record.__dict__.items() if name not in known} or None
+    found = {name: value for name, value in record.__dict__.items() if name not in known}
+    return {_name(name): value for name, value in found.items()} or None
+
+
+def _name(name: str) -> str:
+    """Return a name that a message can have: of other characters, their escapes."""
+    return name if name.isascii() else name.encode("latin-1", "backslashreplace").decode("latin-1")
 
 
 def _printable(text: str) -> str:

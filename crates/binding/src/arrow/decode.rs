@@ -363,14 +363,19 @@ type Parts = (Cow<'static, str>, Vec<Py<schema::Kind>>, Option<Py<Codec>>);
 #[pyfunction]
 #[pyo3(signature = (kind, /))]
 pub fn kind_parts(py: Python<'_>, kind: &Bound<'_, schema::Kind>) -> Parts {
+    if let Form::Literal(kind, _) = &kind.get().0 {
+        return kind_parts(py, kind.bind(py));
+    }
     let of = |name, inside: &[&Py<schema::Kind>]| {
         let inside = inside.iter().map(|kind| kind.clone_ref(py)).collect();
         (Cow::Borrowed(name), inside, None)
     };
     match &kind.get().0 {
-        Form::List(item) | Form::Tuple(item) | Form::Set(item) | Form::FrozenSet(item) => {
-            of("list", &[item])
-        }
+        Form::List(item)
+        | Form::Tuple(item)
+        | Form::Set(item)
+        | Form::FrozenSet(item)
+        | Form::Array(item, _) => of("list", &[item]),
         Form::Dict(key, value) => of("dict", &[key, value]),
         Form::Optional(kind) => of("optional", &[kind]),
         Form::Message(codec) => ("message".into(), Vec::new(), Some(codec.clone_ref(py))),

@@ -80,14 +80,15 @@ impl Appender {
     }
 
     #[doc = stub!("Appender.write_message")]
-    #[pyo3(signature = (message, /, *, typed = false))]
-    fn write_message(
+    #[pyo3(signature = (message, cls = None, /, *, typed = false))]
+    fn write_message<'py>(
         &self,
-        py: Python<'_>,
-        message: &Bound<'_, PyAny>,
+        py: Python<'py>,
+        message: &Bound<'py, PyAny>,
+        cls: Option<&Bound<'py, PyAny>>,
         typed: bool,
     ) -> PyResult<i64> {
-        let codec = codec::of_class(message.get_type().as_any())?;
+        let codec = codec::to_write(message, cls)?;
         let mut out = Out::with_capacity(128);
         codec.get().put_message(&mut out, message, typed)?;
         let out = in_wire_of(self.kernel.queue(), out)?;

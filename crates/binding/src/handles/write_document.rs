@@ -222,9 +222,14 @@ impl WriteDocument {
     }
 
     #[doc = stub!("WriteDocument.write_message")]
-    #[pyo3(signature = (message, /, *, typed = false))]
-    fn write_message(&self, message: &Bound<'_, PyAny>, typed: bool) -> PyResult<()> {
-        let codec = codec::of_class(message.get_type().as_any())?;
+    #[pyo3(signature = (message, cls = None, /, *, typed = false))]
+    fn write_message<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        cls: Option<&Bound<'py, PyAny>>,
+        typed: bool,
+    ) -> PyResult<()> {
+        let codec = codec::to_write(message, cls)?;
         self.put_fields(|bytes| codec.get().put_message(bytes, message, typed))
     }
 

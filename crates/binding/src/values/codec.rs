@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 use quire_wire::WireError;
 use quire_wire::codes::TYPE_PREFIX;
 use quire_wire::compress;
@@ -23,12 +23,11 @@ use super::failure::{Failure, Result};
 use super::schema::Kind;
 use super::{classes, decode, encode, fixed};
 
+mod objects;
+mod typed_dict;
+
 /// The classes by their names in messages.
 static REGISTERED: RwLock<Option<HashMap<Vec<u8>, Py<Codec>>>> = RwLock::new(None);
-
-/// `object.__new__` and `object.__setattr__`.
-static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-static SET: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 #[doc = stub!("Codec")]
 #[pyclass(module = "quire._native", frozen)]
@@ -60,6 +59,8 @@ enum Build {
     CallInOrder,
     /// The class is called with keyword arguments.
     Call,
+    /// It is a dictionary.
+    Items,
 }
 
 /// The fields in their order.
@@ -85,10 +86,17 @@ impl Field {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Whether objects may be without it.
+    const fn may_be_absent(&self) -> bool {
+        matches!(self.default, Default::Absent)
+    }
 }
 
 enum Default {
     None,
+    /// The object is without it.
+    Absent,
     Value(Py<PyAny>),
     Factory(Py<PyAny>),
 }
@@ -112,6 +120,7 @@ impl Codec {
             "force" => Build::ForceAttributes,
             "dict" => Build::SetDict,
             "args" => Build::CallInOrder,
+            "items" => Build::Items,
             _ => Build::Call,
         };
         let plan = PyOnceLock::new();
@@ -185,6 +194,32 @@ pub fn of_class<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Codec>> {
     })
 }
 
+/// The codec to write an object with: that of a class it is of, or of its own.
+pub fn to_write<'py>(
+    object: &Bound<'py, PyAny>,
+    class: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, Codec>> {
+    let Some(class) = class else {
+        let own = object.get_type().into_any();
+        if object.is_instance_of::<PyDict>() {
+            return Err(PyTypeError::new_err(
+                "a dict has no class of its own: write_message(message, cls) writes it as a TypedDict of \
+                 quire.message, write_map(message) as it is",
+            ));
+        }
+        return of_class(&own);
+    };
+    let codec = of_class(class)?;
+    if codec.get().build == Build::Items || object.get_type().is(class) {
+        return Ok(codec);
+    }
+    Err(PyTypeError::new_err(format!(
+        "the message is not of the class: class={} type={}",
+        codec.get().alias,
+        classes::type_name(object)
+    )))
+}
+
 /// The codec of an object's own class, if it has one.
 pub fn of_object<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, Codec>> {
     let py = object.py();
@@ -230,7 +265,7 @@ impl Codec {
         depth: usize,
     ) -> Result<()> {
         let py = object.py();
-        if object.get_type().is(self.class.bind(py)) {
+        if self.build == Build::Items || object.get_type().is(self.class.bind(py)) {
             return self.put_block(out, object, depth);
         }
         match of_object(object) {
@@ -260,6 +295,9 @@ impl Codec {
         let plan = self.plan(py)?;
         if self.bytes_layout {
             return fixed::put(plan, out, object, depth);
+        }
+        if self.build == Build::Items {
+            return self.put_items(plan, out, object, depth);
         }
         for field in &plan.fields {
             out.extend_from_slice(&field.token);
@@ -304,7 +342,8 @@ impl Codec {
                 }
                 match registered(py, name) {
                     Some(other)
-                        if other.get().class.bind(py).is_subclass(self.class.bind(py))? =>
+                        if self.build != Build::Items
+                            && other.get().class.bind(py).is_subclass(self.class.bind(py))? =>
                     {
                         other.get().get_value(py, cursor, depth)
                     }
@@ -409,120 +448,12 @@ impl Codec {
         unknown.get_or_insert_with(|| PyDict::new(py)).set_item(key, value)?;
         Ok(())
     }
-
-    /// An object of its fields; what is missing takes its default.
-    fn object<'py>(
-        &self,
-        py: Python<'py>,
-        plan: &Plan,
-        mut found: Vec<Option<Bound<'py, PyAny>>>,
-        unknown: Option<Bound<'py, PyDict>>,
-    ) -> Result<Bound<'py, PyAny>> {
-        let class = self.class.bind(py);
-        if self.build == Build::Call {
-            let object = self.call_with_names(py, plan, found)?;
-            return Ok(Self::with_unknown(object, unknown)?);
-        }
-        for (field, value) in plan.fields.iter().zip(&mut found) {
-            if value.is_none() {
-                *value = Some(field.default.value(py)?.ok_or_else(|| self.missing(field))?);
-            }
-        }
-        let values =
-            found.into_iter().map(|value| value.unwrap_or_else(|| py.None().into_bound(py)));
-        let object = if self.build == Build::CallInOrder {
-            class.call1(PyTuple::new(py, values)?)?
-        } else {
-            let object = NEW.import(py, "quire.calls.messages", "new_object")?.call1((class,))?;
-            self.set_attributes(plan, &object, values)?;
-            object
-        };
-        let object = Self::with_unknown(object, unknown)?;
-        if plan.post_init && self.build != Build::CallInOrder {
-            object.call_method0(intern!(py, "__post_init__"))?;
-        }
-        Ok(object)
-    }
-
-    /// The object, with the fields that its class does not have.
-    fn with_unknown<'py>(
-        object: Bound<'py, PyAny>,
-        unknown: Option<Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(unknown) = unknown {
-            let name = intern!(object.py(), "__quire_unknown__");
-            set_past_class(&object, name, unknown.as_any())?;
-        }
-        Ok(object)
-    }
-
-    /// Sets the fields of a new object.
-    fn set_attributes<'py>(
-        &self,
-        plan: &Plan,
-        object: &Bound<'py, PyAny>,
-        values: impl Iterator<Item = Bound<'py, PyAny>>,
-    ) -> Result<()> {
-        let py = object.py();
-        let fields = plan.fields.iter().zip(values);
-        if self.build == Build::SetDict {
-            let attributes = PyDict::new(py);
-            for (field, value) in fields {
-                attributes.set_item(field.attribute.bind(py), value)?;
-            }
-            return Ok(set_past_class(object, intern!(py, "__dict__"), attributes.as_any())?);
-        }
-        for (field, value) in fields {
-            if self.build == Build::ForceAttributes {
-                set_past_class(object, field.attribute.bind(py), &value)?;
-            } else {
-                object.setattr(field.attribute.bind(py), value)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Calls the class with the fields that were found; what is missing is left to it.
-    fn call_with_names<'py>(
-        &self,
-        py: Python<'py>,
-        plan: &Plan,
-        found: Vec<Option<Bound<'py, PyAny>>>,
-    ) -> Result<Bound<'py, PyAny>> {
-        let keywords = PyDict::new(py);
-        for (field, value) in plan.fields.iter().zip(found) {
-            if let Some(value) = value {
-                keywords.set_item(field.attribute.bind(py), value)?;
-            } else if matches!(field.default, Default::None) {
-                return Err(self.missing(field));
-            }
-        }
-        Ok(self.class.bind(py).call((), Some(&keywords))?)
-    }
-
-    #[cold]
-    fn missing(&self, field: &Field) -> Failure {
-        WireError::new("a field is missing and has no default: give it one to read older messages")
-            .with("class", &self.alias)
-            .inside(&field.name)
-            .into()
-    }
-}
-
-/// Sets an attribute whatever the class says of that.
-fn set_past_class<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-    value: &Bound<'py, PyAny>,
-) -> PyResult<()> {
-    let set = SET.import(object.py(), "quire.calls.messages", "set_attribute")?;
-    set.call1((object, name, value)).map(drop)
 }
 
 impl Default {
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self {
-            Self::None => Ok(None),
+            Self::None | Self::Absent => Ok(None),
             Self::Value(value) => Ok(Some(value.bind(py).clone())),
             Self::Factory(factory) => factory.bind(py).call0().map(Some),
         }
@@ -546,6 +477,7 @@ impl Plan {
             let default = match has_default {
                 0 => Default::None,
                 1 => Default::Value(default.clone_ref(py)),
+                3 => Default::Absent,
                 _ => Default::Factory(default.clone_ref(py)),
             };
             let attribute = attribute.bind(py).clone();

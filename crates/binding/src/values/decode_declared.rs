@@ -13,7 +13,7 @@ use quire_wire::writer;
 
 use super::failure::Result;
 use super::schema::{Form, Kind};
-use super::{classes, decode, temporal};
+use super::{array, classes, decode, temporal};
 use crate::buffer;
 use crate::error::to_py;
 
@@ -54,6 +54,10 @@ impl Kind {
             }
             Form::Any => decode::get(py, cursor, depth)?,
             Form::Message(codec) => codec.get().get_value(py, cursor, depth)?,
+            Form::Literal(kind, _) => self.checked_at(kind.get().get(py, cursor, depth)?, at)?,
+            Form::Array(item, dtype) => {
+                array::get(self, item.get(), dtype.as_deref(), py, cursor, depth)?
+            }
             Form::Optional(kind) => {
                 let mut ahead = *cursor;
                 if matches!(ahead.value()?, Token::Null) {
@@ -117,7 +121,7 @@ impl Kind {
     }
 
     /// The elements of a list; one scalar is a list of itself, as in Java.
-    fn elements<'py>(
+    pub fn elements<'py>(
         &self,
         py: Python<'py>,
         found: Token<'_>,

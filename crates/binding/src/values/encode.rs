@@ -238,7 +238,10 @@ fn no_encoding(value: &Bound<'_, PyAny>) -> super::failure::Failure {
     let name = classes::type_name(value);
     let why = match name.as_str() {
         "NAType" => "a missing value: write None instead",
-        "ndarray" | "Series" => "an array has no encoding: write its tolist(), or write_batch",
+        "ndarray" | "Series" => {
+            "an array has no encoding here: declare a field of numpy.typing.NDArray, write its \
+             tolist(), or write_batch"
+        }
         _ => "a value of this type has no encoding: register its class with quire.message",
     };
     WireError::new(why).with("type", name).into()

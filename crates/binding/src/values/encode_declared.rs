@@ -15,7 +15,7 @@ use quire_wire::writer::{self, Scalar};
 use super::failure::Result;
 use super::numpy::Plain;
 use super::schema::{Form, Kind};
-use super::{classes, encode, numpy, temporal};
+use super::{array, classes, encode, numpy, temporal};
 use crate::buffer::Borrowed;
 
 impl Kind {
@@ -40,6 +40,10 @@ impl Kind {
             Form::Optional(_) if value.is_none() => writer::put_null(out),
             Form::Optional(kind) => return kind.get().put(out, value, depth),
             Form::Any => return encode::put_value(out, value, depth),
+            Form::Literal(kind, _) => {
+                return kind.get().put(out, &self.checked(value.clone())?, depth);
+            }
+            Form::Array(item, _) => return array::put(self, item.get(), out, value, depth),
             _ if value.is_none() => writer::put_null(out),
             _ => return self.put_object(out, value, depth),
         }
@@ -167,6 +171,9 @@ impl Kind {
                 return encode::put_value(out, value, depth);
             }
             Form::Optional(kind) => return kind.get().put_boxed(out, value, depth),
+            Form::Literal(kind, _) => {
+                return kind.get().put_boxed(out, &self.checked(value.clone())?, depth);
+            }
             form if form.is_container() => {
                 if matches!(form, Form::Set(_) | Form::FrozenSet(_)) {
                     put_type_prefix(out, "!set");

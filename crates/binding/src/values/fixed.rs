@@ -19,11 +19,16 @@ const FALSE: u8 = b'N';
 
 /// The form of a field: a text may be null anyway.
 fn form(field: &Field) -> &Form {
-    let Form::Optional(kind) = &field.kind.get().0 else { return &field.kind.get().0 };
-    match &kind.get().0 {
+    let Form::Optional(kind) = &field.kind.get().0 else { return plain(&field.kind.get().0) };
+    match plain(&kind.get().0) {
         form @ (Form::Text | Form::Enum(_)) => form,
         _ => &field.kind.get().0,
     }
+}
+
+/// The form of a type, whatever its only values are.
+fn plain(form: &Form) -> &Form {
+    if let Form::Literal(kind, _) = form { &kind.get().0 } else { form }
 }
 
 /// Rejects a class with a field that has no fixed layout.
@@ -66,6 +71,7 @@ pub fn put(plan: &Plan, out: &mut Out, object: &Bound<'_, PyAny>, depth: usize) 
 #[allow(clippy::cast_possible_truncation)] // a float of 32 bits, as declared
 fn put_one(field: &Field, out: &mut Out, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     let kind = field.kind.get();
+    let value = &kind.checked(value.clone())?;
     let misfit = || -> Failure { kind.misfit(value) };
     match form(field) {
         Form::Bool => {
@@ -103,9 +109,10 @@ pub fn get<'py>(
 ) -> Result<()> {
     let depth = reader::deeper(depth, cursor.offset())?;
     for (field, slot) in plan.fields.iter().zip(found) {
-        *slot = Some(
-            get_one(py, field, cursor, depth).map_err(|failure| failure.inside(field.name()))?,
-        );
+        let at = cursor.offset();
+        let value = get_one(py, field, cursor, depth)
+            .and_then(|value| field.kind.get().checked_at(value, at));
+        *slot = Some(value.map_err(|failure| failure.inside(field.name()))?);
     }
     Ok(())
 }

@@ -49,6 +49,12 @@ pub fn plain_value<'py>(value: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, P
     }
 }
 
+/// Whether an object is an array.
+pub fn is_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(numpy) = imported(value.py())? else { return Ok(false) };
+    value.is_instance(&numpy.getattr(intern!(value.py(), "ndarray"))?)
+}
+
 fn imported(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     Ok(modules.cast::<PyDict>()?.get_item(intern!(py, "numpy"))?.filter(|it| !it.is_none()))

@@ -63,6 +63,10 @@ pub enum Form {
     Message(Py<Codec>),
     /// A type, or None.
     Optional(Py<Kind>),
+    /// A type, and its only values.
+    Literal(Py<Kind>, Vec<Py<PyAny>>),
+    /// A numpy array of a type, and numpy's name of that where it is declared.
+    Array(Py<Kind>, Option<String>),
 }
 
 /// The members of an enum by their names.
@@ -155,6 +159,18 @@ impl Kind {
         Self(Form::Optional(kind))
     }
 
+    #[doc = stub!("Kind.literal")]
+    #[staticmethod]
+    const fn literal(kind: Py<Self>, values: Vec<Py<PyAny>>) -> Self {
+        Self(Form::Literal(kind, values))
+    }
+
+    #[doc = stub!("Kind.array")]
+    #[staticmethod]
+    const fn array(item: Py<Self>, dtype: Option<String>) -> Self {
+        Self(Form::Array(item, dtype))
+    }
+
     fn __repr__(&self) -> String {
         format!("Kind({})", self.name())
     }
@@ -209,6 +225,9 @@ impl Kind {
             }
             Form::Message(codec) => return Cow::Owned(codec.get().alias().to_owned()),
             Form::Optional(kind) => return Cow::Owned(format!("{} | None", kind.get().name())),
+            Form::Literal(_, options) => return Cow::Owned(literal_name(options)),
+            Form::Array(_, None) => "ndarray",
+            Form::Array(_, Some(dtype)) => return Cow::Owned(format!("ndarray[{dtype}]")),
         })
     }
 
@@ -221,6 +240,15 @@ impl Kind {
             .with("type", classes::type_name(value))
             .into()
     }
+}
+
+/// `Literal['a', 'b']`.
+fn literal_name(options: &[Py<PyAny>]) -> String {
+    let names: Vec<_> = Python::attach(|py| {
+        let shown = |option: &Py<PyAny>| option.bind(py).repr().map(|text| text.to_string());
+        options.iter().map(|option| shown(option).unwrap_or_else(|_| "?".into())).collect()
+    });
+    format!("Literal[{}]", names.join(", "))
 }
 
 impl Form {

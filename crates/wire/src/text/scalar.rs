@@ -155,18 +155,13 @@ fn float(text: &str) -> Option<f64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Appends a field name or a key. Names are Latin-1; any other key is encoded as a value.
+/// Appends a field name or a key. Names are Latin-1: a key beyond it has to be given as one.
 pub fn put_name(out: &mut Out, name: &str, is_field: bool) -> Result<()> {
     // Java's dump refuses control characters in field names.
     if is_field && !name.bytes().any(|byte| byte < b' ') {
         return writer::put_field(out, name);
     }
-    if name.chars().all(|character| character <= '\u{FF}') {
-        return writer::put_key(out, name);
-    }
-    writer::put_object_key(out);
-    writer::put_text(out, name);
-    Ok(())
+    writer::put_key(out, name)
 }
 
 /// Appends a value of an explicit type.

@@ -163,7 +163,9 @@ class JournalAppender(_native.Appender, Appender):
         """
         return await self._awrite(partial(self.write_map, values))
 
-    async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
+    async def awrite_message(
+        self, message: object, cls: type | None = None, /, *, typed: bool = False
+    ) -> int:
         """
         Append an object without blocking the event loop: see :meth:`awrite_bytes`.
 
@@ -177,7 +179,7 @@ class JournalAppender(_native.Appender, Appender):
             >>> index = asyncio.run(appender.awrite_message(Ask(1.1)))
 
         """
-        return await self._awrite(partial(self.write_message, message, typed=typed))
+        return await self._awrite(partial(self.write_message, message, cls, typed=typed))
 
     async def awrite_yaml(self, text: str) -> int:
         """

@@ -71,7 +71,9 @@ class Topic:
             document.wire.write_value(text)
         return document.index
 
-    def write_message(self, message: object, /, *, typed: bool = False) -> int:
+    def write_message(
+        self, message: object, cls: type | None = None, /, *, typed: bool = False
+    ) -> int:
         """
         Append the key and an object: see :meth:`quire.JournalAppender.write_message`.
 
@@ -85,7 +87,7 @@ class Topic:
 
         """
         with self.writing_document() as document:
-            document.write_message(message, typed=typed)
+            document.write_message(message, cls, typed=typed)
         return document.index
 
     def write_map(self, values: Mapping[str, Value], /) -> int:
@@ -117,7 +119,9 @@ class Topic:
         """
         return await self._awrite(partial(self.write_text, text))
 
-    async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
+    async def awrite_message(
+        self, message: object, cls: type | None = None, /, *, typed: bool = False
+    ) -> int:
         """
         Append the key and an object: see :meth:`quire.JournalAppender.awrite_message`.
 
@@ -131,7 +135,7 @@ class Topic:
             >>> index = asyncio.run(appender.topic("LDN").awrite_message(Close(1.1)))
 
         """
-        return await self._awrite(partial(self.write_message, message, typed=typed))
+        return await self._awrite(partial(self.write_message, message, cls, typed=typed))
 
     async def awrite_map(self, values: Mapping[str, Value], /) -> int:
         """

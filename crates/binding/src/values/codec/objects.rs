@@ -1,0 +1,127 @@
+//! Objects of message classes, made of the fields that were read.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use quire_wire::WireError;
+
+use super::{Build, Codec, Default, Field, Plan};
+use crate::values::failure::{Failure, Result};
+
+/// `object.__new__` and `object.__setattr__`.
+static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static SET: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+impl Codec {
+    /// An object of its fields; what is missing takes its default.
+    pub(super) fn object<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        mut found: Vec<Option<Bound<'py, PyAny>>>,
+        unknown: Option<Bound<'py, PyDict>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        if self.build == Build::Items {
+            return self.items(py, plan, found, unknown);
+        }
+        let class = self.class.bind(py);
+        if self.build == Build::Call {
+            let object = self.call_with_names(py, plan, found)?;
+            return Ok(Self::with_unknown(object, unknown)?);
+        }
+        for (field, value) in plan.fields.iter().zip(&mut found) {
+            if value.is_none() {
+                *value = Some(field.default.value(py)?.ok_or_else(|| self.missing(field))?);
+            }
+        }
+        let values =
+            found.into_iter().map(|value| value.unwrap_or_else(|| py.None().into_bound(py)));
+        let object = if self.build == Build::CallInOrder {
+            class.call1(PyTuple::new(py, values)?)?
+        } else {
+            let object = NEW.import(py, "quire.calls.messages", "new_object")?.call1((class,))?;
+            self.set_attributes(plan, &object, values)?;
+            object
+        };
+        let object = Self::with_unknown(object, unknown)?;
+        if plan.post_init && self.build != Build::CallInOrder {
+            object.call_method0(intern!(py, "__post_init__"))?;
+        }
+        Ok(object)
+    }
+
+    /// The object, with the fields that its class does not have.
+    fn with_unknown<'py>(
+        object: Bound<'py, PyAny>,
+        unknown: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(unknown) = unknown {
+            let name = intern!(object.py(), "__quire_unknown__");
+            set_past_class(&object, name, unknown.as_any())?;
+        }
+        Ok(object)
+    }
+
+    /// Sets the fields of a new object.
+    fn set_attributes<'py>(
+        &self,
+        plan: &Plan,
+        object: &Bound<'py, PyAny>,
+        values: impl Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Result<()> {
+        let py = object.py();
+        let fields = plan.fields.iter().zip(values);
+        if self.build == Build::SetDict {
+            let attributes = PyDict::new(py);
+            for (field, value) in fields {
+                attributes.set_item(field.attribute.bind(py), value)?;
+            }
+            return Ok(set_past_class(object, intern!(py, "__dict__"), attributes.as_any())?);
+        }
+        for (field, value) in fields {
+            if self.build == Build::ForceAttributes {
+                set_past_class(object, field.attribute.bind(py), &value)?;
+            } else {
+                object.setattr(field.attribute.bind(py), value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the class with the fields that were found; what is missing is left to it.
+    fn call_with_names<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        found: Vec<Option<Bound<'py, PyAny>>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let keywords = PyDict::new(py);
+        for (field, value) in plan.fields.iter().zip(found) {
+            if let Some(value) = value {
+                keywords.set_item(field.attribute.bind(py), value)?;
+            } else if matches!(field.default, Default::None) {
+                return Err(self.missing(field));
+            }
+        }
+        Ok(self.class.bind(py).call((), Some(&keywords))?)
+    }
+
+    #[cold]
+    pub(super) fn missing(&self, field: &Field) -> Failure {
+        WireError::new("a field is missing and has no default: give it one to read older messages")
+            .with("class", &self.alias)
+            .inside(&field.name)
+            .into()
+    }
+}
+
+/// Sets an attribute whatever the class says of that.
+fn set_past_class<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let set = SET.import(object.py(), "quire.calls.messages", "set_attribute")?;
+    set.call1((object, name, value)).map(drop)
+}
