@@ -1263,6 +1263,7 @@ class Queue(_Queue):
         allow_network: bool = False,
         pretouch: bool = True,
         low_space_percent: int = 5,
+        low_space_bytes: int | None = None,
         durability: Literal["process", "batch", "each"] = "process",
         group_commit_us: int | None = None,
         metrics: bool = False,

@@ -116,3 +116,17 @@ def test_messages_without_histories_are_one_clear_line(
     ran = cli("history", path)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "no message has a history" in ran.err
+
+
+def test_histories_of_one_timing_are_told_from_none(cli: Cli, path: Path) -> None:
+    class Market:
+        def price(self, symbol: str) -> None: ...
+
+    with quire.open(path, source_id=1) as queue:
+        writer = queue.appender().method_writer(Market)
+        for symbol in ("EURUSD", "GBPUSD"):
+            writer.price(symbol)
+    ran = cli("history", path)
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert "the histories have one timing each" in ran.err
+    assert "messages=2" in ran.err

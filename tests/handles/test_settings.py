@@ -12,7 +12,7 @@ import pytest
 
 import quire
 from cli_runs import Cli
-from queues import START_MS
+from queues import DAY_MS, START_MS
 
 
 def indexes(path: Path) -> list[int]:
@@ -475,3 +475,39 @@ def test_an_existing_queue_of_another_format_is_opened_as_set(
         pytest.raises(quire.errors.UnsupportedError, match="consumption='queue'"),
     ):
         queue.tailer().claim(7)
+
+
+def test_the_options_of_a_pretoucher_are_set_from_outside(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.setenv("QUIRE_EARLY_ACQUIRE_NEXT_CYCLE", "1")
+    (folder / "quire.toml").write_text("[open]\npreroll_time_s = 60\n")
+    found = config(cli, path)
+    assert found["early_acquire_next_cycle"] == (True, "QUIRE_EARLY_ACQUIRE_NEXT_CYCLE")
+    assert found["preroll_time_s"] == (60, str(folder / "quire.toml"))
+    assert found["dont_write"] == (False, "default")
+
+    clock = quire.ManualClock(DAY_MS - 30_000)
+    with quire.open(path, roll_cycle="TEST4_DAILY", clock=clock) as queue:
+        for given, files in ((False, 1), (None, 2)):
+            with queue.pretoucher(early_acquire_next_cycle=given) as pretoucher:
+                pretoucher.execute()
+            assert len([*path.glob("*.cq4")]) == files
+
+
+def test_a_verb_obeys_what_is_set_for_a_pretoucher(
+    path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    quire.open(path).close()
+    monkeypatch.setenv("QUIRE_DONT_WRITE", "1")
+    cli.ok("pretouch", path, "--once")
+    assert not [*path.glob("*.cq4")]
+
+
+def test_a_wrong_value_for_a_pretoucher_names_its_variable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with quire.open(path) as queue:
+        monkeypatch.setenv("QUIRE_PREROLL_TIME_S", "soon")
+        with pytest.raises(quire.errors.SettingError, match="QUIRE_PREROLL_TIME_S='soon'"):
+            queue.pretoucher()

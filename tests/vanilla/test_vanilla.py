@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import enum
 import math
+import os
 import pickle
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -396,3 +398,24 @@ def test_cycles_have_the_directories_of_their_pattern(
         queue.appender().write_bytes(b"two")
         assert [*queue.tailer().payloads()] == [b"one", b"two"]
     assert (tmp_path / "queue" / name / "index-0").is_file()
+
+
+def test_data_files_have_the_id_of_the_thread_that_writes_as_in_java(tmp_path: Path) -> None:
+    bits: dict[str, Any] = {**SMALL, "tid_bits": 24}
+
+    def write(queue: quire.vanilla.VanillaQueue) -> int:
+        queue.appender().write_bytes(b"message")
+        return threading.get_native_id()
+
+    with open_vanilla(tmp_path, **bits) as queue, ThreadPoolExecutor(1) as pool:
+        ids = {write(queue), pool.submit(write, queue).result()}
+        queue.appender(thread_id=7).write_bytes(b"message")
+    assert os.getpid() in ids
+    assert {int(file.name.split("-")[1]) for file in tmp_path.glob("*/data-*")} == {7, *ids}
+
+
+def test_an_id_that_entries_have_no_bits_for_is_the_greatest_that_fits(tmp_path: Path) -> None:
+    with open_vanilla(tmp_path, **{**SMALL, "tid_bits": 15}) as queue:
+        queue.appender().write_bytes(b"message")
+    [file] = tmp_path.glob("*/data-*")
+    assert int(file.name.split("-")[1]) == min(threading.get_native_id(), 2**15 - 1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from quire import _native, pausers
 from quire._common import arguments
@@ -195,6 +196,29 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
             if not self.closed:
                 raise
             return 0
+
+
+def mover(tailer: Tailer, replay: object, output: Any) -> Callable[[], object]:  # noqa: ANN401
+    """Return what moves a tailer to the messages that *replay* asks for."""
+    if (replay == "missed") != (output is not None):
+        raise ValueError(
+            f"replay='missed' and output go together: replay={replay!r:.80} "
+            f"output={'not given' if output is None else 'given'}"
+        )
+    if replay is None:
+        return lambda: None
+    if not isinstance(replay, str):
+        return partial(tailer.move_to_index, _INDEX("replay", replay))
+    moves: dict[str, Callable[[], object]] = {
+        "all": tailer.to_start,
+        "new": tailer.to_end,
+        "missed": partial(tailer.after_last_written, output),
+    }
+    return moves[_REPLAYS("replay", replay)]
+
+
+_REPLAYS: Final = arguments.one_of("all", "new", "missed")
+_INDEX: Final = arguments.whole(0, 2**63 - 1)
 
 
 def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader

@@ -104,8 +104,9 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
         Return a new appender, with data files of its own.
 
         Args:
-            thread_id: The number in the names of its data files, where Java puts the id of the
-                thread. None: the greatest there is, which hardly a Java thread has.
+            thread_id: The number in the names of its data files. None: the system's id of the
+                thread that begins a cycle, as in Java; of a program's first thread it is the id of
+                the process.
             **named: Options of a journal's appenders. Not supported: limit.
 
         Raises:

@@ -40,7 +40,7 @@ class FilesystemCheck(NamedTuple):
         meaning: What queues need it for.
 
     Examples:
-        >>> quire.maintenance.FilesystemCheck("sync", True, "", "messages survive a power cut").ok
+        >>> quire.maintenance.FilesystemCheck("sync", True, "", "sync() is accepted").ok
         True
 
     """
@@ -77,7 +77,8 @@ class FilesystemReport(NamedTuple):
         Whether processes of one host may write queues there.
 
         On a network file system they need ``allow_network=True``. No check says that processes of
-        several hosts may: they may not.
+        several hosts may: they may not. Nor can a check say whether the medium keeps, in a power
+        cut, what it has confirmed.
         """
         return all(check.ok for check in self.checks)
 
@@ -276,5 +277,5 @@ _CHECKS: Final[tuple[tuple[str, str, Callable[[Path], str | None]], ...]] = (
     ("growing files", "readers follow a file that a writer extends", _growth),
     ("reserved space", "a full disk is an error of an append, not of its process", _allocation),
     ("names", "files appear whole, and are made by one process", _names),
-    ("sync", "messages survive a power cut after sync()", _syncs),
+    ("sync", "sync() is accepted; whether the medium keeps it, only a power cut shows", _syncs),
 )

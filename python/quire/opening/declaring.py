@@ -39,6 +39,7 @@ class Option(NamedTuple):
         harmless: Whether a ``quire.toml`` that was found, and not named, may set it: it neither
             widens access, nor loses or delays messages, takes a lock from its holder, or claims
             memory and disk space.
+        opens: Whether a queue is opened with it; False: something that it hands out takes it.
         name: That of the field.
         default: That of the field.
         place: Where a program gives it.
@@ -54,6 +55,7 @@ class Option(NamedTuple):
     converted: Callable[[Any], object] | None = None
     at_creation: bool = False
     harmless: bool = False
+    opens: bool = True
     name: str = ""
     default: object = None
     place: str = ""

@@ -119,7 +119,9 @@ class LayoutOptions(Options):
         index_spacing: Every n-th message is indexed; rounded up to a power of two.
         allow_network: Write on a network file system, where only one host may use the queue.
         low_space_percent: Warn, through the logger ``quire``, when less of the disk is free than
-            this, or less than 200 MiB: at most once a minute, and 0 for never.
+            this: at most once a minute, and 0 for never.
+        low_space_bytes: The same, when fewer bytes are free: 200 MiB by default, or 0, for never,
+            with a percentage of 0.
 
     """
 
@@ -136,6 +138,9 @@ class LayoutOptions(Options):
     )
     low_space_percent: int = field(
         default=5, metadata=option(arguments.whole(0, 255), JOURNAL, parse=parse_whole)
+    )
+    low_space_bytes: int | None = field(
+        default=None, metadata=option(SIZE, JOURNAL, parse=parse_whole)
     )
 
 
@@ -446,6 +451,25 @@ class QuickQueueOptions(Options):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PretoucherOptions(Options):
+    """The keywords of ``queue.pretoucher()``, which documents them."""
+
+    early_acquire_next_cycle: bool = field(
+        default=False, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, opens=False)
+    )
+    preroll_time_s: float = field(
+        default=2.0,
+        metadata=option(
+            arguments.seconds, JOURNAL, parse=parse_seconds, harmless=True, opens=False
+        ),
+    )
+    dont_write: bool = field(
+        default=False,
+        metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True, opens=False),
+    )
+
+
 def _declared(owner: type[Options], place: str) -> dict[str, Option]:
     """Return the options of a class by the names of their fields; *place* is of each of them."""
     found: dict[str, Option] = {}
@@ -487,6 +511,7 @@ OF_CLASS: Final[Mapping[type[Options], Mapping[str, Option]]] = {
     OpenOptions: _declared(OpenOptions, "quire.open({})"),
     VanillaOptions: _declared(VanillaOptions, "quire.vanilla.open({})"),
     QuickQueueOptions: _declared(QuickQueueOptions, "quire.quick_queue.open({})"),
+    PretoucherOptions: _declared(PretoucherOptions, "queue.pretoucher({})"),
 }
 OPTIONS: Final[Mapping[str, Option]] = {
     it.setting: it for options in OF_CLASS.values() for it in options.values()

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, cast
 from quire._native import ManualClock
 from quire.errors import SettingError
 from quire.formats import detection
-from quire.opening.options import MODES, OPTIONS
+from quire.opening.options import MODES, OF_CLASS, OPTIONS, PretoucherOptions
 
 PREFIX: Final = "QUIRE_"
 FILE: Final = "quire.toml"
@@ -51,7 +51,7 @@ def for_opening(
     kind: str, given: Mapping[str, object], found: Mapping[str, Setting], *, exists: bool
 ) -> dict[str, Setting]:
     """Return those settings that hold for a queue of a format and were not given."""
-    names = settable(kind, exists=exists)
+    names = {name for name in settable(kind, exists=exists) if SETTABLE[name].opens}
     clock = given.get("clock")
     if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
         names -= MODES
@@ -67,6 +67,19 @@ def for_opening(
     if modes.get("durability", "process") == "process":
         names.discard("group_commit_s")
     return {name: found[name] for name in names}
+
+
+def for_pretoucher(
+    given: Mapping[str, object | None], found: Mapping[str, Setting]
+) -> dict[str, object]:
+    """Return the options of a pretoucher, checked: what is None was not given."""
+    options: dict[str, object] = {}
+    for name, option in OF_CLASS[PretoucherOptions].items():
+        if (value := given[name]) is not None:
+            options[name] = option.check(name, value)
+        else:
+            options[name] = found[name].value if name in found else option.default
+    return options
 
 
 def settable(kind: str, *, exists: bool) -> set[str]:

@@ -1,19 +1,28 @@
 //! The pretoucher: a thread that populates file space ahead of a fast appender, which then does
 //! not pause for it. It changes no byte, so nothing depends on it. It starts when a fast
-//! appender first asks for it, on machines with more than one processor.
+//! appender first asks for it, on machines with more than one processor. As it is there, it also looks
+//! after the space of the disk, each second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use super::window::Window;
 use crate::os::process;
+
+/// What looks after the disk of the file that was appended to last.
+pub type Watch = Arc<dyn Fn(&Window) + Send + Sync>;
+
+/// How often it does.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The pretoucher of a queue.
 pub struct Pretoucher {
     generation: u32,
     thread: Mutex<Thread>,
     rest: Arc<Rest>,
+    watch: Option<Watch>,
 }
 
 enum Thread {
@@ -40,9 +49,9 @@ struct Rest {
 impl Pretoucher {
     /// A pretoucher without a thread yet.
     #[must_use]
-    pub fn new(enabled: bool) -> Self {
+    pub fn new(enabled: bool, watch: Option<Watch>) -> Self {
         let thread = Mutex::new(if enabled { Thread::NotNeeded } else { Thread::Never });
-        Self { generation: process::generation(), thread, rest: Arc::default() }
+        Self { generation: process::generation(), thread, rest: Arc::default(), watch }
     }
 
     /// Passes `window` to the thread, if its appender is fast and close enough.
@@ -50,7 +59,7 @@ impl Pretoucher {
         let Some(to) = window.wanted_ahead_of(end) else { return };
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*thread, Thread::NotNeeded) {
-            *thread = start(&self.rest);
+            *thread = start(&self.rest, self.watch.clone());
         }
         if let Thread::Started(jobs) = &*thread {
             // If the channel is full, the thread is busy, and the next step asks again.
@@ -79,26 +88,52 @@ impl Drop for Pretoucher {
 }
 
 /// Starts the thread, unless there is only one processor.
-fn start(rest: &Arc<Rest>) -> Thread {
+fn start(rest: &Arc<Rest>, watch: Option<Watch>) -> Thread {
     if !std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
         return Thread::Never;
     }
     let (sender, receiver) = mpsc::sync_channel(1);
     let rest = Arc::clone(rest);
     let thread = std::thread::Builder::new().name("quire-pretouch".into());
-    match thread.spawn(move || work(&receiver, &rest)) {
+    match thread.spawn(move || work(&receiver, &rest, watch.as_ref())) {
         Ok(_) => Thread::Started(sender),
         Err(_) => Thread::Never,
     }
 }
 
-fn work(jobs: &Receiver<Job>, rest: &Rest) {
-    for job in jobs {
+fn work(jobs: &Receiver<Job>, rest: &Rest, watch: Option<&Watch>) {
+    let (mut last, mut watched) = (Weak::new(), Instant::now());
+    loop {
+        let job = match next(jobs, watch.is_some()) {
+            Ok(job) => Some(job),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         rest.busy.store(true, Ordering::SeqCst);
-        let mut goes_on = true;
-        while goes_on && !rest.asked.load(Ordering::SeqCst) {
-            goes_on = job.window.upgrade().is_some_and(|window| window.touch_ahead(job.to));
+        if let Some(job) = job {
+            let mut goes_on = true;
+            while goes_on && !rest.asked.load(Ordering::SeqCst) {
+                goes_on = job.window.upgrade().is_some_and(|window| window.touch_ahead(job.to));
+            }
+            last = job.window;
+        }
+        if let Some(watch) = watch
+            && watched.elapsed() >= WATCH_EVERY
+            && !rest.asked.load(Ordering::SeqCst)
+        {
+            watched = Instant::now();
+            if let Some(window) = last.upgrade() {
+                watch(&window);
+            }
         }
         rest.busy.store(false, Ordering::SeqCst);
+    }
+}
+
+fn next(jobs: &Receiver<Job>, watches: bool) -> Result<Job, RecvTimeoutError> {
+    if watches {
+        jobs.recv_timeout(WATCH_EVERY)
+    } else {
+        jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
     }
 }

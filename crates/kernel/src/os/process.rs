@@ -56,9 +56,21 @@ pub fn thread_id() -> u64 {
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn is_first_thread() -> bool {
-    // SAFETY: the call has no side effects and cannot fail.
-    let thread = unsafe { libc::gettid() };
-    u32::try_from(thread) == Ok(pid())
+    system_thread_id() == pid()
+}
+
+/// The system's number of the calling thread, as Java has it; of the first one it is the pid.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn system_thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// The number of the process, where the system has none for its threads that others know.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn system_thread_id() -> u32 {
+    pid()
 }
 
 /// Whether the calling thread is the one that the process began with, as far as this system says.

@@ -7,7 +7,7 @@ use super::protocol::cycle_writer::{CycleWriter, Unsynced};
 use super::protocol::detect::Layout;
 use super::queue::VanillaQueue;
 use crate::os::detached::{Detached, SharedState};
-use crate::os::files;
+use crate::os::{files, process};
 use crate::{Error, Result};
 
 /// A message to append: its parts follow one another.
@@ -24,8 +24,8 @@ pub struct Record<'a> {
 /// Writes messages at the end of a queue.
 pub struct VanillaAppender {
     queue: Arc<VanillaQueue>,
-    /// None: the greatest there is, which a Java thread hardly ever has. Two writers with one thread
-    /// id share no file, but Java's do not look for others.
+    /// None: that of the thread which begins a cycle, as in Java. Two writers with one thread id share
+    /// no file, but Java's do not look for others.
     tid: Option<u32>,
     state: SharedState<State>,
     is_closed: AtomicBool,
@@ -166,7 +166,8 @@ impl VanillaAppender {
 
     fn open_cycle(&self, cycle: i32, layout: Layout) -> Result<CycleWriter> {
         let bits = layout.packing.tid_bits;
-        let tid = self.tid.unwrap_or((1 << bits) - 1);
+        // Of a queue from elsewhere, entries may have too few bits for it: the greatest that fits.
+        let tid = self.tid.unwrap_or_else(|| process::system_thread_id().min((1 << bits) - 1));
         if tid >> bits != 0 {
             let what = "the thread id needs more bits than entries have for it";
             return Err(Error::Invalid(format!("{what}: thread_id={tid} tid_bits={bits}")));

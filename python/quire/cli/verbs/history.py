@@ -27,15 +27,24 @@ Series: TypeAlias = dict[tuple[str, str], "array[int]"]
 
 
 class Way:
-    """The steps of all messages, in the order in which messages take them."""
+    """
+    The steps of all messages, in the order in which messages take them.
+
+    Attributes:
+        begun: How many messages have taken none: they were written, and read by nobody who wrote
+            something about them.
+
+    """
 
     def __init__(self) -> None:
         """Begin with no step."""
+        self.begun = 0
         self._steps: list[str] = []
         self._known = set[str]()
 
     def add(self, steps: Sequence[tuple[str, int]]) -> None:
         """Add those of a message that are new, each after the one before it."""
+        self.begun += not steps
         if all(name in self._known for name, _ in steps):
             return
         after = 0
@@ -86,6 +95,7 @@ def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks the
     unit_ns = UNITS[more["unit"]]
     rows: list[dict[str, Any]] = []
     plotted: Series = {}
+    begun = 0
     sources = sources_of(path)
     for source in sources:
         with source.open() as queue, value_errors_as_usage():
@@ -106,11 +116,21 @@ def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks the
                     (f"{source.name} {name}".strip(), method): times
                     for (name, method), times in way.ordered(series)
                 }
+            begun += way.begun
     if not rows:
-        raise click.ClickException(f"no message has a history: path={path}")
+        raise click.ClickException(_why_no_rows(path, begun))
     print_rows(more["style"], _columns(rows, more), rows)
     if more["plot"] is not None:
         _plot(more["plot"], path, plotted, more["unit"], unit_ns)
+
+
+def _why_no_rows(path: Path, begun: int) -> str:
+    if begun:
+        return (
+            "the histories have one timing each, and no step to show: nothing was written about "
+            f"another message (ask the queue that its readers write): messages={begun} path={path}"
+        )
+    return f"no message has a history: path={path}"
 
 
 def _timings(

@@ -28,20 +28,21 @@ _SECONDS = NumberRange(min=0, max=3600, min_open=True)
 @click.option(
     "--preroll",
     type=NumberRange(min=0),
-    default=2.0,
-    show_default=True,
+    default=None,
+    show_default="2",
     metavar="SECONDS",
     help="How long before.",
 )
 @click.option("--dont-write", is_flag=True, help="Create no files.")
 @click.option("--once", is_flag=True, help="Take one step, and end.")
 def pretouch(  # noqa: PLR0913 - by keywords
-    path: Path, *, interval: float, early: bool, preroll: float, dont_write: bool, once: bool
+    path: Path, *, interval: float, early: bool, preroll: float | None, dont_write: bool, once: bool
 ) -> None:
     """
     Prepare a queue's files ahead of its appenders, those of other processes and of Java.
 
-    Runs until interrupted (Ctrl-C).
+    Runs until interrupted (Ctrl-C). QUIRE_EARLY_ACQUIRE_NEXT_CYCLE, QUIRE_PREROLL_TIME_S and
+    QUIRE_DONT_WRITE, or a quire.toml, set what is not given.
 
     \b
     Examples:
@@ -55,7 +56,9 @@ def pretouch(  # noqa: PLR0913 - by keywords
                 path, create=False, force_unlock="never", pretouch=False, buffer_mode="none"
             ) as queue,
             queue.pretoucher(
-                early_acquire_next_cycle=early, preroll_time_s=preroll, dont_write=dont_write
+                early_acquire_next_cycle=early or None,
+                preroll_time_s=preroll,
+                dont_write=dont_write or None,
             ) as pretoucher,
         ):
             pretoucher.execute()

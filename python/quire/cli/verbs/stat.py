@@ -111,7 +111,9 @@ def _options_of(path: Path) -> Iterator[dict[str, Any]]:
     """Yield what can be set for a queue, or a new one, as ``quire.open`` would take it."""
     kind = detection.format_of(str(path))
     exists, kind = kind is not None, adapter_named(kind).name
-    found = settings.for_opening(kind, {}, settings.settings(), exists=exists)
+    outside = settings.settings()
+    found = settings.for_opening(kind, {}, outside, exists=exists)
+    found |= {name: it for name, it in outside.items() if not OPTIONS[name].opens}
     for name in sorted(settings.settable(kind, exists=exists)):
         value, origin = found.get(name, (OPTIONS[name].default, "default"))
         if name == "file_mode":

@@ -17,6 +17,7 @@ from quire.errors import ReadOnlyError
 from quire.handles.base import Queue
 from quire.handles.journal.appender import JournalAppender
 from quire.handles.journal.tailer import JournalTailer
+from quire.opening import settings
 from quire.write_lock import WriteLock
 
 if TYPE_CHECKING:
@@ -162,36 +163,42 @@ class JournalQueue(_native.Queue, Queue):
     def pretoucher(
         self,
         *,
-        early_acquire_next_cycle: bool = False,
-        preroll_time_s: float = 2.0,
-        dont_write: bool = False,
+        early_acquire_next_cycle: bool | None = None,
+        preroll_time_s: float | None = None,
+        dont_write: bool | None = None,
     ) -> Pretoucher:
         """
         Return a pretoucher, which prepares the queue's files ahead of appenders.
 
         Call its ``execute()`` regularly, or ``start()`` its thread. ``quire pretouch`` is one in a
-        process of its own.
+        process of its own. What is not given can be set from outside, as by
+        ``QUIRE_EARLY_ACQUIRE_NEXT_CYCLE=1``.
 
         Args:
-            early_acquire_next_cycle: Create the next cycle's file before its time, and prepare it.
-            preroll_time_s: How long before, in seconds.
-            dont_write: Create no file, also not that of the current cycle.
+            early_acquire_next_cycle: Create the next cycle's file before its time, and prepare it;
+                by default it is not.
+            preroll_time_s: How long before, in seconds: 2 by default.
+            dont_write: Create no file, also not that of the current cycle; by default it does.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
+            SettingError: What is set from outside is not valid.
 
         Examples:
             >>> with queue.pretoucher(early_acquire_next_cycle=True) as pretoucher:
             ...     pretoucher.execute()
 
         """
-        name = "early_acquire_next_cycle"
-        return Pretoucher(
-            self,
-            early_acquire_next_cycle=arguments.flag(name, early_acquire_next_cycle),
-            preroll_ms=arguments.milliseconds("preroll_time_s", preroll_time_s),
-            dont_write=arguments.flag("dont_write", dont_write),
+        options: dict[str, Any] = settings.for_pretoucher(
+            {
+                "early_acquire_next_cycle": early_acquire_next_cycle,
+                "preroll_time_s": preroll_time_s,
+                "dont_write": dont_write,
+            },
+            settings.settings(),
         )
+        preroll_ms = arguments.milliseconds("preroll_time_s", options.pop("preroll_time_s"))
+        return Pretoucher(self, preroll_ms=preroll_ms, **options)
 
     @property
     def write_lock(self) -> WriteLock:

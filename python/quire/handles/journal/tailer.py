@@ -372,6 +372,8 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
         filter: Filter | None = None,  # noqa: A002 - its name as a keyword
         metadata_handler: object = None,
         scanning: bool = False,
+        replay: Literal["all", "new", "missed"] | int | None = None,
+        output: _native.Queue | str | PathLike[str] | None = None,
     ) -> MethodReader:
         """
         Return a reader that calls methods of *handlers* with the messages.
@@ -398,10 +400,17 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             metadata_handler: An object whose methods are called with metadata documents; without
                 one they are skipped.
             scanning: Have one read go on until a handler was called.
+            replay: Where the tailer goes before: ``all``, to the first message; ``new``, after the
+                last one; an index, to that message; ``missed``, to the first one that has led to
+                nothing in *output*. None: it stays where it is.
+            output: With ``replay="missed"``, a queue that the handlers write to with history, or
+                its path: see :meth:`after_last_written`.
 
         Raises:
             TypeError: A handler has no method, or one that cannot be called with a message.
-            ValueError: *on_error* and *dead_letter* do not go together.
+            ValueError: *on_error* and *dead_letter* do not go together, or *replay* and *output*.
+            IndexOutOfRangeError: *replay* can be the index of no message, or with ``missed`` the
+                message was deleted.
 
         Examples:
             >>> class Printer:
@@ -414,10 +423,11 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             True
 
         """
-        from quire.calls.method_reader import method_reader
+        from quire.calls.method_reader import method_reader, mover
         from quire.types import names_around
 
-        return method_reader(
+        move = mover(self, replay, output)
+        reader = method_reader(
             self,
             handlers,
             interface=interface,
@@ -429,6 +439,8 @@ class JournalTailer(_native.Tailer, Tailer[Excerpt]):
             scanning=scanning,
             names=names_around(),
         )
+        move()
+        return reader
 
     def read_batch(  # noqa: PLR0913 - what is read, and how
         self,

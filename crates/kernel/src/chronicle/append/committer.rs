@@ -4,12 +4,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use super::sync;
 use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::os::detached::Detached;
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
+
+/// The disk is looked after this often.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Syncs a queue.
 pub struct Committer {
@@ -31,8 +35,13 @@ impl Committer {
         let (weak, interval) = (Arc::downgrade(&committer), queue.commit().collects_for());
         let builder = std::thread::Builder::new().name("quire-sync".into());
         let started = builder.spawn(move || {
+            let mut watched = Instant::now();
             while let Some(committer) = weak.upgrade().filter(|found| !found.is_ended()) {
                 committer.sync(&Detached::here());
+                if watched.elapsed() >= WATCH_EVERY {
+                    watched = Instant::now();
+                    committer.look_at_space();
+                }
                 drop(committer);
                 std::thread::park_timeout(interval);
             }
@@ -51,6 +60,12 @@ impl Committer {
     fn sync(&self, may_wait: &Detached) {
         if let Some(queue) = self.queue.upgrade() {
             commit_new(may_wait, &queue);
+        }
+    }
+
+    fn look_at_space(&self) {
+        if let Some(queue) = self.queue.upgrade() {
+            queue.look_at_space_of_newest();
         }
     }
 }

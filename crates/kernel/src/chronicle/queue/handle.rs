@@ -71,7 +71,7 @@ pub struct Queue {
     files: Mutex<HashMap<i32, Weak<RollFile>>>,
     handles: Mutex<Vec<Weak<dyn Handle>>>,
     pretoucher: Pretoucher,
-    low_space: LowSpace,
+    low_space: Arc<LowSpace>,
     commit: Commit,
     /// What syncs in the background, once there is an appender.
     committer: OnceLock<Arc<dyn Handle>>,
@@ -88,7 +88,8 @@ impl Queue {
     /// Opens the queue at `path`, a directory or (read-only) one roll file.
     pub fn open(path: &Path, options: Options, may_wait: &mut Detached) -> Result<Arc<Self>> {
         let opened = open::open(path, &options, may_wait)?;
-        let pretoucher = Pretoucher::new(options.pretouch);
+        let low_space = Arc::new(LowSpace::new(&options));
+        let pretoucher = Pretoucher::new(options.pretouch, low_space.watch());
         let commit = Commit::new(options.durability, options.group_commit, options.time_index);
         let counting = Counting::begin(&opened.dir, &options)?;
         let file_events = options.file_events.then(FileEvents::new);
@@ -101,7 +102,7 @@ impl Queue {
             files: Mutex::new(HashMap::new()),
             handles: Mutex::new(Vec::new()),
             pretoucher,
-            low_space: LowSpace::default(),
+            low_space,
             commit,
             committer: OnceLock::new(),
             counting,
@@ -444,11 +445,6 @@ impl Queue {
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
             warnings::leave(line());
         }
-    }
-
-    /// Warns when the disk that `file` lies on is almost full.
-    pub fn look_at_space(&self, file: &RollFile) {
-        self.low_space.look(file, self.options.low_space_percent);
     }
 
     /// How its files grow.

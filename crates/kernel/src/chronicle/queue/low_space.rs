@@ -1,12 +1,15 @@
 //! The warning before a disk is full, while there is time to do something about it.
 //!
-//! It is looked for at most once a second, when an appender looks around, so that it costs a
-//! message nothing.
+//! It is looked for at most once a second, when an appender looks around, so that it costs a message
+//! nothing; and each second by the threads that an appender may have beside it anyway (`pretouch.rs`,
+//! `committer.rs`), whether or not anything is appended.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::chronicle::protocol::roll_file::RollFile;
+use super::options::Options;
+use crate::memory::pretouch::Watch;
+use crate::memory::window::Window;
 use crate::os::files::{self, Left};
 use crate::warnings;
 
@@ -15,21 +18,45 @@ const LITTLE: u64 = 200 << 20;
 /// A disk that stays nearly full is reported this often.
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// When a queue last warned of little space.
-#[derive(Default)]
+/// What of the space of a disk is little: nothing is below limits of 0.
+#[derive(Clone, Copy)]
+struct Limits {
+    percent: u8,
+    bytes: u64,
+}
+
+/// What a queue warns of, and when it last did.
 pub struct LowSpace {
+    limits: Limits,
     warned: Mutex<Option<Instant>>,
 }
 
 impl LowSpace {
-    /// Leaves a notice if the disk of `file` has less than `percent` of its space left, or little in
-    /// any case. A `percent` of 0 never does.
-    pub fn look(&self, file: &RollFile, percent: u8) {
-        if percent == 0 {
+    /// By the options of a queue.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        let percent = options.low_space_percent;
+        let little = if percent == 0 { 0 } else { LITTLE };
+        let bytes = options.low_space_bytes.unwrap_or(little);
+        Self { limits: Limits { percent, bytes }, warned: Mutex::default() }
+    }
+
+    /// What looks from other threads; None where nothing is little.
+    #[must_use]
+    pub fn watch(self: &Arc<Self>) -> Option<Watch> {
+        let looks = self.limits.percent > 0 || self.limits.bytes > 0;
+        let low_space = Arc::clone(self);
+        looks.then(|| Arc::new(move |window: &Window| low_space.look(window)) as Watch)
+    }
+
+    /// Leaves a notice if the disk of a file has little space left.
+    pub fn look(&self, window: &Window) {
+        let Limits { percent, bytes } = self.limits;
+        if percent == 0 && bytes == 0 {
             return;
         }
-        let Ok(left) = files::left(file.window.file()) else { return };
-        if !is_low(left, percent) {
+        let Ok(left) = files::left(window.file()) else { return };
+        if !is_low(left, self.limits) {
             return;
         }
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,14 +67,16 @@ impl LowSpace {
         let Left { free, total } = left;
         warnings::leave(format!(
             "the disk is almost full: path={} free_bytes={free} total_bytes={total} \
-             low_space_percent={percent} (make room: appends fail when nothing is left)",
-            file.path().display()
+             low_space_percent={percent} low_space_bytes={bytes} (make room: appends fail when \
+             nothing is left)",
+            window.path().display()
         ));
     }
 }
 
-fn is_low(left: Left, percent: u8) -> bool {
-    left.free < LITTLE || left.free / 100 < left.total / 10_000 * u64::from(percent)
+fn is_low(left: Left, limits: Limits) -> bool {
+    let share = left.total / 10_000 * u64::from(limits.percent);
+    left.free < limits.bytes || left.free / 100 < share
 }
 
 #[cfg(test)]
@@ -57,15 +86,19 @@ mod tests {
     #[test]
     fn little_is_a_part_of_the_disk_or_a_number_of_bytes() {
         const GIB: u64 = 1 << 30;
-        for (free, total, percent, low) in [
-            (199 << 20, GIB, 5, true),
-            (201 << 20, GIB, 5, false),
-            (201 << 20, GIB, 50, true),
-            (50 * GIB, 1000 * GIB, 5, false),
-            (49 * GIB, 1000 * GIB, 5, true),
-            (u64::MAX, u64::MAX, 99, false),
+        for (free, total, percent, bytes, low) in [
+            (199 << 20, GIB, 5, LITTLE, true),
+            (201 << 20, GIB, 5, LITTLE, false),
+            (201 << 20, GIB, 5, GIB, true),
+            (1 << 20, GIB, 0, 0, false),
+            (1 << 20, GIB, 0, 2 << 20, true),
+            (201 << 20, GIB, 50, 0, true),
+            (50 * GIB, 1000 * GIB, 5, LITTLE, false),
+            (49 * GIB, 1000 * GIB, 5, LITTLE, true),
+            (u64::MAX, u64::MAX, 99, LITTLE, false),
         ] {
-            assert_eq!(is_low(Left { free, total }, percent), low, "{free} of {total}");
+            let limits = Limits { percent, bytes };
+            assert_eq!(is_low(Left { free, total }, limits), low, "{free} of {total}");
         }
     }
 }

@@ -50,8 +50,10 @@ pub struct Options {
     pub durability: Durability,
     /// How long messages are collected for one sync.
     pub group_commit: Duration,
-    /// Warn when less than this part of the disk is free; 0: never.
+    /// Warn when less than this part of the disk is free; 0: never for this reason.
     pub low_space_percent: u8,
+    /// Warn when fewer bytes are free; None: 200 MiB, unless the percentage is 0.
+    pub low_space_bytes: Option<u64>,
     /// Count and time what is appended and read.
     pub metrics: bool,
     /// Keep the times of appends.
@@ -89,6 +91,7 @@ impl Default for Options {
             durability: Durability::Process,
             group_commit: Duration::ZERO,
             low_space_percent: 5,
+            low_space_bytes: None,
             metrics: false,
             time_index: false,
             max_clock_ahead_ms: None,

@@ -104,6 +104,19 @@ impl Queue {
         file
     }
 
+    /// Warns when the disk that `file` lies on is almost full.
+    pub fn look_at_space(&self, file: &RollFile) {
+        self.low_space.look(&file.window);
+    }
+
+    /// The same for the newest file, if a handle has it open.
+    pub fn look_at_space_of_newest(&self) {
+        let newest = i32::try_from(self.highest_cycle()).ok().and_then(|it| self.open_file(it));
+        if let Some(file) = newest {
+            self.look_at_space(&file);
+        }
+    }
+
     /// Has the next handle open a cycle's file again: this one has lost its name.
     pub fn forget_file(&self, file: &Arc<RollFile>) {
         let is_another = |open: &Weak<RollFile>| !std::ptr::eq(open.as_ptr(), Arc::as_ptr(file));
