@@ -58,7 +58,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
         "onError is not one of fail, column: onError=ignore",
         "wireType is not one of binary_light, binary, fieldless_binary, compressed_binary",
         "`method` requires the interface: option schema=module:Name",
-        "unknown option: topic, did you mean topics? (known: path, topics, startingOffsets,",
+        "unknown option: topic, did you mean topics? (known: path, topics, topicsPattern,",
     ):
         assert part in line
 

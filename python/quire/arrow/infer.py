@@ -40,7 +40,7 @@ def infer(queues: Iterable[AnyQueue], sample: int, *, as_text: bool) -> RowConte
         with tailer_of(queue) as tailer:
             for index, messages in sampled(queue, sample):
                 if tailer.move_to_index(index):
-                    count += _look(seen, tailer, messages)
+                    count += look(seen, tailer, messages)
     if not count:
         raise ValueError(
             f"there is nothing to infer a schema from: path={', '.join(paths)} sample={sample}"
@@ -52,7 +52,7 @@ def infer(queues: Iterable[AnyQueue], sample: int, *, as_text: bool) -> RowConte
     return RowContent(pa.schema([_field(VALUE, found, as_text=as_text)]), is_value=True)
 
 
-def _look(seen: Seen, tailer: AnyTailer, count: int) -> int:
+def look(seen: Seen, tailer: AnyTailer, count: int) -> int:
     """Look at up to *count* messages, and return how many there were."""
     if (journal := journal_tailer_of(tailer)) is not None:
         return seen.look(journal, count)

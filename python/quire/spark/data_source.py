@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -27,6 +29,9 @@ class QuireDataSource(DataSource):
     ... )  # doctest: +SKIP
     """
 
+    parallelism: ClassVar[int | None] = None
+    """How many tasks the session runs at once; None: that is not known."""
+
     @classmethod
     def name(cls) -> str:
         """Return the name of the format."""
@@ -41,12 +46,12 @@ class QuireDataSource(DataSource):
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of a batch query."""
-        options = ReadOptions.of(with_those_of_table(self.options, schema))
+        options = ReadOptions.of(with_those_of_table(self.options, schema), self.parallelism)
         return BatchReader(options, checked(schema, options))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream."""
-        options = ReadOptions.of(with_those_of_table(self.options, schema))
+        options = ReadOptions.of(with_those_of_table(self.options, schema), self.parallelism)
         return StreamReader(options, checked(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> QuireWriter:  # noqa: FBT001

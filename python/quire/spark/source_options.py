@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar
 
+from quire._common.units import duration_us
 from quire.errors import OptionsError
 from quire.formats.detection import FORMATS, Format
 from quire.ranges.event_time import UNITS_NS, TimeField
@@ -19,10 +21,13 @@ RECORDS_PER_PARTITION: Final = 1_000_000
 BATCH_ROWS: Final = 32_768
 BATCH_ROWS_MAX: Final = 1_048_576
 SAMPLE_ROWS: Final = 1_000
+# As that of Spark's connector for Kafka.
+MAX_DELAY_US: Final = 15 * 60 * 1_000_000
 
 _NAMES: Final = (
     "path",
     "topics",
+    "topicsPattern",
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
@@ -37,6 +42,8 @@ _NAMES: Final = (
     "recordsPerPartition",
     "minPartitions",
     "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "batchRows",
     "failOnDataLoss",
     "wireType",
@@ -51,7 +58,11 @@ OF_A_TABLE: Final = (
 )
 
 # Options that require another one.
-_NEEDS: Final = {"sampleRows": "inferSchema", "timestampUnit": "timestampField"}
+_NEEDS: Final = {
+    "sampleRows": "inferSchema",
+    "timestampUnit": "timestampField",
+    "maxTriggerDelay": "minOffsetsPerTrigger",
+}
 
 _T = TypeVar("_T")
 
@@ -109,6 +120,29 @@ class Given:
             bound = "" if maximum is None else f" of at most {maximum}"
             self._report(f"{name} is not a positive whole number{bound}: {name}={text}")
         return value
+
+    def optional_count(self, name: str) -> int | None:
+        """Return a positive whole number; None: not given."""
+        return None if self.text(name) is None else self.count(name, 1)
+
+    def duration_us(self, name: str, default: int) -> int:
+        """Return the microseconds of a duration."""
+        text = self.text(name)
+        try:
+            return default if text is None else duration_us(text)
+        except ValueError as error:
+            self._report(f"{name}: {error}")
+            return default
+
+    def pattern(self, name: str) -> str | None:
+        """Return a regular expression."""
+        text = self.text(name)
+        try:
+            re.compile(text or "")
+        except re.error as error:
+            self._report(f"{name} is not a regular expression, {error}: {name}={text}")
+            return None
+        return text
 
     def directory(self) -> str:
         """Return the path, absolute."""
@@ -177,6 +211,10 @@ class ReadOptions:
         records_per_partition: How many messages one task reads, about.
         min_partitions: How many tasks there are at least, if there are as many messages.
         max_per_trigger: How many messages of a stream one batch has at most; None: no limit.
+        min_per_trigger: How many messages of a stream one batch waits for; None: for none.
+        max_delay_us: For how many microseconds since the last batch it waits.
+        parallelism: How many tasks run at once; None: that is not known.
+        topics_pattern: What the whole name of a topic that is read matches; None: any does.
         batch_rows: How many rows one Arrow batch holds, at most.
         fail_on_data_loss: Whether messages that are gone are an error.
         wire_type: The wire type; None: the one in the files.
@@ -199,6 +237,10 @@ class ReadOptions:
     records_per_partition: int = RECORDS_PER_PARTITION
     min_partitions: int = 1
     max_per_trigger: int | None = None
+    min_per_trigger: int | None = None
+    max_delay_us: int = MAX_DELAY_US
+    parallelism: int | None = None
+    topics_pattern: str | None = None
     batch_rows: int = BATCH_ROWS
     fail_on_data_loss: bool = True
     wire_type: str | None = None
@@ -206,10 +248,16 @@ class ReadOptions:
     keep_errors: bool = False
     given: frozenset[str] = field(default=frozenset())
 
+    def chooses(self, topic: str) -> bool:
+        """Return whether a topic is read."""
+        if self.topics_pattern is not None:
+            return re.fullmatch(self.topics_pattern, topic) is not None
+        return self.topics is None or topic in self.topics
+
     @staticmethod
-    def of(options: Mapping[str, str]) -> ReadOptions:
+    def of(options: Mapping[str, str], parallelism: int | None = None) -> ReadOptions:
         """
-        Read Spark's options; case does not matter.
+        Read Spark's options; case does not matter. *parallelism* is how many tasks run at once.
 
         Raises:
             OptionsError: Options are unknown, missing or out of range; the error lists every
@@ -228,7 +276,15 @@ class ReadOptions:
         for name, other in _NEEDS.items():
             if given.text(name) is not None and given.text(other) is None:
                 problems.append(f"{name} does nothing without {other}")
-        limited = given.text("maxOffsetsPerTrigger") is not None
+        most = given.optional_count("maxOffsetsPerTrigger")
+        fewest = given.optional_count("minOffsetsPerTrigger")
+        if most is not None and fewest is not None and fewest > most:
+            problems.append(
+                "minOffsetsPerTrigger is larger than maxOffsetsPerTrigger:"
+                f" minOffsetsPerTrigger={fewest} maxOffsetsPerTrigger={most}"
+            )
+        if given.text("topics") is not None and given.text("topicsPattern") is not None:
+            problems.append("give topics or topicsPattern, not both")
         read = ReadOptions(
             path=given.directory(),
             topics=given.names("topics"),
@@ -242,7 +298,11 @@ class ReadOptions:
             sample_rows=given.count("sampleRows", SAMPLE_ROWS),
             records_per_partition=given.count("recordsPerPartition", RECORDS_PER_PARTITION),
             min_partitions=given.count("minPartitions", 1),
-            max_per_trigger=given.count("maxOffsetsPerTrigger", 1) if limited else None,
+            max_per_trigger=most,
+            min_per_trigger=fewest,
+            max_delay_us=given.duration_us("maxTriggerDelay", MAX_DELAY_US),
+            parallelism=parallelism,
+            topics_pattern=given.pattern("topicsPattern"),
             batch_rows=given.count("batchRows", BATCH_ROWS, BATCH_ROWS_MAX),
             fail_on_data_loss=given.flag("failOnDataLoss", default=True),
             wire_type=given.choice("wireType", _WIRE_TYPES, None),

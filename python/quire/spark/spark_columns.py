@@ -38,6 +38,8 @@ METADATA: Final[Mapping[str, spark.DataType]] = {
 
 _DEFAULT: Final = (names.TOPIC, names.INDEX, names.CYCLE, names.SEQUENCE, PAYLOAD)
 _WITH_FIELDS: Final = (names.TOPIC, names.INDEX)
+_LIMITED: Final = re.compile(r"([\s:<])(?:varchar|char|character)\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_VARIANT: Final = re.compile(r'"(?:type|elementType|keyType|valueType)":"variant"|^"variant"$')
 # pyarrow-stubs have a class for each type.
 _Type: TypeAlias = Any
 _Field: TypeAlias = Any
@@ -61,14 +63,14 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
     base = base_schema(options)
     if base is not None:
         return _chosen(base, options)
-    written = None if options.schema is None else options.schema.strip()
+    written = None if options.schema is None else _limited_as_text(options.schema.strip())
     if options.columns is None:
         chosen = [*(_DEFAULT if written is None else _WITH_FIELDS)]
         chosen += [ERROR] if options.keep_errors else []
         given = {_name_of(item) for item in split_columns(written or "") if item}
         chosen = [name for name in chosen if name not in given]
         return ", ".join([*map(_declared, chosen), *([] if written is None else [written])])
-    items = [*split_columns(options.columns)]
+    items = [*split_columns(_limited_as_text(options.columns))]
     known = {_name_of(item): item for item in split_columns(written or "") if item}
     problems = [
         f"column without a type: {item!r}; write '{item} string'"
@@ -290,7 +292,7 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
 def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
     """Yield each topic's queue, one open at a time, to save file descriptors."""
     problems: list[str] = []
-    topics = selected_topics(options.path, options.topics, problems.append)
+    topics = selected_topics(options.path, options, problems.append)
     refuse(problems)
     for topic, path in topics.items():
         with topic_in_errors(topic):
@@ -307,13 +309,43 @@ def _declared(name: str) -> str:
 def _problems(field: spark.StructField) -> Iterator[str]:
     kind = field.dataType.simpleString()
     wanted = METADATA.get(field.name)
-    if wanted is not None and field.dataType != wanted:
+    if isinstance(field.dataType, (spark.CharType, spark.VarcharType)):
+        yield f"Spark takes no {kind} from a Python source: column={field.name}, write string"
+    elif has_variant(field.dataType):
+        yield (
+            f"no column is a variant: column={field.name}, name the type of the field, or read"
+            " `payload string` of JSON and take it apart by parse_json"
+        )
+    elif wanted is not None and field.dataType != wanted:
         yield f"column {field.name} is {wanted.simpleString()}, not {kind}"
     elif not is_message_column(field):
         try:
             Schema(arrow_schema(spark.StructType([field])), index=None)
         except (PySparkException, ValueError, TypeError):
             yield f"type of column {field.name} is not supported: {kind}"
+
+
+def any_texts(schema: spark.StructType) -> spark.StructType:
+    """Return a schema with columns of limited texts as those of any texts."""
+    limited = (spark.CharType, spark.VarcharType)
+    return spark.StructType(
+        [
+            spark.StructField(it.name, spark.StringType(), it.nullable, it.metadata)
+            if isinstance(it.dataType, limited)
+            else it
+            for it in schema.fields
+        ]
+    )
+
+
+def has_variant(kind: spark.DataType) -> bool:
+    """Return whether a type is a variant, or has one inside."""
+    return _VARIANT.search(kind.json()) is not None
+
+
+def _limited_as_text(columns: str) -> str:
+    """Return columns of Spark's notation with those of limited texts as any texts."""
+    return _LIMITED.sub(r"\1string", columns)
 
 
 def _name_of(item: str) -> str:

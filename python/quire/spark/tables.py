@@ -51,7 +51,8 @@ from quire.spark.topics import local_path, topic_in_errors
 
 _NOT_OF_TABLES: Final = (
     "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "inferSchema",
-    "onError", "maxOffsetsPerTrigger", "topics",
+    "onError", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "topics",
+    "topicsPattern",
 )  # fmt: skip
 # Up to this the rest of a queue is decoded by the driver: workers would cost more than they save.
 SMALL_MESSAGES: Final = 65_536

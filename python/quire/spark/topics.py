@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import quire
@@ -28,18 +28,37 @@ FIELDLESS: Final = "FIELDLESS_BINARY"
 _HEADER_BYTES: Final = 256
 
 
-def selected_topics(
-    path: str, topics: Iterable[str] | None, report: Callable[[str], None]
-) -> dict[str, str]:
-    """Return the directory of each of *topics*, or of all; report those that are missing."""
+class Choice(Protocol):
+    """Which topics are read."""
+
+    @property
+    def topics(self) -> tuple[str, ...] | None:
+        """The only ones, by name; None: any."""
+        ...
+
+    @property
+    def topics_pattern(self) -> str | None:
+        """A regular expression of the whole name; None: any."""
+        ...
+
+    def chooses(self, topic: str) -> bool:
+        """Return whether a topic is read."""
+        ...
+
+
+def selected_topics(path: str, choice: Choice, report: Callable[[str], None]) -> dict[str, str]:
+    """Return the directory of each topic that is read; report those that are missing."""
     known = topics_of(path)
-    if topics is None:
-        return known
-    topics = [*topics]
-    for topic in topics:
+    found = {topic: path for topic, path in known.items() if choice.chooses(topic)}
+    for topic in choice.topics or ():
         if topic not in known:
             report(f"no such topic in topics: topic={topic} known={', '.join(known)}")
-    return {topic: path for topic, path in known.items() if topic in topics}
+    if choice.topics_pattern is not None and not found:
+        report(
+            f"no topic matches topicsPattern: topicsPattern={choice.topics_pattern}"
+            f" known={', '.join(known)}"
+        )
+    return found
 
 
 @contextmanager

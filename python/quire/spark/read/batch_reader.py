@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 import quire
 from quire.errors import CorruptError
 from quire.spark.read import row_plan
+from quire.spark.read.missing_fields import warn_of_missing_fields
 from quire.spark.read.offsets import EARLIEST, Bound, resolved
 from quire.spark.read.partitions import (
     Partition,
@@ -44,7 +45,10 @@ class BatchReader(DataSourceReader):
         """Cut what is wanted into shares of about equal size; see :func:`planned`."""
         options = self._plan.options
         spans = planned(options)
-        return partitions_of(spans, options.records_per_partition, options.min_partitions)
+        warn_of_missing_fields(spans, self._plan)
+        return partitions_of(
+            spans, options.records_per_partition, options.min_partitions, options.parallelism
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one share; see :func:`quire.spark.read.row_plan.read`."""
@@ -59,8 +63,14 @@ def refuse_limits(options: ReadOptions) -> None:
         OptionsError: An option that limits a stream's batches was given.
 
     """
-    if options.max_per_trigger is not None:
-        refuse(["maxOffsetsPerTrigger is for streams: endingOffsets says where a batch read ends"])
+    names = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+    refuse(
+        [
+            f"{name} is for streams: endingOffsets says where a batch read ends"
+            for name in names
+            if name.lower() in options.given
+        ]
+    )
 
 
 def planned(options: ReadOptions) -> list[TopicRange]:
@@ -73,7 +83,7 @@ def planned(options: ReadOptions) -> list[TopicRange]:
 
     """
     problems: list[str] = []
-    topics = selected_topics(options.path, options.topics, problems.append)
+    topics = selected_topics(options.path, options, problems.append)
     options.starting.check(topics, "startingOffsets", problems.append)
     options.ending.check(topics, "endingOffsets", problems.append)
     refuse(problems)

@@ -94,12 +94,25 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
 
 
 def partitions_of(
-    spans: Iterable[TopicRange], records_per_partition: int, min_partitions: int = 1
+    spans: Iterable[TopicRange],
+    records_per_partition: int,
+    min_partitions: int = 1,
+    parallelism: int | None = None,
 ) -> list[Partition]:
-    """Cut spans into shares of about equal size: smaller than asked for if cores would be idle."""
+    """
+    Cut spans into shares of about equal size: smaller than asked for if cores would be idle.
+
+    Args:
+        spans: The messages.
+        records_per_partition: How many messages a share has at most.
+        min_partitions: How many shares there are at least, if there are as many messages.
+        parallelism: How many tasks run at once; None: as many as this machine has processors.
+
+    """
     spans = [span for span in spans if span.runs]
     total = sum(span.count for span in spans)
-    sizes = _share_sizes(total, records_per_partition, min_partitions)
+    busy = max(ceil(total / (parallelism or os.cpu_count() or 1)), RECORDS_PER_PARTITION_MIN)
+    sizes = _share_sizes(total, min(records_per_partition, busy), min_partitions)
     partitions: list[Partition] = []
     taken: list[TopicRange] = []
     room = next(sizes, 0)
@@ -115,12 +128,11 @@ def partitions_of(
     return partitions
 
 
-def _share_sizes(total: int, records_per_partition: int, min_partitions: int) -> Iterator[int]:
+def _share_sizes(total: int, most: int, min_partitions: int) -> Iterator[int]:
     """Yield how many messages each share has: as many as the others, or one more."""
     if not total:
         return
-    busy = max(ceil(total / (os.cpu_count() or 1)), RECORDS_PER_PARTITION_MIN)
-    partitions = max(ceil(total / min(records_per_partition, busy)), min(min_partitions, total))
+    partitions = max(ceil(total / most), min(min_partitions, total))
     size, larger = divmod(total, partitions)
     yield from (size + (number < larger) for number in range(partitions))
 

@@ -41,6 +41,7 @@ from quire.handles.journal.subtopics import ROUTE
 from quire.ranges.cycles import CycleRange
 from quire.ranges.sparse import sparse_batches
 from quire.spark.read.partitions import Partition, TopicRange
+from quire.spark.read.scan_conditions import Condition, kept
 from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import arrow_schema, decoding, is_message_column
 from quire.spark.topics import open_queue, topic_in_errors
@@ -68,6 +69,7 @@ class RowPlan:
         layout: The method whose calls are rows, or ``union``.
         options: Those of the read.
         wants_payload: Whether the bytes of the messages are a column.
+        conditions: Rows are dropped unless each may be true of them.
 
     """
 
@@ -76,6 +78,7 @@ class RowPlan:
     layout: str
     options: ReadOptions
     wants_payload: bool
+    conditions: tuple[Condition, ...] = ()
 
     @staticmethod
     def of(schema: StructType, options: ReadOptions) -> RowPlan:
@@ -114,7 +117,8 @@ def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     """
     if isinstance(share, Partition):
         for span in share.spans:
-            yield from _read_span(span, plan)
+            for batch in _read_span(span, plan):
+                yield kept(plan.conditions, batch) if plan.conditions else batch
 
 
 def _read_span(span: TopicRange, plan: RowPlan) -> Iterator[pa.RecordBatch]:

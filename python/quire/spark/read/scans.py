@@ -10,28 +10,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from os import PathLike
 from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.errors import ParseException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from quire._common import arguments
+from quire._common.units import duration_us
 from quire.arrow.names import CYCLE, INDEX, SEQUENCE, TOPIC
 from quire.arrow.schema import Schema
 from quire.errors import OptionsError
 from quire.formats.adapters import numbering_of
 from quire.spark.read import row_plan
 from quire.spark.read.batch_reader import planned, refuse_limits
+from quire.spark.read.condition_ranges import pruned
+from quire.spark.read.missing_fields import warn_of_missing_fields
 from quire.spark.read.partitions import TopicRange, partitions_of
 from quire.spark.read.row_plan import RowPlan
-from quire.spark.sessions.registration import checked_session, use_this_python
-from quire.spark.source_options import ReadOptions
-from quire.spark.spark_columns import checked, default_columns
+from quire.spark.read.scan_conditions import condition_of
+from quire.spark.sessions.registration import checked_session, parallelism_of, use_this_python
+from quire.spark.source_options import ReadOptions, refuse
+from quire.spark.spark_columns import any_texts, checked, default_columns
 from quire.spark.topics import open_queue
 
 # Places are made in Java a piece at a time, each an array of its sequence numbers.
@@ -54,6 +59,8 @@ def scan(  # noqa: PLR0913 - by keyword
     schema: Schema | StructType | str | None = None,
     method: str | None = None,
     columns: str | Iterable[str] | None = None,
+    where: str | Column | None = None,
+    lateness: str | None = None,
     **options: Any,  # noqa: ANN401 - as Spark takes them
 ) -> DataFrame:
     """
@@ -72,6 +79,12 @@ def scan(  # noqa: PLR0913 - by keyword
         method: Of an interface: only the calls of this one, its arguments as columns.
         columns: Only these columns. Of nothing but ``_topic``, ``_index``, ``_cycle`` and
             ``_sequence`` the rows are made without reading messages, and without Python.
+        where: Only the rows that this is true of: a condition of Spark, as
+            ``"_index >= 83000000000 and symbol = 'EURUSD'"``. Messages out of the range of
+            ``_topic``, ``_index`` and ``_cycle`` are not read, others are dropped by the workers.
+        lateness: By how much a message may be earlier than one before it, as ``"10 minutes"``. Then
+            messages out of the range of ``_timestamp`` are not read, either. Needs
+            ``timestampField``.
         options: Those of the source, as ``startingOffsets``, ``timestampField`` or ``onError``.
 
     Raises:
@@ -87,7 +100,7 @@ def scan(  # noqa: PLR0913 - by keyword
 
     """
     checked_session(spark)
-    struct = schema if isinstance(schema, StructType) else None
+    struct = any_texts(schema) if isinstance(schema, StructType) else None
     named = {
         "path": arguments.path("path", path),
         "topics": _listed(topics),
@@ -96,13 +109,25 @@ def scan(  # noqa: PLR0913 - by keyword
         "columns": None if columns is None else ", ".join(arguments.names("columns", columns)),
     }
     given = {**named, **options}
-    read = ReadOptions.of({name: _text(name, it) for name, it in given.items() if it is not None})
+    read = ReadOptions.of(
+        {name: _text(name, it) for name, it in given.items() if it is not None},
+        parallelism_of(spark),
+    )
     refuse_limits(read)
+    lateness_us = _lateness_us(lateness, where, read)
     if struct is None:
         found = default_columns(read)
         struct = found if isinstance(found, StructType) else _parsed(found, schema)
     plan = RowPlan.of(checked(struct, read), read)
-    return frame_of(spark, planned(read), plan, struct)
+    if where is None:
+        spans = planned(read)
+        warn_of_missing_fields(spans, plan)
+        return frame_of(spark, spans, plan, struct)
+    conditions = condition_of(spark, struct, where)
+    spans = planned(read)
+    warn_of_missing_fields(spans, plan)
+    left = pruned(spans, conditions, read, lateness_us)
+    return frame_of(spark, left, replace(plan, conditions=conditions), struct).where(where)
 
 
 def frame_of(
@@ -114,7 +139,9 @@ def frame_of(
         return _places(spark, spans, plan)
     use_this_python(spark)
     options = plan.options
-    partitions = partitions_of(spans, options.records_per_partition, options.min_partitions)
+    partitions = partitions_of(
+        spans, options.records_per_partition, options.min_partitions, options.parallelism
+    )
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -154,6 +181,20 @@ def _pieces(
         base = numbering.to_index(cycle, 0)
         for first in range(run.first_index - base, run.end_index - base, size):
             yield span.topic, cycle, base, first, min(first + size, run.end_index - base) - 1
+
+
+def _lateness_us(
+    lateness: str | None, where: str | Column | None, options: ReadOptions
+) -> int | None:
+    if lateness is None:
+        return None
+    if where is None or options.time_field is None:
+        refuse(["lateness is for a condition on _timestamp: give where and timestampField"], "scan")
+    try:
+        return duration_us(arguments.text("lateness", lateness))
+    except ValueError as error:
+        refuse([f"lateness: {error}"], "scan")
+        raise
 
 
 def _listed(topics: str | Iterable[str] | None) -> str | None:

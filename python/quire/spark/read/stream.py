@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from time import monotonic
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from pyspark.sql.types import StructType
 from quire.errors import CorruptError, DataLossError, NotAQueueError
 from quire.spark.read import row_plan
 from quire.spark.read.checkpoints import Expected, Offsets, joined, split
+from quire.spark.read.missing_fields import warn_of_missing_fields
 from quire.spark.read.offsets import resolved
 from quire.spark.read.partitions import Partition, TopicRange, partitions_of
 from quire.spark.read.rate_limits import split_limit
@@ -63,6 +65,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened = 0
         self._reported: dict[str, int] = {}
         self._unreadable: set[str] = set()
+        self._looked = False
+        self._planned_at: float | None = None
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name
         """Return where a stream without a checkpoint starts."""
@@ -111,7 +115,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             }
         lags = {topic: ahead.count for topic, ahead in wanted.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        counts = split_limit(lags, most, self._turn)
+        if self._waits(sum(lags.values())):
+            most = 0
+        counts = split_limit(lags, most, self._turn) if most != 0 else dict.fromkeys(lags, 0)
         self._turn += most or 0
         end = {topic: ahead.after(counts[topic]) for topic, ahead in wanted.items()}
         self._newest = {
@@ -124,6 +130,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         expected = {topic: there[topic].expected(counts[topic]) for topic in end}
         return joined(end, self._marked(end, offsets, seen, expected))
+
+    def _waits(self, available: int) -> bool:
+        """Return whether there are too few messages for a batch, and they can wait for more."""
+        fewest, now = self._options.min_per_trigger, monotonic()
+        if fewest is None or self._target is not None or not available:
+            return False
+        last, longest = self._planned_at, self._options.max_delay_us / 1_000_000
+        if available < fewest and last is not None and now - last < longest:
+            return True
+        self._planned_at = now
+        return False
 
     def _marked(
         self,
@@ -167,7 +184,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if path is not None:
                 spans.append(self._topic(topic, path).range_of(found.runs))
         options = self._options
-        return partitions_of(spans, options.records_per_partition, options.min_partitions)
+        if spans and not self._looked:
+            self._looked = True
+            warn_of_missing_fields(spans, self._plan)
+        return partitions_of(
+            spans, options.records_per_partition, options.min_partitions, options.parallelism
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one share; see :func:`quire.spark.read.row_plan.read`."""
@@ -183,11 +205,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the backlog of each topic, whether it is new, known, or gone."""
         topics = self._topics()
         every = sorted({*start, *topics})
-        chosen = self._options.topics
+        chosen = self._options.chooses
         return {
             # One that is no longer among `topics` keeps its place.
             topic: Backlog(start[topic], ())
-            if chosen is not None and topic not in chosen
+            if not chosen(topic)
             else self._look(
                 topic, topics.get(topic), start.get(topic, 0), seen.get(topic, Expected())
             )
@@ -220,9 +242,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _topics(self) -> dict[str, str]:
         """Return the existing topics to follow."""
-        chosen = self._options.topics
         found = self._every_topic()
-        return {it: path for it, path in found.items() if chosen is None or it in chosen}
+        return {it: path for it, path in found.items() if self._options.chooses(it)}
 
     def _every_topic(self) -> dict[str, str]:
         try:

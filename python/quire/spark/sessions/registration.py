@@ -54,8 +54,31 @@ def register(spark: SparkSession) -> None:
     """
     checked_session(spark)
     use_this_python(spark)
-    spark.dataSource.register(QuireDataSource)
+    # Python that plans a read knows nothing of the session but what comes with the class.
+    known = {"parallelism": parallelism_of(spark)}
+    spark.dataSource.register(type("QuireDataSource", (QuireDataSource,), known))
     make_active(spark)
+
+
+def parallelism_of(spark: SparkSession) -> int | None:
+    """
+    Return how many tasks a session runs at once; None: that is not known, as of Spark Connect.
+
+    Executors of a cluster may be still to come: what was asked of it counts, too.
+    """
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        return None
+    settings = context.getConf()
+
+    def asked(name: str, default: str = "0") -> int:
+        text: str = settings.get(name, default)
+        return int(text) if text.isdecimal() else 0
+
+    each = asked("spark.executor.cores", "1")
+    wanted = (asked("spark.cores.max"), asked("spark.executor.instances") * each)
+    running: int = context.defaultParallelism
+    return max(running, *wanted)
 
 
 def checked_session(spark: object) -> None:

@@ -18,7 +18,7 @@ from quire.arrow.schema import Schema
 from quire.errors import NotAQueueError, QuireError
 from quire.formats.adapters import adapter_at
 from quire.spark.source_options import Given, refuse
-from quire.spark.spark_columns import METADATA, arrow_schema, schema_of
+from quire.spark.spark_columns import METADATA, arrow_schema, has_variant, schema_of
 from quire.spark.topics import FIELDLESS, TABLE, local_path, stored_wire_type
 from quire.spark.write.commits import BLOCK_BYTES, Target
 from quire.spark.write.staging import Staging
@@ -205,6 +205,12 @@ def _check_columns(columns: StructType, encoding: dict[str, Any], problems: list
     fields = StructType([it for it in columns if it.name not in METADATA])
     if not fields.names:
         problems.append(f"no column goes into messages: columns={', '.join(columns.names)}")
+        return
+    if variants := [it.name for it in fields if has_variant(it.dataType)]:
+        problems.append(
+            f"no message has a variant: column={variants[0]}, write to_json({variants[0]}), or"
+            " variant_get with a type"
+        )
         return
     try:
         Encoder(arrow_schema(fields), **encoding)
