@@ -24,8 +24,18 @@ Needs ``quire[pipeline]``; see ``docs/pipelines.md``.
 from quire.errors import PipelineError, PipelineFileError
 from quire.pipeline.declarative import declare
 from quire.pipeline.run_report.facts import Report
+from quire.pipeline.runtime.before_run import check
 from quire.pipeline.runtime.runner import run
 from quire.pipeline.runtime.triggers import Stop
 from quire.pipeline.spec.loader import load
 
-__all__ = ["PipelineError", "PipelineFileError", "Report", "Stop", "declare", "load", "run"]
+__all__ = [
+    "PipelineError",
+    "PipelineFileError",
+    "Report",
+    "Stop",
+    "check",
+    "declare",
+    "load",
+    "run",
+]

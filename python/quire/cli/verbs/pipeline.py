@@ -166,9 +166,18 @@ def check(file: Path) -> None:
     """
     Check FILE without running it; list all problems.
 
+    Besides the file itself: the paths of its sources, options of queues, SQL, rules and schemas.
+
     Example: quire pipeline check trades.yaml
     """
-    found = _loaded(file, None)
+    _require_packages()
+    from quire.errors import NoJavaError, PipelineFileError
+    from quire.pipeline.runtime.before_run import check as checked
+
+    try:
+        found = checked(file)
+    except (PipelineFileError, NoJavaError) as error:
+        raise click.ClickException(str(error)) from None
     counts = f"{len(found.sources)} sources, {len(found.steps)} steps, {len(found.sinks)} sinks"
     click.echo(escape_line(f"{file}: {counts}, {found.schedule}"))
 

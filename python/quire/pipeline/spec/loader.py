@@ -27,10 +27,22 @@ def load(path: str | Path) -> Pipeline:
         OSError: The file cannot be read.
 
     """
+    return assembled(*parsed(path))
+
+
+def parsed(path: str | Path) -> tuple[Document, PipelineFile]:
+    """
+    Return a checked pipeline file, with the lines of its values.
+
+    Raises:
+        PipelineFileError: The file is not valid; the error lists all problems with their lines.
+        OSError: The file cannot be read.
+
+    """
     document = read(Path(path))
     file = check_form(document)
     check_parts(document, file)
-    return _pipeline(document, file)
+    return document, file
 
 
 def scheduled(pipeline: Pipeline, text: str) -> Pipeline:
@@ -47,7 +59,8 @@ def scheduled(pipeline: Pipeline, text: str) -> Pipeline:
     return dataclasses.replace(pipeline, schedule=schedule)
 
 
-def _pipeline(document: Document, file: PipelineFile) -> Pipeline:
+def assembled(document: Document, file: PipelineFile) -> Pipeline:
+    """Return what runs, of a checked file."""
     for part, group in (("sources", file.sources), ("steps", file.steps)):
         for name, it in group.items():
             it.locate(name, document.line((part, name)))

@@ -105,6 +105,19 @@ class WriteOptions:
         return found
 
 
+def check_names(options: Mapping[str, str]) -> None:
+    """
+    Do nothing if all names of a sink's options are known.
+
+    Raises:
+        OptionsError: Some are unknown; the error lists them.
+
+    """
+    problems: list[str] = []
+    Given(options, problems.append).unknown((*_NAMES, *_SPARKS_OWN))
+    refuse(problems, "sink")
+
+
 def messages_in(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns that go into messages: not what the source says about each."""
     return batch.select([name for name in batch.schema.names if name not in METADATA])

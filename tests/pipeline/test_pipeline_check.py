@@ -1,0 +1,113 @@
+"""``quire pipeline check``: what a file alone does not show is found before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import quire
+from cli_runs import Cli
+from quire.pipeline import PipelineFileError, check
+
+pytestmark = pytest.mark.spark
+
+GOOD = """\
+pipeline: trades
+sources:
+  trades: {format: quire, path: trades, schema: "symbol string, price double"}
+  calls: {format: quire, path: trades, options: {schema: "symbol string", timestampField: at}}
+  planes: {format: csv, path: planes/*.csv, schema: "a int, b string"}
+  kept: {format: table, table: kept_trades}
+steps:
+  clean:
+    from: trades
+    expect:
+      positive: price > 0
+      known: {check: symbol is not null, action: drop}
+  joined:
+    sql: >-
+      select *, '{{' as brace from {clean}
+      join {planes} join {calls} join {kept}
+sinks:
+  - {from: joined, format: parquet, path: out}
+  - {from: clean, format: quire, path: copy, options: {rollCycle: FAST_DAILY}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    with quire.open(tmp_path / "trades") as queue, queue.appender() as appender:
+        appender.write_map({"symbol": "EURUSD", "price": 1.1})
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(GOOD, "utf-8")
+    return path
+
+
+def problems(file: Path, *changes: tuple[str, str]) -> list[str]:
+    text = GOOD
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    file.write_text(text, "utf-8")
+    before = sorted(file.parent.rglob("*"))
+    with pytest.raises(PipelineFileError) as caught:
+        check(file)
+    assert sorted(file.parent.rglob("*")) == before
+    return list(caught.value.problems)
+
+
+def test_a_good_file_is_returned_and_described(file: Path, cli: Cli) -> None:
+    assert check(file).name == "trades"
+    assert cli.ok("pipeline", "check", file).out == (f"{file}: 4 sources, 2 steps, 2 sinks, once\n")
+    assert not (file.parent / "out").exists()
+
+
+def test_everything_is_found_at_once_and_with_its_line(file: Path, tmp_path: Path) -> None:
+    found = problems(
+        file,
+        ("trades: {format: quire, path: trades,", "trades: {format: quire, path: nowhere,"),
+        ("symbol string, price double", "symbol strin, price"),
+        ("timestampField: at", "timestampFeld: at, failOnDataLoss: maybe"),
+        ('{schema: "symbol string"', '{schema: "symbol string price"'),
+        ("planes/*.csv", "planes.csv"),
+        ("price > 0", "price >"),
+        ("symbol is not null", "symbol is not nul"),
+        ("from {clean}", "form {clean}"),
+        ("rollCycle", "rollCycl"),
+    )
+    starts = (
+        f"3: sources.trades.path: does not exist: found={tmp_path}/nowhere expected: the directory",
+        "3: sources.trades.schema: does not parse at line 1, column 20: found='symbol strin",
+        "4: sources.calls.options.schema: does not parse at line 1, column 15: found='symbol str",
+        "4: sources.calls.options: failOnDataLoss is not one of true, false: failOnDataLoss=maybe;",
+        f"5: sources.planes.path: does not exist: found={tmp_path}/planes.csv expected: a file",
+        "11: steps.clean.expect.positive: does not parse at line 1, column 8: found='price >' exp",
+        "12: steps.clean.expect.known: does not parse at line 1, column 15: found='symbol is not",
+        "14: steps.joined.sql: does not parse at line 1, column ",
+        "19: sinks[1].options: unknown option: rollcycl, did you mean rollCycle?",
+    )
+    assert len(found) == len(starts), found
+    for line, start in zip(found, starts, strict=True):
+        assert line.startswith(start), line
+    expected = "expected: columns as 'symbol string, price double' ([PARSE_SYNTAX_ERROR] Syntax "
+    assert expected in found[1]
+    assert "unknown option: timestampfeld, did you mean timestampField?" in found[3]
+    assert "expected: a condition in SQL (" in found[5]
+
+
+def test_a_directory_without_queues_is_found(file: Path, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    [line] = problems(
+        file, ("trades: {format: quire, path: trades,", "trades: {format: quire, path: empty,")
+    )
+    assert line.startswith(f"3: sources.trades.path: is no queue: found={tmp_path}/empty expected:")
+    wrong = cli("pipeline", "check", file)
+    assert (wrong.code, wrong.out) == (1, "")
+    assert "sources.trades.path: is no queue" in wrong.err
+
+
+def test_a_running_session_parses(file: Path, spark: object) -> None:
+    assert spark
+    [line] = problems(file, ("price > 0", "price > > 0"))
+    assert line.startswith("11: steps.clean.expect.positive: does not parse at line 1, column 9")
