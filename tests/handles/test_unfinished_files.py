@@ -14,7 +14,7 @@ from queues import DAY_MS, payloads, problems_of, snapshot
 
 TABLE = "metadata.cq4t"
 OLD = [b"one", b"two", b"three"]
-DEAD_HEADERS = [b"\0\0\0\x80", b"\x94\0\0\x80", b"\x94\0\0\xc0", b"\xd2\x04\0\x80"]
+DEAD_HEADERS = [b"\0\0\0\x80", b"\0\0\0\xc0", b"\x94\0\0\x80", b"\x94\0\0\xc0", b"\xd2\x04\0\x80"]
 Damage = Callable[[Path], object]
 
 

@@ -57,6 +57,16 @@ pub const fn parse(word: u32) -> Header {
     }
 }
 
+/// Reads the first header word of a file. Nothing ends before it began: there Java takes the end of
+/// data for what it takes every word that is not complete for, the header of a dead creator.
+#[must_use]
+pub const fn parse_first(word: u32) -> Header {
+    match parse(word) {
+        Header::EndOfData => Header::Waiting,
+        header => header,
+    }
+}
+
 /// The header word of a complete document of `length` bytes (at most [`LENGTH_MASK`]).
 #[must_use]
 pub const fn word(length: u32, metadata: bool) -> u32 {
@@ -82,6 +92,8 @@ mod tests {
         assert_eq!(parse(0x4000_0009), Header::Meta(9));
         assert_eq!(parse(0xC000_0000), Header::EndOfData);
         assert_eq!(parse(0xC000_0010), Header::Waiting);
+        assert_eq!(parse_first(0xC000_0000), Header::Waiting);
+        assert_eq!(parse_first(0x4000_0009), Header::Meta(9));
     }
 
     #[test]

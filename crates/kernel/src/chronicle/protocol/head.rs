@@ -126,7 +126,7 @@ impl Array {
 /// finished them, or died, are whole; a file of version 4 is not looked at.
 pub fn damage(window: &Window, index_count: u32, spacing: u32) -> Result<Option<Damage>> {
     let word = roll_file::first_word(window)?.unwrap_or_default();
-    if matches!(document::parse(word), Header::Waiting)
+    if matches!(document::parse_first(word), Header::Waiting)
         && !unfinished::holds_messages(window.path(), index_count)?
     {
         return Ok(None);

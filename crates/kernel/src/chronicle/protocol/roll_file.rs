@@ -103,7 +103,7 @@ impl Checked {
 /// Reads the header document, through the file; None while it is not ready.
 pub fn read_layout(window: &Window) -> Result<Option<StoreLayout>> {
     let Some(word) = first_word(window)? else { return Ok(None) };
-    let length = match document::parse(word) {
+    let length = match document::parse_first(word) {
         Header::Waiting => return Ok(None),
         Header::Meta(length) if length <= MAX_HEADER_LEN => length,
         _ => return Err(not_a_roll_file(window.path(), word)),

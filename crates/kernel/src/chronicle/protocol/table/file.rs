@@ -84,7 +84,7 @@ pub fn initialise(
     let cells = Cells::new(mapping);
     let found = cells.load_header_acquire(0);
     match wanted {
-        Some(wanted) if document::parse(found) == Header::Waiting => {
+        Some(wanted) if document::parse_first(found) == Header::Waiting => {
             publish_first(path, &cells, found, wanted)?;
         }
         _ => {}
@@ -132,7 +132,7 @@ pub fn first(path: &Path, file: &File) -> Result<First> {
     if found < bytes.len() {
         return Ok(if bytes == [0; 8] { First::Unfinished } else { First::Cut });
     }
-    match document::parse(word) {
+    match document::parse_first(word) {
         Header::Waiting => Ok(First::Unfinished),
         Header::Meta(length) if length <= MAX_HEADER_LEN => {
             let is_cut = HEADER_LEN + u64::from(length) > len_of(path, file)?;
