@@ -59,10 +59,15 @@ def free_entries(path: Path, start: int, end: int) -> None:
     index.write_bytes(content)
 
 
-def leave_unfinished(path: Path, *numbers: int) -> None:
-    """Undo the end of entries of a Quick-Queue, as producers leave them that die before it."""
+def leave_unfinished(path: Path, *numbers: int, proven: bool = True) -> None:
+    """
+    Undo the end of entries of a Quick-Queue, as producers leave them that die before it.
+
+    Unless they are *proven*, they do not fit the entries around them.
+    """
     index = path / "0.qmx"
     content = bytearray(index.read_bytes())
     for number in numbers:
         content[16 * number + 15] = 0
+        content[16 * number + 8] += not proven
     index.write_bytes(content)

@@ -48,10 +48,14 @@ class QuickReference:
         """Return what a reader delivers: index, producer and bytes."""
         found: list[tuple[int, str | None, bytes]] = []
         ends: dict[str | None, int] = {}
-        for entry in self.entries():
+        entries = [*self.entries()]
+        for entry in entries:
             begin = entry.begin
             if not entry.complete:
                 proven = self._begin(entry, ends.get(entry.producer, 0))
+                if proven is None:
+                    own = [it for it in entries if it.producer == entry.producer]
+                    proven = self._begin_without_gap(own, own.index(entry))
                 if proven is None:
                     continue
                 begin = proven
@@ -77,6 +81,23 @@ class QuickReference:
         if not is_its_own or entry.begin not in {0, low} or low != previous_end:
             return None
         return low
+
+    def _begin_without_gap(self, own: list[Entry], at: int) -> int | None:
+        """Where the entries before it end, if those after it begin where it ends."""
+        begin, before = 0, 0
+        for entry in reversed(own[:at]):
+            if entry.complete:
+                begin = entry.begin + entry.length
+                break
+            before += entry.length
+        begin += before
+        end = begin
+        for entry in own[at:]:
+            if entry.complete:
+                return begin if entry.begin == end else None
+            end += entry.length
+        _, high, _, _ = self.profile(own[at].producer or "")
+        return begin if high == end else None
 
     def _read(self, folder: Path, suffix: str, address: int, length: int) -> bytes | None:
         data = b""

@@ -8,6 +8,7 @@ pub mod directory;
 pub mod files;
 pub mod fork;
 pub mod futex;
+pub mod handles;
 pub mod interrupt;
 pub mod lease;
 pub mod locked_file;

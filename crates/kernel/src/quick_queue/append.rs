@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::queue::QuickQueue;
 use crate::os::detached::{Detached, SharedState};
+use crate::os::handles::Handle;
 use crate::os::locked_file::LockedFile;
 use crate::quick_queue::format::entry::MESSAGE_MAX;
 use crate::quick_queue::format::producer::Producer;
@@ -49,6 +50,12 @@ impl Writer {
             Self::Single(writer) => writer.append(message, length, may_wait),
             Self::Shared(writer) => writer.append(message, length, may_wait),
         }
+    }
+}
+
+impl Handle for Appender {
+    fn close_with_queue(&self, may_wait: &Detached) {
+        self.close(may_wait);
     }
 }
 

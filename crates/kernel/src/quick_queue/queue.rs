@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
 use super::append::Appender;
 use super::{open, snapshot, verify};
 use crate::finding::Report;
 use crate::os::detached::{Detached, SharedState};
 use crate::os::files::OwnName;
+use crate::os::handles::Handles;
 use crate::os::process;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, State};
@@ -49,8 +50,7 @@ pub struct QuickQueue {
     layout: OnceLock<Layout>,
     /// How far it was synced.
     durable: SharedState<Option<Durable>>,
-    appenders: Mutex<Vec<Weak<Appender>>>,
-    tailers: Mutex<Vec<Weak<Tailer>>>,
+    handles: Handles,
 }
 
 impl QuickQueue {
@@ -65,8 +65,7 @@ impl QuickQueue {
             closed: AtomicBool::new(false),
             layout: layout.map_or_else(OnceLock::new, OnceLock::from),
             durable: SharedState::default(),
-            appenders: Mutex::default(),
-            tailers: Mutex::default(),
+            handles: Handles::default(),
         }))
     }
 
@@ -114,19 +113,14 @@ impl QuickQueue {
         if self.closed.swap(true, Ordering::AcqRel) || self.is_forked() {
             return;
         }
-        let appenders = std::mem::take(&mut *lock(&self.appenders));
-        appenders.iter().filter_map(Weak::upgrade).for_each(|appender| appender.close(may_wait));
-        let tailers = std::mem::take(&mut *lock(&self.tailers));
-        tailers.iter().filter_map(Weak::upgrade).for_each(|tailer| tailer.close(may_wait));
+        self.handles.close(may_wait);
     }
 
     /// The writer of a queue that has one.
     pub fn appender(self: &Arc<Self>, may_wait: &mut Detached) -> Result<Arc<Appender>> {
         self.check_writable("an appender")?;
         let (held, layout) = open::claim_single(may_wait, &self.dir, &self.options)?;
-        let appender = Arc::new(Appender::single(self, held, layout, may_wait)?);
-        self.adopt(&appender);
-        Ok(appender)
+        Ok(self.handles.adopt(Appender::single(self, held, layout, may_wait)?))
     }
 
     /// The producer of this name.
@@ -142,17 +136,13 @@ impl QuickQueue {
             ))
         })?;
         let (held, layout) = open::claim_producer(may_wait, &self.dir, producer, &self.options)?;
-        let appender = Arc::new(Appender::producer(self, held, producer, layout, may_wait)?);
-        self.adopt(&appender);
-        Ok(appender)
+        Ok(self.handles.adopt(Appender::producer(self, held, producer, layout, may_wait)?))
     }
 
     /// A tailer at the first message.
     pub fn tailer(self: &Arc<Self>, raise_on_dead: bool) -> Result<Arc<Tailer>> {
         self.check_open("queue")?;
-        let tailer = Arc::new(Tailer::new(Arc::clone(self), raise_on_dead));
-        adopt(&self.tailers, &tailer);
-        Ok(tailer)
+        Ok(self.handles.adopt(Tailer::new(Arc::clone(self), raise_on_dead)))
     }
 
     /// The form and page size; None while nothing was written.
@@ -241,10 +231,6 @@ impl QuickQueue {
         }
         Ok(())
     }
-
-    fn adopt(&self, appender: &Arc<Appender>) {
-        adopt(&self.appenders, appender);
-    }
 }
 
 /// The index of a queue.
@@ -256,16 +242,4 @@ struct Index {
 
 fn end_of(pages: &Pages, span: Option<Span>, form: Form) -> Result<u64> {
     end_of_index(pages, span, |stamp| is_taken(form, stamp))
-}
-
-fn adopt<T>(handles: &Mutex<Vec<Weak<T>>>, handle: &Arc<T>) {
-    let mut handles = lock(handles);
-    if handles.len() == handles.capacity() {
-        handles.retain(|handle| handle.strong_count() > 0);
-    }
-    handles.push(Arc::downgrade(handle));
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,6 +10,7 @@ use super::queue::QuickQueue;
 use crate::memory::Observed;
 use crate::memory::window::Region;
 use crate::os::detached::{Detached, SharedState};
+use crate::os::handles::Handle;
 use crate::quick_queue::format::entry::{ENTRY, MESSAGE_MAX, State};
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
@@ -34,6 +35,12 @@ pub struct Tailer {
     reader: SharedState<Reader>,
     /// Kept apart: to ask for it waits for no reader.
     is_closed: AtomicBool,
+}
+
+impl Handle for Tailer {
+    fn close_with_queue(&self, may_wait: &Detached) {
+        self.close(may_wait);
+    }
 }
 
 impl Look for Tailer {

@@ -112,12 +112,7 @@ impl Copy<'_> {
     fn settle(&mut self, producer: Producer, entry: Entry) -> Result<()> {
         let begin = match pending::judge(self.dir, &self.index, producer, entry)? {
             Verdict::Begins(begin) => Some(begin),
-            Verdict::Abandoned => None,
-            // Its message is whole. While the entry is pending, the profile's ends are those of it.
-            Verdict::Wait => {
-                let profile = pending::read_profile(self.dir, producer)?;
-                pending::proven_begin(&self.index, producer, entry, profile)?
-            }
+            Verdict::Abandoned | Verdict::Wait => None,
         };
         let read = || Entries::new(&self.index).get(entry.index);
         let is_complete = read()?.is_some_and(|now| now.stamp.state() == State::Complete);

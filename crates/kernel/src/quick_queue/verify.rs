@@ -9,7 +9,7 @@ use super::format::producer::Producer;
 use super::protocol::directory::{Form, Layout, Listing};
 use super::protocol::entries::{Entries, Entry};
 use super::protocol::pages::Pages;
-use super::protocol::pending::{self, Verdict};
+use super::protocol::pending;
 use crate::finding::{Finding, Kind, Report};
 use crate::{Error, Result};
 
@@ -143,7 +143,7 @@ impl Check<'_> {
     }
 
     fn pending(&mut self, path: &Path, producer: Producer, entry: Entry) -> Result<()> {
-        if pending::judge(self.dir, &self.index, producer, entry)? == Verdict::Wait {
+        if pending::may_complete(self.dir, producer, entry)? {
             return Ok(());
         }
         // It may have been completed while its producer was looked at.

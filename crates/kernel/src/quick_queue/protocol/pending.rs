@@ -1,13 +1,17 @@
 //! An entry that is claimed and not complete: is its producer at work, or dead?
 //!
 //! A producer stores a message and its end before it claims an entry, so the data of every claimed
-//! entry is whole. What a dead producer's entry lacks is where the message begins, and its profile
-//! still says that: it is the older of the two ends, provided that both ends belong to this message.
-//! Readers deliver such a message without storing anything; its producer, once restarted, completes
-//! the entry. Where nothing proves the beginning, the entry is skipped.
+//! entry is whole. What a pending entry lacks is where the message begins, and its producer's profile
+//! says that: it is the older of the two ends, provided that both ends belong to this message. Readers
+//! deliver such a message without storing anything; its producer, once restarted, completes the entry.
 //!
-//! A producer completes an entry before it goes on to the next one. So an entry is abandoned, too,
-//! if its producer is alive and already further.
+//! A producer of Java's does not: it goes on, and the ends are of later messages. What was delivered
+//! stays so for readers that come later, as the producer's data has no gap: the message begins where
+//! the producer's entries before it end, if those after it begin where it ends. A gap, left by a
+//! producer that died before it claimed an entry, makes the sums differ.
+//!
+//! Where nothing proves the beginning, the entry is skipped once its producer is dead, or further: a
+//! producer completes an entry before it goes on to the next one.
 
 use std::path::Path;
 
@@ -58,18 +62,31 @@ pub fn read_profile(dir: &Path, producer: Producer) -> Result<Profile> {
 /// What becomes of an entry which `producer` had claimed when it was read. The caller looks at the
 /// entry's stamp again afterwards: it may have been completed meanwhile.
 pub fn judge(dir: &Path, index: &Pages, producer: Producer, entry: Entry) -> Result<Verdict> {
+    let (profile, may_complete) = look_at_producer(dir, producer, entry)?;
+    if let Some(begin) = proven_begin(index, producer, entry, profile)? {
+        return Ok(Verdict::Begins(begin));
+    }
+    if may_complete {
+        return Ok(Verdict::Wait);
+    }
+    let begin = begin_without_gap(index, producer, entry, profile)?;
+    Ok(begin.map_or(Verdict::Abandoned, Verdict::Begins))
+}
+
+/// Whether the producer of a claimed entry lives, and has not gone on without completing it.
+pub fn may_complete(dir: &Path, producer: Producer, entry: Entry) -> Result<bool> {
+    look_at_producer(dir, producer, entry).map(|(_, may_complete)| may_complete)
+}
+
+fn look_at_producer(dir: &Path, producer: Producer, entry: Entry) -> Result<(Profile, bool)> {
     let path = profile_path(dir, producer);
     let is_alive = locked_file::is_held(&path, WHOLE_FILE)?;
     let profile = read_profile(dir, producer)?;
     if profile.last > entry.index || (is_alive && profile.attempt > entry.index) {
-        return Ok(Verdict::Abandoned);
+        return Ok((profile, false));
     }
     // The second look is for a producer that was restarted between the first one and the profile.
-    if is_alive || locked_file::is_held(&path, WHOLE_FILE)? {
-        return Ok(Verdict::Wait);
-    }
-    let begin = proven_begin(index, producer, entry, profile)?;
-    Ok(begin.map_or(Verdict::Abandoned, Verdict::Begins))
+    Ok((profile, is_alive || locked_file::is_held(&path, WHOLE_FILE)?))
 }
 
 /// Where the message of a claimed entry begins, if the profile of its dead producer proves it: both
@@ -93,6 +110,47 @@ pub fn proven_begin(
         Search::TooFar => true,
     };
     Ok(follows.then_some(begin))
+}
+
+/// Where the message of a claimed entry begins, if the producer's entries around it show that its data
+/// has no gap: they add up to where the next complete one begins, or to the end of the data.
+fn begin_without_gap(
+    index: &Pages,
+    producer: Producer,
+    entry: Entry,
+    profile: Profile,
+) -> Result<Option<u64>> {
+    let (mut entries, mut begin) = (Entries::new(index), Some(0));
+    let lowest = entry.index.saturating_sub(FAR * ENTRY);
+    let is_its_own = |found: &Entry| found.stamp.producer_bits() == producer.bits();
+    let length = |found: Entry| u64::from(found.stamp.length());
+    let (mut at, mut before) = (entry.index, 0);
+    while at > 0 {
+        at -= ENTRY;
+        let found = if at < lowest { None } else { entries.get(at)? };
+        let Some(found) = found else { return Ok(None) };
+        if is_its_own(&found) && found.stamp.state() == State::Complete {
+            begin = found.end();
+            break;
+        }
+        before += if is_its_own(&found) { length(found) } else { 0 };
+    }
+    let Some(begin) = begin.and_then(|begin: u64| begin.checked_add(before)) else {
+        return Ok(None);
+    };
+    let mut end = begin + length(entry);
+    for number in 1..FAR {
+        let Some(found) = entries.get(entry.index + number * ENTRY)? else { break };
+        match found.stamp.state() {
+            State::Complete if is_its_own(&found) => {
+                return Ok((found.begin == end).then_some(begin));
+            }
+            State::Claimed if is_its_own(&found) => end += length(found),
+            State::Free => break,
+            _ => {}
+        }
+    }
+    Ok((profile.data_end() == end).then_some(begin))
 }
 
 /// An earlier entry of a producer.
