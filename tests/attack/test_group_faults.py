@@ -6,7 +6,7 @@ The names are those of the kernel's `fault.rs`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from tally import TORTURE, Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
+LIFE = "group_life.py"
 FORMS = ("plain", KEYED, DEAD)
 PREFIX = "group."
 PROMISE = "A crash or error at any step of a group loses nothing, and repeats nothing silently"
@@ -31,18 +32,6 @@ OF_OTHERS = {
     "group.end.cas",  # only where the queue lost messages
     "group.known.cas",  # only where the queue lost messages
 }
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("group_life.py")
-    yield lives
-    lives.close()
-
-
-@pytest.fixture(scope="module", params=FORMS)
-def form(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(scope="module")

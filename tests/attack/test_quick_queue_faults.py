@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,17 +22,11 @@ from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
+LIFE = "quick_life.py"
 FORMS = ("single", "shared")
 PREFIX = "quick-queue."
 
 PROMISE = "A crash or error at any step of a Quick-Queue loses, repeats and invents nothing"
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("quick_life.py")
-    yield lives
-    lives.close()
 
 
 def read(path: Path) -> dict[int, str]:
@@ -49,11 +42,6 @@ def read(path: Path) -> dict[int, str]:
 
 def check(path: Path, lives: list[Life]) -> None:
     check_written(read(path) if any(path.glob("*.q*")) else {}, lives)
-
-
-@pytest.fixture(scope="module", params=FORMS)
-def form(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ only a repair makes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,17 +22,12 @@ from tally import scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
+LIFE = "repair_life.py"
+
 DAYS, PER_DAY = 3, 40
 # What changes a file; the other steps only look.
 CHANGES = re.compile(r"\.(cas|store|write|rename|link|grow|discard|publish|zeros|sync|remove)\b")
 EACH = scaled(1, 10**6)
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("repair_life.py")
-    yield lives
-    lives.close()
 
 
 @pytest.fixture(scope="module")

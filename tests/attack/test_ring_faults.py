@@ -6,7 +6,6 @@ kernel's `fault.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,8 @@ from ring_life import DIRECT
 from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+
+LIFE = "ring_life.py"
 
 FORM = "thread"
 PREFIX = "ring."
@@ -40,13 +41,6 @@ OF_OTHERS = {"ring.abandon.cas"} | {  # a slot whose producer died; and test_rin
     "ring.file.rename",
     "ring.file.remove",  # handles/test_ring_lost.py
 }
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("ring_life.py")
-    yield lives
-    lives.close()
 
 
 @pytest.fixture(scope="module")

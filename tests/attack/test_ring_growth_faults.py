@@ -6,7 +6,6 @@ each leaves stands in its `ring/protocol.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,8 @@ from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
+LIFE = "ring_growth_life.py"
+
 GROWS = "grow"
 UNMET = {"ring.abandon.cas", "ring.file.remove"}  # of a producer that died: test_ring_faults.py
 OTHERS = {"file.open", "file.stat", "file.identity.stat", "file.reserve", "map.new"} | {
@@ -27,13 +28,6 @@ OTHERS = {"file.open", "file.stat", "file.identity.stat", "file.reserve", "map.n
     "window.stat",
 }
 PROMISE = "A crash or error at any step of a ring that grows loses, repeats and reorders nothing"
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("ring_growth_life.py")
-    yield lives
-    lives.close()
 
 
 def check(path: Path, lives: list[Life]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,8 @@ from ring_reader_life import DIRECT
 from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+
+LIFE = "ring_reader_life.py"
 
 READS, POLLS = "read", "poll"
 PROMISE = "A crash of a reader at any step of the ring loses, repeats and invents nothing"
@@ -30,13 +31,6 @@ DRAINING = {
     "append.sequence.store",
     "index.slot.store",
 }
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("ring_reader_life.py")
-    yield lives
-    lives.close()
 
 
 def check(path: Path, lived: list[Life]) -> None:

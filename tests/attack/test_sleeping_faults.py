@@ -25,6 +25,7 @@ from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
+LIFE = "sleeping_life.py"
 PREFIX = "waiting."
 FORMS = ("thread", TASK)
 PROMISE = "A crash or error at any step of sleeping delays a reader, and fails no append"
@@ -41,18 +42,6 @@ MAGIC = b"QuireWt1"
 LIMIT_S = 120.0  # of a hang
 Side: TypeAlias = Literal["before", "after"]
 SIDES = get_args(Side)
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("sleeping_life.py")
-    yield lives
-    lives.close()
-
-
-@pytest.fixture(scope="module", params=FORMS)
-def form(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(scope="module")

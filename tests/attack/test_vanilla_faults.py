@@ -6,7 +6,6 @@ The names are those of the kernel's `fault.rs`; what each leaves is in docs/vani
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,16 +19,10 @@ from vanilla_life import DATA_BYTES, ENTRIES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
+LIFE = "vanilla_life.py"
 FORMS = ("asynchronous", "synchronous")
 
 PROMISE = "A crash or error at any step of a Vanilla Chronicle loses, repeats and invents nothing"
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Lives]:
-    lives = Lives("vanilla_life.py")
-    yield lives
-    lives.close()
 
 
 def read(path: Path) -> dict[int, str]:
@@ -66,11 +59,6 @@ def check(path: Path, lives: list[Life]) -> None:
     check_written(found, lives)
     if not lives[-1].is_cut_short:
         assert set(found.values()) <= {text for life in lives for text in life.read}
-
-
-@pytest.fixture(scope="module", params=FORMS)
-def form(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(scope="module")
