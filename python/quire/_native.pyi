@@ -1,4 +1,5 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
 from decimal import Decimal
 from os import PathLike
 from types import TracebackType
@@ -3195,6 +3196,18 @@ class ExcerptWriter(_Context):
     def position(self) -> int:
         """The number of bytes written, the claim word included."""
 
+    def align(self, width: int = 8, /) -> int:
+        """
+        Write zeros up to where a word may lie that others swap; the offset of that word.
+
+        The offset is a multiple of *width*, and the message is placed so that the word is aligned
+        in its file.
+
+        Args:
+            width: The bytes of the word, 4 or 8.
+
+        """
+
     def write_bytes(self, data: BufferLike, /) -> None:
         """Write bytes as they are."""
 
@@ -3270,8 +3283,28 @@ class ExcerptWriter(_Context):
 
         """
 
-    def append(self, value: str | float, /) -> None:
-        """Write a text, or a number in decimal digits, without a length."""
+    def append(
+        self,
+        value: str | float | Decimal | date | time,
+        /,
+        *,
+        precision: int | None = None,
+    ) -> None:
+        """
+        Write a value as text, without a length, as Java's ``append`` methods do.
+
+        Args:
+            value: A text; a bool (``true``); an int, float or Decimal, in digits without an
+                exponent; a date (``2023/11/14``), a time of day (``22:13:20.123``), or a datetime
+                with a time zone, in GMT (``2023/11/14T22:13:20.123``).
+            precision: Round a float to this many digits after the point, at most 18, and leave out
+                zeros at the end.
+
+        Raises:
+            ValueError: A datetime without a time zone, or a time with one; a Decimal that is not
+                finite.
+
+        """
 
     def finish(self) -> int:
         """
@@ -3423,6 +3456,36 @@ class VanillaExcerpt:
     def parse_float(self) -> float:
         """Read a number in digits, and the one character after it."""
 
+    def parse_decimal(self) -> Decimal:
+        """Read a number in digits exactly, and the one character after it."""
+
+    def parse_text(self, stop: str, /) -> str:
+        """
+        Read a text up to any of the characters of *stop*, and that one; or to the message's end.
+
+        Raises:
+            WireError: The bytes are not text.
+
+        """
+
+    def parse_boolean(self, stop: str, /) -> bool:
+        """
+        Read ``true``, ``t``, ``yes``, ``y`` or ``1``, or their opposites, as :meth:`parse_text`.
+
+        Raises:
+            WireError: The text is none of these in lower or upper case.
+
+        """
+
+    def parse_date(self) -> date:
+        """Read a date as ``2023/11/14``, and the one character after it."""
+
+    def parse_time(self) -> time:
+        """Read a time of day as ``22:13:20.123``, and the one character after it."""
+
+    def parse_datetime(self) -> datetime:
+        """Read a datetime of GMT as ``2023/11/14T22:13:20.123``, and the character after it."""
+
     def compare_and_swap_int32(self, offset: int, expected: int, new: int, /) -> bool:
         """
         Store *new* at *offset* of the message if *expected* is stored there; return whether it was.
@@ -3437,7 +3500,12 @@ class VanillaExcerpt:
         """
         Store 64 bits at *offset* if *expected* is stored there; return whether it was.
 
-        The word has to lie at a multiple of 8 in its file; messages start at multiples of 4.
+        The word has to lie at a multiple of 8 in its file; messages start at multiples of 4, unless
+        :meth:`ExcerptWriter.align` placed the word.
+
+        Raises:
+            ValueError: *offset* is not that of an aligned word of the message.
+
         """
 
     def try_lock(self, offset: int, owner: int | None = None, /) -> bool:
@@ -3460,6 +3528,38 @@ class VanillaExcerpt:
             ValueError: The owner does not hold the lock.
 
         """
+
+    def write_bytes_at(self, offset: int, data: BufferLike, /) -> None:
+        """
+        Store bytes in the message in place, at *offset*.
+
+        Nothing keeps others from reading or writing there: take a lock of the message first, as
+        :meth:`try_lock` does, and read without :attr:`data`, which is a copy of when it was first
+        asked for. An aligned word of 4 or 8 bytes is stored at once, as by all these methods.
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+            ValueError: The bytes do not lie within the message.
+
+        """
+
+    def write_int8_at(self, offset: int, value: int, /) -> None:
+        """Store a signed number of 8 bits in place; see :meth:`write_bytes_at`."""
+
+    def write_int16_at(self, offset: int, value: int, /) -> None:
+        """Store a signed number of 16 bits in place; see :meth:`write_bytes_at`."""
+
+    def write_int32_at(self, offset: int, value: int, /) -> None:
+        """Store a signed number of 32 bits in place; see :meth:`write_bytes_at`."""
+
+    def write_int64_at(self, offset: int, value: int, /) -> None:
+        """Store a signed number of 64 bits in place; see :meth:`write_bytes_at`."""
+
+    def write_float32_at(self, offset: int, value: float, /) -> None:
+        """Store a floating-point number of 32 bits in place; see :meth:`write_bytes_at`."""
+
+    def write_float64_at(self, offset: int, value: float, /) -> None:
+        """Store a floating-point number of 64 bits in place; see :meth:`write_bytes_at`."""
 
 @disjoint_base
 class IndexedQueue(_Queue):

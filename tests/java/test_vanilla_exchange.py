@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
@@ -41,7 +43,9 @@ FIELDS: dict[str, list[Any]] = {
     "utf16_length": ["", "EURUSD", "é€😀"],
     "enum": ["BUY", "SELL"],
     "append_int": [0, -12, INT64 - 1, -INT64],
-    "append_float": [0.0, 1.5, -0.1, 1e10, 1e-7, 123456.789],
+    "append_float": [0.0, -0.0, 1.5, -0.1, 1e10, 1e-7, 123456.789, 0.1 + 0.2, 0.551232, 2.0**60],
+    "append_bool": [True, False],
+    "append_text": ["EURUSD", "", "é€😀"],
 }
 
 
@@ -53,12 +57,16 @@ def java() -> JavaPeer:
 def write_field(excerpt: quire.ExcerptWriter, kind: str, value: Any) -> None:  # noqa: ANN401
     if kind.startswith("append_"):
         excerpt.append(value)
-        excerpt.append(" ")
+        excerpt.append("," if kind == "append_text" else " ")
     else:
         getattr(excerpt, f"write_{kind}")(value)
 
 
 def read_field(excerpt: quire.vanilla.VanillaExcerpt, kind: str) -> object:
+    if kind == "append_bool":
+        return excerpt.parse_boolean(" ")
+    if kind == "append_text":
+        return excerpt.parse_text(",")
     method = kind.replace("append_", "parse_") if "append_" in kind else f"read_{kind}"
     return getattr(excerpt, method)()
 
@@ -67,7 +75,11 @@ def as_text(kind: str, value: Any) -> str:  # noqa: ANN401 - a field
     """A value as the options of the Java peer spell it."""
     if kind == "char":
         return str(ord(value))
-    return str(value).lower() if kind == "boolean" else str(value).replace("inf", "Infinity")
+    return (
+        str(value).lower()
+        if kind in {"boolean", "append_bool"}
+        else str(value).replace("inf", "Infinity")
+    )
 
 
 def as_json(kind: str, value: Any) -> Any:  # noqa: ANN401 - a field
@@ -143,6 +155,78 @@ def test_objects_of_quire_are_those_of_java(java: JavaPeer, tmp_path: Path) -> N
     assert (of_enum.read_object(Side), of_enum.read_int8()) == (Side.SELL, 1)
     with pytest.raises(quire.errors.UnsupportedError, match="an object that Java serialised"):
         of_list.read_object()
+
+
+def test_floats_as_objects_have_the_bytes_of_java(java: JavaPeer, tmp_path: Path) -> None:
+    values = [1e300, -1e-5, 1e7, 9_999_999.0, 0.001, 0.1 + 0.2, -0.0, math.inf]
+    with vanilla_queue(tmp_path / "quire") as queue, queue.appender() as appender:
+        for value in values:
+            with appender.writing_excerpt() as excerpt:
+                excerpt.write_object(value)
+        own = [*queue.tailer().payloads()]
+    assert own[0] == b"\x04\x071.0E300"
+    spelled = [repr(value).replace("inf", "Infinity") for value in values]
+    assert own == of_java(java, tmp_path / "java", "object_float", spelled)
+    with vanilla_queue(tmp_path / "java", read_only=True) as queue:
+        assert [excerpt.read_object() for excerpt in queue.tailer()] == values
+
+
+def of_java(java: JavaPeer, path: Path, kind: str, values: Sequence[str]) -> list[bytes]:
+    """What Java appends for each value."""
+    lines = "".join(f"{kind}={value}\n" for value in values)
+    java.run_with_input("write-fields", lines, dir=path, **JAVA_BLOCKS)
+    with vanilla_queue(path, read_only=True) as queue:
+        return [*queue.tailer().payloads()]
+
+
+def of_quire(path: Path, values: Sequence[tuple[Any, dict[str, Any]]]) -> list[bytes]:
+    with vanilla_queue(path) as queue, queue.appender() as appender:
+        for value, options in values:
+            with appender.writing_excerpt() as excerpt:
+                excerpt.append(value, **options)
+                excerpt.append(" ")
+        return [*queue.tailer().payloads()]
+
+
+def test_floats_as_text_are_exact_and_of_java(java: JavaPeer, tmp_path: Path) -> None:
+    """Bytes are Java's near 1 and up to 2^63; either reads there what the other wrote, exactly."""
+    rng = random.Random(7)  # noqa: S311 - values for a test
+    values = [rng.random() * 10.0 ** rng.randint(-2, 18) for _ in range(1500)]
+    values += [rng.randint(-(10**9), 10**9) / 10 ** rng.randint(0, 6) for _ in range(1500)]
+    own = of_quire(tmp_path / "quire", [(value, {}) for value in values])
+    assert own == of_java(java, tmp_path / "java", "append_float", [*map(repr, values)])
+    request = "append_float\n" * len(values)
+    found = java.run_with_input("read-fields", request, dir=tmp_path / "quire", **JAVA_BLOCKS)
+    assert [json.loads(line)["values"] for line in found] == [[value] for value in values]
+    with vanilla_queue(tmp_path / "java", read_only=True) as queue:
+        assert [excerpt.parse_float() for excerpt in queue.tailer()] == values
+
+
+def test_floats_are_rounded_as_java_rounds(java: JavaPeer, tmp_path: Path) -> None:
+    rng = random.Random(7)  # noqa: S311 - values for a test
+    rounded = [
+        (rng.uniform(-1, 1) * 10.0 ** rng.randint(-4, 12), rng.randint(0, 18)) for _ in range(1000)
+    ]
+    rounded += [(1.005, 2), (-0.004, 2), (2.5, 0), (0.05, 1), (-0.0, 1), (math.inf, 3)]
+    own = of_quire(tmp_path / "quire", [(value, {"precision": to}) for value, to in rounded])
+    spelled = [f"{value!r}/{to}".replace("inf", "Infinity") for value, to in rounded]
+    assert own == of_java(java, tmp_path / "java", "append_rounded", spelled)
+
+
+def test_dates_and_times_are_those_of_java(java: JavaPeer, tmp_path: Path) -> None:
+    times_ms = [0, 1_700_000_000_123, 86_399_999, 4_102_444_800_000]
+    times = [datetime.fromtimestamp(ms / 1000, UTC) for ms in times_ms]
+    for kind, values, given_ms in (
+        ("datetime", times, times_ms),
+        ("date", [it.date() for it in times], times_ms),
+        ("time", [it.time() for it in times], [ms % 86_400_000 for ms in times_ms]),
+    ):
+        own = of_quire(tmp_path / kind, [(value, {}) for value in values])
+        spelled = [*map(str, given_ms)]
+        assert own == of_java(java, tmp_path / f"{kind}-java", f"append_{kind}", spelled)
+        with vanilla_queue(tmp_path / f"{kind}-java", read_only=True) as queue:
+            read = [getattr(it, f"parse_{kind}")() for it in queue.tailer()]
+        assert read == values
 
 
 def most_thread_ids() -> int:

@@ -184,8 +184,35 @@ def test_a_word_is_swapped_by_both(java: JavaPeer, tmp_path: Path) -> None:
         assert excerpt.compare_and_swap_int64(4, -1, 5)
 
 
+def test_an_aligned_word_of_64_bits_is_swapped_by_both(java: JavaPeer, tmp_path: Path) -> None:
+    with vanilla_queue(tmp_path) as queue, queue.appender() as appender:
+        indexes = []
+        for length in range(8):
+            appender.write_bytes(bytes(length))
+            with appender.writing_excerpt() as excerpt:
+                excerpt.write_utf("a name")
+                assert excerpt.align() == 8
+                excerpt.write_int64(0)
+            assert excerpt.index is not None
+            indexes.append(excerpt.index)
+        with java.start("excerpt-script", dir=tmp_path, **JAVA_BLOCKS) as script:
+            script.expect("READY", START_S)
+            for number, index in enumerate(indexes):
+                assert script.ask(f"index {index:x}") == "true"
+                assert script.ask(f"cas64 8 0 {number - 4}") == "true"
+        changed = [it for it in queue.tailer() if it.index in indexes]
+        for number, it in enumerate(changed):
+            assert it.compare_and_swap_int64(8, number - 4, 7)
+            assert it.read_utf() == "a name"
+    assert len(changed) == len(indexes)
+
+
 def test_a_lock_excludes_both(java: JavaPeer, tmp_path: Path) -> None:
-    """Java takes the number of its thread, which is 1 for the first of every process."""
+    """
+    Java takes the number of its thread, which is 1 for the first of every process.
+
+    Both write the word beside the lock in place, as if nobody else did.
+    """
     count = 500
     with vanilla_queue(tmp_path) as queue:
         index = queue.appender().write_bytes(bytes(8))

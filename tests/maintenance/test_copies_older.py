@@ -23,7 +23,7 @@ from older_queues import FORMATS, fill, found, free_entries, leave_unfinished
 from paths import SUPPORT
 from queues import DAY_MS, START_MS, snapshot
 from quire.maintenance import copy_run
-from vanilla_golden import NAMES, unpack
+from vanilla_golden import NAMES, listing, options_of, unpack
 
 KINDS = ("vanilla", "single", "named")
 DAYS = [[b"%d of day %d" % (number, day) * 3 for number in range(300)] for day in range(3)]
@@ -121,7 +121,8 @@ def test_hints_locks_and_old_indexes_are_left_out(path: Path, tmp_path: Path) ->
     (day / ".before-rebuild-index-0").write_bytes(b"x")
     quire.copy_queue(path, tmp_path / "copy")
     assert {it.name for it in (tmp_path / "copy").rglob("*") if it.is_file()} == {
-        it.name for it in path.glob("*/[di]*")
+        ".cycle-length",
+        *(it.name for it in path.glob("*/[di]*")),
     }
 
 
@@ -270,7 +271,7 @@ def test_an_entry_that_nothing_proves_is_skipped_in_the_copy_too(
         for number in range(3):
             with queue.appender("AA0") as appender_:
                 appender_.write_bytes(b"message %d" % number)
-    leave_unfinished(path, 1)
+    leave_unfinished(path, 1, proven=False)
     expected = found(path)
     assert len(expected) == 2
     copied = quire.copy_queue(path, tmp_path / "copy")
@@ -367,7 +368,8 @@ def test_vanilla_chronicles_of_java_are_copied(name: str, tmp_path: Path) -> Non
     source = unpack(name, tmp_path / "source")
     quire.copy_queue(source, tmp_path / "copy")
     assert found(tmp_path / "copy") == found(source)
-    with quire.open(tmp_path / "copy") as copy, copy.appender() as writer:
+    cycles = options_of(listing(name))
+    with open_vanilla(tmp_path / "copy", **cycles) as copy, copy.appender() as writer:
         writer.write_bytes(b"goes on")
 
 

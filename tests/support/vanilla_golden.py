@@ -89,6 +89,19 @@ def put(content: bytearray, position: int, piece: bytes) -> None:
     content[position : position + len(piece)] = piece
 
 
+def options_of(listed: dict[str, Any]) -> dict[str, Any]:
+    """Return the options to open a queue of a listing with."""
+    geometry = listed["geometry"]
+    return {
+        "cycle_format": geometry["fmt"],
+        "cycle_length_ms": geometry["length"],
+        "entries_per_cycle": 1 << geometry["ebits"],
+        "tid_bits": geometry["tid_bits"],
+        "index_block_bytes": geometry["index_block"],
+        "data_block_bytes": geometry["data_block"],
+    }
+
+
 def files_of(path: Path) -> dict[str, bytes]:
     """Return the content of each file without the zeros at its end, and its length."""
     found: dict[str, bytes] = {}

@@ -1,7 +1,7 @@
 """
 A life of a Vanilla Chronicle in the build with fault points: two cycles of two writers.
 
-It changes a message, has an append fail, rebuilds an index, and reads under a name. It says what it
+It changes messages, has an append fail, rebuilds an index, and reads under a name. It says what it
 wrote and read, then how often each point was hit. The life after it has no fault. Beside the queue
 lies one of many cycles, which is opened until its directory need not be listed.
 """
@@ -65,9 +65,17 @@ def append(queue: quire.vanilla.VanillaQueue, prefix: str) -> None:
             for number, writer in enumerate((one, other)):
                 payload = f"{prefix} {2 * message + number} ".encode() * (message + 1)
                 say(writer.write_bytes(payload), payload.decode())
+        append_aligned(one, f"{prefix} 50 ")
         one.sync()
         folder = Path(queue.directory_for_cycle(queue.current_cycle))
         refuse(one, folder, prefix)
+
+
+def append_aligned(writer: quire.vanilla.VanillaAppender, payload: str) -> None:
+    with writer.writing_excerpt() as excerpt:
+        excerpt.align()
+        excerpt.write_bytes(payload.encode())
+    say(excerpt.index, payload)
 
 
 def refuse(writer: quire.vanilla.VanillaAppender, folder: Path, prefix: str) -> None:
@@ -100,6 +108,7 @@ def deliver(queue: quire.vanilla.VanillaQueue, lost: str) -> None:
             say("read", excerpt.data.decode())
             word = int.from_bytes(excerpt.data[:4], "little", signed=True)
             assert excerpt.compare_and_swap_int32(0, word, word)
+            excerpt.write_bytes_at(0, excerpt.data[:3])
 
 
 if __name__ == "__main__":

@@ -73,8 +73,7 @@ def count_locked(path: str, offset: str, owner: str, count: str, options: str) -
     for _ in range(int(count)):
         while not excerpt.try_lock(0, int(owner)):
             pass
-        value = word(excerpt, int(offset))
-        assert excerpt.compare_and_swap_int32(int(offset), value, value + 1)
+        excerpt.write_int32_at(int(offset), word(excerpt, int(offset)) + 1)
         excerpt.unlock(0, int(owner))
     say("DONE")
 

@@ -6,6 +6,7 @@ import enum
 import math
 import os
 import pickle
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -303,6 +304,37 @@ def test_a_named_tailer_goes_on_where_it_stopped(tmp_path: Path) -> None:
             raise KeyError
         assert queue.tailer("Risk/ä").read_bytes() == b"4"
         assert not [it for it in Path(queue.path).iterdir() if it.is_dir() and it.name[0] == "."]
+
+
+def open_under(path: Path) -> list[str]:
+    """Files of a directory that this process has open or mapped."""
+    links = [Path(it) for it in Path("/proc/self/fd").iterdir()]
+    opened = [str(it.readlink()) for it in links if it.is_symlink()]
+    mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line]
+    return [it for it in [*opened, *mapped] if str(path) in it]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_queue_closes_the_files_of_its_handles(tmp_path: Path) -> None:
+    queue = opened(tmp_path)
+    appender, plain, named = queue.appender(), queue.tailer(), queue.tailer("risk")
+    appender.write_many([bytes(8), b"2", b"3"])
+    first = plain.read()
+    assert first is not None
+    assert first.compare_and_swap_int32(0, 0, 7)
+    assert named.read_many(2) == [b"\x07" + bytes(7), b"2"]
+    del first
+    assert open_under(tmp_path)
+
+    queue.close()
+
+    assert open_under(tmp_path) == []
+    for call in (plain.read, named.read, lambda: appender.write_bytes(b"4"), queue.tailer):
+        with pytest.raises(quire.errors.ClosedError):
+            call()
+    named.close()
+    with opened(tmp_path) as again, again.tailer("risk") as tailer:
+        assert [*tailer.payloads()] == [b"\x07" + bytes(7), b"2", b"3"]  # nothing was finished
 
 
 def test_late_messages_of_the_cycle_before_are_delivered(tmp_path: Path) -> None:

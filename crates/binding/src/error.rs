@@ -141,7 +141,9 @@ pub fn to_py(error: Error) -> PyErr {
         Error::SecondName { .. } => UnsafePathError::new_err(text),
         Error::RingLost { .. } => RingLostError::new_err(text),
         Error::TableLost { .. } => TableLostError::new_err(text),
-        Error::RollCycleMismatch { .. } => RollCycleMismatchError::new_err(text),
+        Error::RollCycleMismatch { .. } | Error::CycleLengthUnknown { .. } => {
+            RollCycleMismatchError::new_err(text)
+        }
         Error::Unsupported(_) => UnsupportedError::new_err(text),
         Error::MessageTooLarge { .. } | Error::MessageTooLong { .. } => {
             MessageTooLargeError::new_err(text)

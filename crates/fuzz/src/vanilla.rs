@@ -86,7 +86,7 @@ fn open(dir: &Path, is_known: bool, read_only: bool) -> Arc<VanillaQueue> {
     Arc::new(VanillaQueue::open(dir, options).unwrap())
 }
 
-fn tailer(queue: &Arc<VanillaQueue>, name: Option<&str>) -> Result<VanillaTailer> {
+fn tailer(queue: &Arc<VanillaQueue>, name: Option<&str>) -> Result<Arc<VanillaTailer>> {
     let opening = Opening { name, shared: false, on_missing: OnMissing::Skip };
     VanillaTailer::open(Arc::clone(queue), opening, &Detached::here())
 }
@@ -132,8 +132,7 @@ fn read_back(dir: &Path, is_known: bool) -> Result<()> {
 fn append(dir: &Path, is_known: bool) {
     let queue = open(dir, is_known, false);
     let appender = VanillaAppender::new(Arc::clone(&queue), None).unwrap();
-    let record =
-        Record { parts: [APPENDED, &[]], capacity: APPENDED.len() as u64, synchronous: false };
+    let record = Record { parts: [APPENDED, &[]], ..Record::default() };
     for now_ms in [1_705_314_600_000, 1_705_401_000_000] {
         let Ok(index) = appender.append(&Detached::here(), Some(now_ms), record) else { continue };
         if is_known {

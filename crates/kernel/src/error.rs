@@ -89,6 +89,11 @@ pub enum Error {
          (leave roll_cycle out to join it)", path.display()
     )]
     RollCycleMismatch { asked: String, found: String, path: PathBuf },
+    #[error(
+        "the cycles may be days or weeks, as all directories begin a week: cycles={cycles} path={} \
+         (open the queue with quire.vanilla.open and roll_cycle='DAYS' or 'WEEKS')", path.display()
+    )]
+    CycleLengthUnknown { cycles: usize, path: PathBuf },
     #[error("not supported: {0}")]
     Unsupported(String),
     #[error(

@@ -43,7 +43,7 @@ impl VanillaAppender {
         let tid =
             thread_id.map(|id| u32::try_from(id).map_err(|_| bad_thread_id(id))).transpose()?;
         let kernel = or_raise(py, py.detach(|| Kernel::new(Arc::clone(&queue.kernel), tid)))?;
-        Ok(Self { kernel: Arc::new(kernel), clock: Arc::clone(&queue.clock) })
+        Ok(Self { kernel, clock: Arc::clone(&queue.clock) })
     }
 
     #[doc = stub!("VanillaAppender.write_bytes")]

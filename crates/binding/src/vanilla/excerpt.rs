@@ -10,13 +10,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PyString, PyType};
 use quire_kernel::vanilla::format::fields::{FieldError, FieldReader};
+use quire_kernel::vanilla::format::parse::{DATE, DATE_TIME, TIME};
 use quire_kernel::vanilla::{Message, VanillaQueue};
 
 use crate::arguments::integer;
 use crate::buffer::{self, Buffer};
 use crate::error::{UnsupportedError, WireError, or_raise, to_py};
+use crate::handles::payload::Message as Payload;
 use crate::repr;
-use crate::vanilla::object;
+use crate::vanilla::{appended, object};
 
 /// A lock word holds its count above its owner; this is a count of 1.
 const LOCK_COUNT: u32 = 1 << 24;
@@ -101,6 +103,12 @@ impl VanillaExcerpt {
         Ok(value)
     }
 
+    fn parse_form<'py>(&self, py: Python<'py>, form: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.take_as(py, |fields| {
+            fields.parse_form(form).map(|text| appended::read(py, form, text))
+        })
+    }
+
     /// Takes a field off a copy, since others may change the message: of a part that holds most fields,
     /// and of more while the field does not end in it. Returns where the next field starts, too.
     fn take_stored<T>(
@@ -156,6 +164,17 @@ impl VanillaExcerpt {
     fn swap32(&self, py: Python<'_>, offset: u64, old: u32, new: u32) -> PyResult<Result<(), u32>> {
         let (message, queue) = self.stored()?;
         or_raise(py, queue.swap32(message, offset, old, new))
+    }
+
+    fn write_in_place(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        bytes: &[u8],
+    ) -> PyResult<()> {
+        let offset = integer("offset", offset)?;
+        let (message, queue) = self.stored()?;
+        or_raise(py, queue.write_in_place(message, offset, bytes))
     }
 
     fn word(&self, offset: u64) -> PyResult<u32> {
@@ -282,6 +301,39 @@ impl VanillaExcerpt {
         })
     }
 
+    #[doc = stub!("VanillaExcerpt.parse_text")]
+    #[pyo3(signature = (stop, /))]
+    fn parse_text<'py>(&self, py: Python<'py>, stop: &str) -> PyResult<Bound<'py, PyString>> {
+        self.take_as(py, |fields| fields.parse_text(stop).map(|text| buffer::text(py, &text)))
+    }
+
+    #[doc = stub!("VanillaExcerpt.parse_boolean")]
+    #[pyo3(signature = (stop, /))]
+    fn parse_boolean(&self, py: Python<'_>, stop: &str) -> PyResult<bool> {
+        self.take(py, |fields| fields.parse_boolean(stop))
+    }
+
+    #[doc = stub!("VanillaExcerpt.parse_decimal")]
+    fn parse_decimal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let decimal = py.import("decimal")?.getattr("Decimal")?;
+        self.take_as(py, |fields| fields.parse_decimal().map(|text| decimal.call1((text,))))
+    }
+
+    #[doc = stub!("VanillaExcerpt.parse_date")]
+    fn parse_date<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.parse_form(py, DATE)
+    }
+
+    #[doc = stub!("VanillaExcerpt.parse_time")]
+    fn parse_time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.parse_form(py, TIME)
+    }
+
+    #[doc = stub!("VanillaExcerpt.parse_datetime")]
+    fn parse_datetime<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.parse_form(py, DATE_TIME)
+    }
+
     #[doc = stub!("VanillaExcerpt.compare_and_swap_int32")]
     #[pyo3(signature = (offset, expected, new, /))]
     fn compare_and_swap_int32(
@@ -355,6 +407,40 @@ impl VanillaExcerpt {
         )))
     }
 
+    #[doc = stub!("VanillaExcerpt.write_bytes_at")]
+    #[pyo3(signature = (offset, data, /))]
+    fn write_bytes_at(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let data = Payload::any(data)?;
+        self.write_in_place(py, offset, data.bytes())
+    }
+
+    #[doc = stub!("VanillaExcerpt.write_float32_at")]
+    #[pyo3(signature = (offset, value, /))]
+    fn write_float32_at(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        value: f32,
+    ) -> PyResult<()> {
+        self.write_in_place(py, offset, &value.to_le_bytes())
+    }
+
+    #[doc = stub!("VanillaExcerpt.write_float64_at")]
+    #[pyo3(signature = (offset, value, /))]
+    fn write_float64_at(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        value: f64,
+    ) -> PyResult<()> {
+        self.write_in_place(py, offset, &value.to_le_bytes())
+    }
+
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
@@ -402,6 +488,33 @@ field_reads! {
         fn parse_int() -> i64 = |fields| fields.parse_int();
         fn parse_float() -> f64 = |fields| fields.parse_float();
     }
+}
+
+/// Methods that each store a whole number of a width in place.
+macro_rules! in_place_writes {
+    ($(fn $method:ident(value: $type:ty);)+) => {
+        #[pymethods]
+        impl VanillaExcerpt {$(
+            #[doc = stub!(VanillaExcerpt.$method)]
+            #[pyo3(signature = (offset, value, /))]
+            fn $method(
+                &self,
+                py: Python<'_>,
+                offset: &Bound<'_, PyAny>,
+                value: &Bound<'_, PyAny>,
+            ) -> PyResult<()> {
+                let value: $type = integer("value", value)?;
+                self.write_in_place(py, offset, &value.to_le_bytes())
+            }
+        )+}
+    };
+}
+
+in_place_writes! {
+    fn write_int8_at(value: i8);
+    fn write_int16_at(value: i16);
+    fn write_int32_at(value: i32);
+    fn write_int64_at(value: i64);
 }
 
 /// A fixed-size number.

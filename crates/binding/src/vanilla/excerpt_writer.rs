@@ -2,21 +2,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::PyString;
 use quire_kernel::Error;
 use quire_kernel::vanilla::format::fields::FieldWriter;
+use quire_kernel::vanilla::format::record;
+use quire_kernel::vanilla::protocol::cycle_writer::Room;
 use quire_kernel::vanilla::{Record, VanillaAppender};
 
-use crate::arguments::{integer, kind};
+use crate::arguments::{integer, kind, optional};
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::handles::clock::QueueClock;
 use crate::handles::payload::Message;
 use crate::values::failure::Failure;
-use crate::vanilla::object;
+use crate::vanilla::{appended, object};
 
 /// The claim word at the start of a claimable message.
 const CLAIM_WORD: usize = 4;
+/// Bytes of the widest word that can be swapped.
+const WORD: usize = 8;
 
 #[doc = stub!("ExcerptWriter")]
 #[pyclass(module = "quire._native", frozen)]
@@ -33,6 +37,8 @@ struct State {
     /// None after it was finished or rolled back.
     fields: Option<FieldWriter>,
     index: Option<i64>,
+    /// A word of 64 bits has to lie at a multiple of 8.
+    is_aligned: bool,
 }
 
 impl ExcerptWriter {
@@ -45,7 +51,7 @@ impl ExcerptWriter {
     ) -> Self {
         let bytes = if claimable { vec![0; CLAIM_WORD] } else { Vec::new() };
         let fields = Some(FieldWriter::after(bytes));
-        let state = Mutex::new(State { fields, index: None });
+        let state = Mutex::new(State { fields, index: None, is_aligned: false });
         Self { appender, clock, synchronous, claimable, capacity, state }
     }
 
@@ -55,11 +61,13 @@ impl ExcerptWriter {
 
     fn put(&self, put: impl FnOnce(&mut FieldWriter)) -> PyResult<()> {
         let mut state = self.lock();
+        let padding = if state.is_aligned { record::padding(0) } else { 0 };
         let Some(fields) = &mut state.fields else { return Err(self.closed()) };
         let before = fields.length();
         put(fields);
         let fits = fields.check().map_err(Error::from);
-        let fits = fits.and_then(|()| self.appender.check_fits(fields.length() as u64));
+        let length = fields.length() as u64 + padding;
+        let fits = fits.and_then(|()| self.appender.check_fits(length));
         if fits.is_err() {
             fields.truncate(before);
         }
@@ -85,6 +93,23 @@ impl ExcerptWriter {
     fn position(&self) -> PyResult<usize> {
         let state = self.lock();
         state.fields.as_ref().map(FieldWriter::length).ok_or_else(|| self.closed())
+    }
+
+    #[doc = stub!("ExcerptWriter.align")]
+    #[pyo3(signature = (width = None, /))]
+    fn align(&self, width: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+        let width: usize = optional("width", width)?.unwrap_or(WORD);
+        if ![4, WORD].contains(&width) {
+            return Err(PyValueError::new_err(format!("invalid width={width}: expected 4 or 8")));
+        }
+        let before = {
+            let mut state = self.lock();
+            state.is_aligned |= width == WORD;
+            state.fields.as_ref().map_or(0, FieldWriter::length)
+        };
+        let offset = before.next_multiple_of(width);
+        self.put(|fields| fields.put(&[0; WORD][..offset - before]))?;
+        Ok(offset)
     }
 
     #[doc = stub!("ExcerptWriter.write_bytes")]
@@ -234,30 +259,27 @@ impl ExcerptWriter {
     }
 
     #[doc = stub!("ExcerptWriter.append")]
-    #[pyo3(signature = (value, /))]
-    fn append(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let text = if let Ok(text) = value.cast::<PyString>() {
-            text.to_cow()?
-        } else if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
-            integer::<i64>("value", value)?.to_string().into()
-        } else if value.is_instance_of::<PyFloat>() {
-            let number: f64 = value.extract()?;
-            number.to_string().replace("inf", "Infinity").into()
-        } else {
-            let name = value.get_type().name()?;
-            let what = format!("invalid value: expected text, an integer or a float, found {name}");
-            return Err(PyTypeError::new_err(what));
-        };
+    #[pyo3(signature = (value, /, *, precision = None))]
+    fn append(
+        &self,
+        value: &Bound<'_, PyAny>,
+        precision: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let text = appended::text(value, precision)?;
         self.put(|fields| fields.put_text(&text))
     }
 
     #[doc = stub!("ExcerptWriter.finish")]
     fn finish(&self, py: Python<'_>) -> PyResult<i64> {
         let now = self.clock.now_ms(py)?;
-        let Some(fields) = self.lock().fields.take() else { return Err(self.closed()) };
+        let (fields, is_aligned) = {
+            let mut state = self.lock();
+            (state.fields.take(), state.is_aligned)
+        };
+        let Some(fields) = fields else { return Err(self.closed()) };
         let record = Record {
             parts: [fields.bytes().map_err(Failure::from)?, &[]],
-            capacity: self.capacity,
+            room: Room { capacity: self.capacity, is_aligned },
             synchronous: self.synchronous,
         };
         let index =

@@ -11,6 +11,7 @@ use quire_kernel::vanilla::protocol::rebuild::Rebuilt;
 use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel, explain, zone};
 
 use crate::arguments::integer;
+use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::handles::clock::QueueClock;
 use crate::maintenance::{ExplainedRow, Rows, SnapshotRow, explained_row, rows, snapshot_row};
@@ -186,7 +187,7 @@ impl VanillaQueue {
 
     #[doc = stub!("VanillaQueue.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.kernel.close());
+        detached(py, |may_wait| self.kernel.close(may_wait));
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {

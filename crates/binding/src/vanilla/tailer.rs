@@ -78,7 +78,7 @@ impl VanillaTailer {
         let tailer = detached(py, |may_wait| {
             Kernel::open(queue, Opening { name, shared, on_missing }, may_wait)
         });
-        Ok(Self(Arc::new(or_raise(py, tailer)?)))
+        Ok(Self(or_raise(py, tailer)?))
     }
 
     #[doc = stub!("VanillaTailer.read")]

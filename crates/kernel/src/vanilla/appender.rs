@@ -3,10 +3,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::protocol::cycle_writer::{CycleWriter, Unsynced};
+use super::format::record;
+use super::protocol::cycle_writer::{CycleWriter, Room, Unsynced};
 use super::protocol::detect::Layout;
 use super::queue::VanillaQueue;
 use crate::os::detached::{Detached, SharedState};
+use crate::os::handles::Handle;
 use crate::os::{files, process};
 use crate::{Error, Result};
 
@@ -15,8 +17,8 @@ use crate::{Error, Result};
 pub struct Record<'a> {
     /// First part.
     pub parts: [&'a [u8]; 2],
-    /// What has to fit the rest of a data file, as Java is asked for; at least the length.
-    pub capacity: u64,
+    /// What room it needs.
+    pub room: Room,
     /// Return when the message is on the medium.
     pub synchronous: bool,
 }
@@ -31,6 +33,12 @@ pub struct VanillaAppender {
     is_closed: AtomicBool,
     /// The longest message of the present cycle; any before there is one.
     longest: AtomicU64,
+}
+
+impl Handle for VanillaAppender {
+    fn close_with_queue(&self, may_wait: &Detached) {
+        self.close(may_wait);
+    }
 }
 
 #[derive(Default)]
@@ -57,18 +65,18 @@ impl State {
 
 impl VanillaAppender {
     /// Opens nothing yet. `tid` is the thread id in the names of its files.
-    pub fn new(queue: Arc<VanillaQueue>, tid: Option<u32>) -> Result<Self> {
+    pub fn new(queue: Arc<VanillaQueue>, tid: Option<u32>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         if queue.options().read_only {
             return Err(Error::ReadOnly { what: "an appender", path: queue.path().to_path_buf() });
         }
-        Ok(Self {
+        Ok(Arc::clone(&queue).handles.adopt(Self {
             queue,
             tid,
             state: SharedState::default(),
             is_closed: AtomicBool::new(false),
             longest: AtomicU64::new(u64::MAX),
-        })
+        }))
     }
 
     /// Its queue.
@@ -138,7 +146,7 @@ impl VanillaAppender {
         if synced {
             self.queue.sync_own_name()?;
         }
-        let appended = writer.append(record.parts, record.capacity, synced);
+        let appended = writer.append(record.parts, record.room, synced);
         state.has_sync_failed |= writer.has_sync_failed;
         let is_gone = appended.is_err() && matches!(writer.is_present(), Ok(false));
         let cycle = writer.cycle;
@@ -155,6 +163,7 @@ impl VanillaAppender {
         let cycle = self.queue.cycle_at(Some(now_ms))?;
         let layout = self.queue.layout_for(cycle)?;
         check_length(record, &layout)?;
+        self.queue.check_cycle(cycle)?;
         let opened = self.open_cycle(cycle, layout)?;
         self.longest.store(CycleWriter::longest_payload(&opened.layout), Ordering::Release);
         let left = state.writer.replace(opened).and_then(CycleWriter::leave);
@@ -225,7 +234,7 @@ impl VanillaAppender {
     /// To be asked with the state locked: closing sets the flag and then waits for the state.
     #[inline]
     fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(Error::closed("appender", self.queue.path()));
         }
         Ok(())
@@ -235,7 +244,9 @@ impl VanillaAppender {
 #[inline]
 fn check_length(record: Record<'_>, layout: &Layout) -> Result<()> {
     let length = record.parts.iter().map(|part| part.len() as u64).sum::<u64>();
-    let (length, limit) = (length.max(record.capacity), CycleWriter::longest_payload(layout));
+    let padding = if record.room.is_aligned { record::padding(0) } else { 0 };
+    let length = length.max(record.room.capacity);
+    let limit = CycleWriter::longest_payload(layout) - padding;
     if length <= limit {
         return Ok(());
     }

@@ -64,6 +64,9 @@ fn record_parts(block: &mut Block, start: u64, length: u64) -> Result<Vec<Part>>
         let meaning = match record::length(word) {
             Length::Unpublished => "nothing yet".to_owned(),
             Length::Bytes(length) => format!("the next message of this writer: {length} bytes"),
+            Length::Invalid if word == record::PADDING => {
+                "padding: the next message begins at a multiple of 8".to_owned()
+            }
             Length::Invalid => "damaged".to_owned(),
         };
         parts.push(part(block, Section::Next, next, (&word.to_le_bytes(), 4), "u32", meaning));

@@ -8,6 +8,8 @@
 #[cfg(not(loom))]
 mod appender;
 #[cfg(not(loom))]
+mod cycle_length;
+#[cfg(not(loom))]
 pub mod explain;
 pub mod format;
 #[cfg(not(loom))]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::message::Message;
 use super::protocol::cycle_reader::{CycleReader, Payload};
 use super::queue::{VanillaQueue, first_of};
-use crate::Result;
+use crate::chronicle::read::missing::OnMissing;
+use crate::error::Raised;
+use crate::{Error, Result, warnings};
 
 /// What became of the next message of a cycle.
 pub enum Passed {
@@ -89,4 +91,27 @@ pub fn place_at(queue: &VanillaQueue, index: i64) -> Result<Option<Place>> {
 pub fn end_is(place: &mut Place) -> Result<bool> {
     let before = place.sequence.checked_sub(1);
     before.map_or(Ok(true), |before| Ok(place.reader.entry(before)? != 0))
+}
+
+/// Where a named tailer goes on whose cycle was deleted.
+pub fn place_after_loss(
+    queue: &VanillaQueue,
+    name: &str,
+    expected: i64,
+    on_missing: OnMissing,
+) -> Result<Option<Place>> {
+    let Some((cycle, _)) = queue.split().split(expected) else { return Ok(None) };
+    let place = next_place(queue, cycle)?;
+    let first = match &place {
+        Some(place) => format!("{:#x}", queue.index_of(place.reader.cycle(), place.sequence)?),
+        None => "none".to_owned(),
+    };
+    let (tailer, path) = (name.to_owned(), queue.path().to_path_buf());
+    let loss = Error::DataLoss { tailer, expected, first, path, raised: Raised::default() };
+    match on_missing {
+        OnMissing::Raise => return Err(loss),
+        OnMissing::Warn => warnings::leave_loss(&loss),
+        OnMissing::Skip => {}
+    }
+    Ok(place)
 }

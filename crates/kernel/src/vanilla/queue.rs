@@ -2,9 +2,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use jiff::tz::TimeZone;
-
-use super::format::cycle::{self, CycleFormat, NAMED};
+use super::cycle_length::Cycles;
+use super::format::cycle::CycleFormat;
 use super::format::index::IndexSplit;
 use super::format::names::FileName;
 use super::message::Message;
@@ -14,11 +13,13 @@ use super::protocol::block::Block;
 use super::protocol::cycle_reader::CycleReader;
 use super::protocol::detect::{self, Asked, Layout, Sample};
 use super::protocol::directory;
-use super::protocol::listing::{self, Listing};
+use super::protocol::listing::Listing;
 use super::protocol::rebuild::{self, Rebuilt};
 use super::{snapshot, verify};
 use crate::finding::Report;
+use crate::os::detached::Detached;
 use crate::os::files::{self, OwnName};
+use crate::os::handles::Handles;
 use crate::os::{paths, process};
 use crate::probe::fault::{self, step};
 use crate::snapshot::Snapshot;
@@ -34,13 +35,13 @@ pub struct VanillaQueue {
     path: PathBuf,
     own_name: OwnName,
     options: VanillaOptions,
-    format: CycleFormat,
-    split: IndexSplit,
+    cycles: Cycles,
     listing: Listing,
     is_closed: AtomicBool,
     generation: u32,
     /// The one used last at the end.
     writable: Mutex<Vec<Writable>>,
+    pub(super) handles: Handles,
 }
 
 impl VanillaQueue {
@@ -62,21 +63,21 @@ impl VanillaQueue {
                 fault::call!("vanilla.dir.create", files::make_directories(&path, permissions));
             own_name = OwnName::new(made.map_err(|e| Error::io("cannot make", &path, e))?);
         }
-        let (format, split) = format_of(&path, &options)?;
+        let cycles = Cycles::of(&path, &options)?;
         let file_mode = (!options.read_only).then_some(options.file_mode);
-        let listing = Listing::new(&path, format.clone(), file_mode);
+        let listing = Listing::new(&path, cycles.format.clone(), file_mode);
         let (is_closed, generation) = (AtomicBool::new(false), process::generation());
         let writable = Mutex::default();
         Ok(Self {
             path,
             own_name,
             options,
-            format,
-            split,
+            cycles,
             listing,
             is_closed,
             generation,
             writable,
+            handles: Handles::default(),
         })
     }
 
@@ -100,22 +101,33 @@ impl VanillaQueue {
     /// Lengths and names of cycles.
     #[must_use]
     pub const fn format(&self) -> &CycleFormat {
-        &self.format
+        &self.cycles.format
     }
 
     /// How indexes are split.
     #[must_use]
     pub const fn split(&self) -> IndexSplit {
-        self.split
+        self.cycles.split
+    }
+
+    /// To be asked before a cycle is appended to.
+    pub(super) fn check_cycle(&self, cycle: i32) -> Result<()> {
+        self.cycles.check(&self.path, &self.listing, cycle)?;
+        self.cycles.keep(&self.path, self.options.file_mode)
     }
 
     pub(super) const fn listing(&self) -> &Listing {
         &self.listing
     }
 
-    /// Ends the use of the queue and of its handles.
-    pub fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+    /// Closes the queue and its handles, with their files. A named tailer is given back where it
+    /// stored its position last.
+    pub fn close(&self, may_wait: &Detached) {
+        let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
+        if was_closed || self.generation != process::generation() {
+            return; // a child's handles may be locked by threads which are not there
+        }
+        self.handles.close(may_wait);
         self.writable.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
@@ -137,7 +149,7 @@ impl VanillaQueue {
     /// The cycle of a time, the clock's where none is given.
     pub fn cycle_at(&self, now_ms: Option<i64>) -> Result<i32> {
         let now_ms = now_ms.unwrap_or_else(|| self.options.clock.now_ms());
-        self.format.cycle_at(now_ms).ok_or_else(|| {
+        self.cycles.format.cycle_at(now_ms).ok_or_else(|| {
             Error::IndexOutOfRange(format!("no cycle has this time: now_ms={now_ms}"))
         })
     }
@@ -148,22 +160,22 @@ impl VanillaQueue {
     }
 
     pub(super) fn name_of(&self, cycle: i32) -> Result<String> {
-        let found = self.format.name(cycle).filter(|_| cycle >= 0);
+        let found = self.cycles.format.name(cycle).filter(|_| cycle >= 0);
         found.ok_or_else(|| Error::IndexOutOfRange(format!("no such cycle: cycle={cycle}")))
     }
 
     /// The index of a message.
     pub fn index_of(&self, cycle: i32, sequence: u64) -> Result<i64> {
-        self.split.join(cycle, sequence).ok_or_else(|| Error::CycleFull {
+        self.cycles.split.join(cycle, sequence).ok_or_else(|| Error::CycleFull {
             cycle,
             sequence,
-            limit: 1 << self.split.sequence_bits,
+            limit: 1 << self.cycles.split.sequence_bits,
         })
     }
 
     /// A reader of a cycle; None while it has no directory.
     pub(super) fn reader(&self, cycle: i32) -> Result<Option<CycleReader>> {
-        let Some(name) = self.format.name(cycle) else { return Ok(None) };
+        let Some(name) = self.cycles.format.name(cycle) else { return Ok(None) };
         let directory = directory::find(&self.path, &name)?;
         Ok(directory.map(|directory| CycleReader::new(cycle, directory, self.options.layout)))
     }
@@ -183,7 +195,7 @@ impl VanillaQueue {
     fn least_needed(&self, kept: &Kept) -> Result<Option<i64>> {
         let Some(next) = kept.next() else { return Ok(None) };
         let least = kept.late().fold(next, i64::min);
-        let cycle_of = |index| self.split.split(index).map(|(cycle, _)| cycle);
+        let cycle_of = |index| self.cycles.split.split(index).map(|(cycle, _)| cycle);
         let Some(floor) = kept.floor().and_then(cycle_of) else { return Ok(Some(least)) };
         let known: Vec<_> = kept.late().chain([next]).filter_map(cycle_of).collect();
         let mut from = floor.saturating_sub(1);
@@ -301,6 +313,7 @@ impl VanillaQueue {
                 snapshot.last_index = Some(self.index_of(cycle, end - 1)?.cast_unsigned());
             }
         }
+        snapshot::add_cycle_length(&self.path, &mut snapshot);
         snapshot.files.reverse();
         Ok(snapshot)
     }
@@ -353,7 +366,7 @@ impl VanillaQueue {
         old: u32,
         new: u32,
     ) -> Result<std::result::Result<(), u32>> {
-        self.store_into(message, offset, 4, |block, at| {
+        self.store_word(message, offset, 4, |block, at| {
             block.region().publish_header(at, old, new, step!("vanilla.word.cas"))
         })
     }
@@ -366,12 +379,54 @@ impl VanillaQueue {
         old: u64,
         new: u64,
     ) -> Result<std::result::Result<(), u64>> {
-        self.store_into(message, offset, 8, |block, at| {
+        self.store_word(message, offset, 8, |block, at| {
             block.region().swap_acq_rel(at, old, new, step!("vanilla.word.cas"))
         })
     }
 
-    fn store_into<T>(
+    /// Stores bytes in a message. Those of an aligned word are stored at once, with release; others
+    /// are seen one by one by those who read them without the lock that keeps others away.
+    pub fn write_in_place(&self, message: &Message, offset: u64, bytes: &[u8]) -> Result<()> {
+        let length = bytes.len() as u64;
+        if offset.checked_add(length).is_none_or(|end| end > message.length) {
+            return Err(Error::Invalid(format!(
+                "outside the message: offset={offset} bytes={length} length={}",
+                message.length
+            )));
+        }
+        let step = step!("vanilla.bytes.store");
+        self.store_bytes(message, offset, length, |block, at| {
+            let region = block.region();
+            if let (Ok(word), true) = (bytes.try_into(), at.is_multiple_of(4)) {
+                region.store_header_release(at, u32::from_le_bytes(word), step);
+            } else if let (Ok(word), true) = (bytes.try_into(), at.is_multiple_of(8)) {
+                region.store_release(at, u64::from_le_bytes(word), step);
+            } else {
+                region.store_each_relaxed(at, bytes, step);
+            }
+        })
+    }
+
+    fn store_word<T>(
+        &self,
+        message: &Message,
+        offset: u64,
+        width: u64,
+        store: impl FnOnce(&Block, u64) -> T,
+    ) -> Result<T> {
+        let end = offset.checked_add(width).filter(|end| *end <= message.length);
+        if end.is_none() || !(message.at.position + offset).is_multiple_of(width) {
+            return Err(Error::Invalid(format!(
+                "no aligned word of the message: offset={offset} width={width} length={} \
+                 position={:#x} in its file (ExcerptWriter.align places words)",
+                message.length, message.at.position
+            )));
+        }
+        self.store_bytes(message, offset, width, store)
+    }
+
+    /// Stores into a range within a message.
+    fn store_bytes<T>(
         &self,
         message: &Message,
         offset: u64,
@@ -383,15 +438,7 @@ impl VanillaQueue {
             let path = self.path.clone();
             return Err(Error::ReadOnly { what: "changing a message", path });
         }
-        let end = offset.checked_add(width).filter(|end| *end <= message.length);
         let at = message.at.position + offset;
-        if end.is_none() || !at.is_multiple_of(width) {
-            return Err(Error::Invalid(format!(
-                "no aligned word of the message: offset={offset} width={width} length={} \
-                 position={:#x} in its file",
-                message.length, message.at.position
-            )));
-        }
         let mut open = self.writable.lock().unwrap_or_else(PoisonError::into_inner);
         let block = self.writable_block(&mut open, message)?;
         block.make_writable(at, at + width)?;
@@ -447,36 +494,6 @@ pub(super) fn end_of(reader: &mut CycleReader) -> Result<u64> {
         reader.check_index_is_there()?;
     }
     Ok(end)
-}
-
-fn format_of(path: &Path, options: &VanillaOptions) -> Result<(CycleFormat, IndexSplit)> {
-    let guess = if options.roll_cycle.is_some() && options.cycle_format.is_some() {
-        None
-    } else {
-        listing::guess_pattern(path)?
-    };
-    let named = options.roll_cycle.as_deref().and_then(cycle::by_name);
-    let guessed = guess.as_ref().map(|guess| guess.named);
-    let base = named.or(guessed).unwrap_or(NAMED[0]);
-    let pattern = match (&options.cycle_format, &guess) {
-        (Some(pattern), _) => pattern.clone(),
-        (None, Some(guess)) if named.is_none_or(|it| it.pattern == guess.named.pattern) => {
-            guess.pattern.clone()
-        }
-        (None, Some(guess)) => {
-            return Err(Error::RollCycleMismatch {
-                asked: base.name.to_owned(),
-                found: guess.named.name.to_owned(),
-                path: path.to_path_buf(),
-            });
-        }
-        (None, None) => base.pattern.to_owned(),
-    };
-    let length_ms = options.cycle_length_ms.unwrap_or(base.length_ms);
-    let zone = options.zone.clone().unwrap_or(TimeZone::UTC);
-    let format = CycleFormat::new(&pattern, length_ms, zone).map_err(Error::Invalid)?;
-    let entries = options.entries_per_cycle.map(u64::trailing_zeros);
-    Ok((format, IndexSplit { sequence_bits: entries.unwrap_or(base.sequence_bits) }))
 }
 
 fn is_there(path: &Path) -> Result<bool> {

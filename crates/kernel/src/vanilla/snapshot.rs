@@ -6,19 +6,32 @@
 //!    writer died.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::cycle_length;
 use super::format::names::FileName;
-use super::format::record::{self, HEADER};
+use super::format::record;
 use super::protocol::block::Block;
 use super::protocol::cycle_reader::CycleReader;
 use super::protocol::detect::Layout;
 use super::protocol::{directory, entries, rebuild};
+use crate::probe::fault;
 use crate::snapshot::{File, Snapshot};
 use crate::{Error, Result};
 
 /// Where the named records of each data file end.
 type Ends = HashMap<(u32, u64), u64>;
+
+/// Adds the file that says how long cycles are.
+pub fn add_cycle_length(base: &Path, snapshot: &mut Snapshot) {
+    let name = PathBuf::from(cycle_length::NAME);
+    let found = fault::call!("vanilla.cycle-length.stat", base.join(&name).symlink_metadata());
+    let length = cycle_length::LENGTH as u64;
+    let is_kept = found.is_ok_and(|found| found.is_file() && found.len() == length);
+    if is_kept && !snapshot.files.is_empty() {
+        snapshot.files.push(File { name, used: length, length });
+    }
+}
 
 /// Adds the files of a cycle whose index ended at `end` when it was looked at.
 pub fn add_cycle(
@@ -104,8 +117,8 @@ fn check_named(
 fn records_from(path: &Path, mut at: u64) -> Result<u64> {
     let Some(mut block) = Block::open(path, false)? else { return Ok(0) };
     let mut count = 0;
-    while let Some(length) = rebuild::record_at(&mut block, at)? {
-        at = record::next(at + HEADER, length);
+    while let Some((position, length)) = rebuild::record_from(&mut block, at)? {
+        at = record::next(position, length);
         count += 1;
     }
     Ok(count)

@@ -5,12 +5,11 @@ use super::late::{LateCycles, LateMark};
 use super::message::Message;
 use super::named_position::NamedPosition;
 use super::options::Consumption;
-use super::place::{Passed, Place, end_is, next_place, place_at};
+use super::place::{Passed, Place, end_is, next_place, place_after_loss, place_at};
 use super::queue::{VanillaQueue, end_of};
-use crate::chronicle::read::missing::OnMissing;
 use crate::chronicle::read::tailer::{Direction, Opening};
-use crate::error::Raised;
 use crate::os::detached::{Detached, SharedState};
+use crate::os::handles::Handle;
 use crate::waiting::wait::Look;
 use crate::{Error, Result, warnings};
 
@@ -39,6 +38,8 @@ struct State {
     is_dirty: bool,
     last_read: Option<i64>,
     until_late: u32,
+    /// A message on its way to a caller.
+    copy: Vec<u8>,
 }
 
 /// A place to return to.
@@ -46,6 +47,13 @@ pub struct Mark {
     current: Option<(i32, u64)>,
     late: LateMark,
     last_read: Option<i64>,
+}
+
+impl Handle for VanillaTailer {
+    /// Nothing more is finished.
+    fn close_with_queue(&self, may_wait: &Detached) {
+        *self.state.lock(may_wait) = State::default();
+    }
 }
 
 impl Look for VanillaTailer {
@@ -60,7 +68,7 @@ impl VanillaTailer {
         queue: Arc<VanillaQueue>,
         opening: Opening<'_>,
         may_wait: &Detached,
-    ) -> Result<Self> {
+    ) -> Result<Arc<Self>> {
         let Opening { name, shared, on_missing } = opening;
         queue.check_open("queue")?;
         let mut state = State::default();
@@ -83,7 +91,8 @@ impl VanillaTailer {
             state.named = Some(named);
         }
         let (name, state) = (name.map(str::to_owned), SharedState::new(state));
-        Ok(Self { queue, name, state, is_closed: AtomicBool::new(false) })
+        let is_closed = AtomicBool::new(false);
+        Ok(Arc::clone(&queue).handles.adopt(Self { queue, name, state, is_closed }))
     }
 
     /// Its queue.
@@ -182,7 +191,9 @@ impl VanillaTailer {
             }
         }
         let Some((message, late)) = self.find(state)? else { return Ok(false) };
-        let is_taken = each(message.index, &message.copied()?);
+        state.copy.clear();
+        message.append_to(&mut state.copy, 0..message.length())?;
+        let is_taken = each(message.index, &state.copy);
         if is_taken {
             state.step_over(&message, late);
         }
@@ -533,7 +544,7 @@ impl VanillaTailer {
     /// To be asked with the state locked.
     #[inline]
     fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(Error::closed("tailer", self.queue.path()));
         }
         Ok(())
@@ -563,27 +574,4 @@ impl State {
         self.last_read = Some(index);
         self.is_dirty = true;
     }
-}
-
-/// Where a named tailer goes on whose cycle was deleted.
-fn place_after_loss(
-    queue: &VanillaQueue,
-    name: &str,
-    expected: i64,
-    on_missing: OnMissing,
-) -> Result<Option<Place>> {
-    let Some((cycle, _)) = queue.split().split(expected) else { return Ok(None) };
-    let place = next_place(queue, cycle)?;
-    let first = match &place {
-        Some(place) => format!("{:#x}", queue.index_of(place.reader.cycle(), place.sequence)?),
-        None => "none".to_owned(),
-    };
-    let (tailer, path) = (name.to_owned(), queue.path().to_path_buf());
-    let loss = Error::DataLoss { tailer, expected, first, path, raised: Raised::default() };
-    match on_missing {
-        OnMissing::Raise => return Err(loss),
-        OnMissing::Warn => warnings::leave_loss(&loss),
-        OnMissing::Skip => {}
-    }
-    Ok(place)
 }

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use quire_wire::number::java_f64;
+
 use super::fields::{FieldError, FieldReader, FieldWriter};
 
 const NULL: u8 = b'N';
@@ -102,7 +104,7 @@ impl FieldWriter {
 
     /// A `Double`.
     pub fn put_double_object(&mut self, value: f64) {
-        self.put_coded(DOUBLE, &format!("{value:?}").replace("inf", "Infinity"));
+        self.put_coded(DOUBLE, &java_f64(value));
     }
 
     /// A `Date`.

@@ -1,7 +1,10 @@
-//! Records of a data file: a word with the inverted length, the payload, padding to 4 bytes.
+//! Records of a data file: a word with the inverted length, the payload, padding to 4 bytes. Before a
+//! record whose payload has to lie at a multiple of 8 there may be a word of padding.
 
 /// Bytes of the length word.
 pub const HEADER: u64 = 4;
+/// A word that is no length: the record begins after it.
+pub const PADDING: u32 = 1;
 /// Payloads are shorter than this.
 pub const LENGTH_LIMIT: u64 = 1 << 30;
 
@@ -32,6 +35,12 @@ pub const fn word(length: u32) -> u32 {
     !length
 }
 
+/// Bytes of padding before a record at `position`, for its payload to lie at a multiple of 8.
+#[must_use]
+pub const fn padding(position: u64) -> u64 {
+    if (position + HEADER).is_multiple_of(8) { 0 } else { HEADER }
+}
+
 /// Where the next record's length word is, for a payload at `position`.
 #[must_use]
 pub const fn next(position: u64, length: u64) -> u64 {
@@ -50,6 +59,8 @@ mod tests {
         assert_eq!(length(word((1 << 30) - 1)), Length::Bytes((1 << 30) - 1));
         assert_eq!(length(word(1 << 30)), Length::Invalid);
         assert_eq!(length(13), Length::Invalid);
+        assert_eq!(length(PADDING), Length::Invalid);
+        assert_eq!([0, 4, 8, 12].map(padding), [4, 0, 4, 0]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Appending to one cycle.
 //!
-//! 1. `make_room` finds and reserves room in a data file of its own; `stage` stores the payload.
+//! 1. `make_room` finds and reserves room in a data file of its own; `stage` stores the payload,
+//!    after a word of padding where the payload has to lie at a multiple of 8.
 //! 2. `publish` stores the length with release: the record is complete.
 //! 3. Of a synchronous append, the data file is written to the medium.
 //! 4. `claim_next`, or `claim`, stores the entry in the first free slot by compare-and-swap: readers
@@ -41,6 +42,23 @@ pub struct Staged {
     /// Of the payload.
     position: u64,
     length: u32,
+}
+
+/// What room a message needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Room {
+    /// What has to fit the rest of its data file; at least its length.
+    pub capacity: u64,
+    /// At a multiple of 8, so that words of 64 bits at multiples of 8 in it can be swapped.
+    pub is_aligned: bool,
+}
+
+impl Room {
+    /// Bytes of padding before a record at `position`.
+    #[inline]
+    const fn padding(self, position: u64) -> u64 {
+        if self.is_aligned { record::padding(position) } else { 0 }
+    }
 }
 
 /// A cycle that is written to.
@@ -110,7 +128,7 @@ impl CycleWriter {
         })
     }
 
-    /// The longest payload there is room for in a data file.
+    /// The longest payload there is room for in a data file, if it may lie at any multiple of 4.
     #[must_use]
     pub const fn longest_payload(layout: &Layout) -> u64 {
         let block = layout.packing.data_block - HEADER;
@@ -119,9 +137,9 @@ impl CycleWriter {
 
     /// Appends a message; the sequence number it got.
     #[inline]
-    pub fn append(&mut self, parts: [&[u8]; 2], capacity: u64, synced: bool) -> Result<u64> {
+    pub fn append(&mut self, parts: [&[u8]; 2], room: Room, synced: bool) -> Result<u64> {
         let length = (parts[0].len() + parts[1].len()) as u64;
-        self.make_room(length, capacity)?;
+        self.make_room(length, room)?;
         let staged = self.stage(parts, length);
         self.publish(staged);
         if !synced {
@@ -184,18 +202,26 @@ impl CycleWriter {
         claimed
     }
 
-    /// Step 1: reserves space for a message. `capacity` is what has to fit the file.
+    /// Step 1: reserves space for a message, and stores the padding before it.
     #[inline]
-    fn make_room(&mut self, length: u64, capacity: u64) -> Result<()> {
+    fn make_room(&mut self, length: u64, room: Room) -> Result<()> {
         let block = self.layout.packing.data_block;
         // Java takes an empty message that begins where the file ends for one of the next file.
-        let room = HEADER + capacity.max(length).max(1).min(block - HEADER);
-        if self.data.as_ref().is_none_or(|data| data.position + room > block) {
+        let needed = HEADER + room.capacity.max(length).max(1).min(block - HEADER);
+        let start = |data: &DataFile| data.position + room.padding(data.position);
+        if self.data.as_ref().is_none_or(|data| start(data) + needed > block) {
             self.open_data()?;
         }
         let Some(data) = &mut self.data else { unreachable!("a data file was just opened") };
-        let after = (record::next(data.position + HEADER, length) + HEADER).min(block);
-        data.block.reserve(data.position, after, block)
+        let start = data.position + room.padding(data.position);
+        let after = (record::next(start + HEADER, length) + HEADER).min(block);
+        data.block.reserve(data.position, after, block)?;
+        if start > data.position {
+            let step = step!("vanilla.padding.store");
+            data.block.region().store_header_plain(data.position, record::PADDING, step);
+            data.position = start;
+        }
+        Ok(())
     }
 
     /// Step 1: stores the payload.

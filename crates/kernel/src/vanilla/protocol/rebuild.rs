@@ -80,7 +80,8 @@ pub fn compare(
     asked: Asked,
     found: &[(FileName, u64)],
 ) -> Result<Option<Compared>> {
-    let data: Vec<_> = found.iter().filter_map(|(name, _)| data_file(*name)).collect();
+    let mut data: Vec<_> = found.iter().filter_map(|(name, _)| data_file(*name)).collect();
+    data.sort_unstable(); // a directory lists files in any order, and a thread filled them in this one
     let mut records = Vec::new();
     for (tid, file) in data {
         add_records(directory, tid, file, &mut records)?;
@@ -124,8 +125,7 @@ fn add_records(directory: &Path, tid: u32, file: u64, records: &mut Vec<Location
     let Some(mut block) = Block::open(&path, false)? else { return Ok(()) };
     let start = records.len();
     let mut at = 0;
-    while let Some(length) = record_at(&mut block, at)? {
-        let position = at + HEADER;
+    while let Some((position, length)) = record_from(&mut block, at)? {
         records.push(Location { tid, file, position });
         at = record::next(position, length);
     }
@@ -134,10 +134,17 @@ fn add_records(directory: &Path, tid: u32, file: u64, records: &mut Vec<Location
 }
 
 /// The length of the record whose header is at a position; None where none is published.
-pub fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
+fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
     let Length::Bytes(length) = record::length(block.word32(at)?) else { return Ok(None) };
     let length = u64::from(length);
     Ok((at + HEADER + length <= block.length()).then_some(length))
+}
+
+/// Where the payload of the next record begins, and its length: after padding, if there is any.
+pub fn record_from(block: &mut Block, at: u64) -> Result<Option<(u64, u64)>> {
+    let is_padding = block.word32(at)? == record::PADDING;
+    let at = if is_padding { at + HEADER } else { at };
+    Ok(record_at(block, at)?.map(|length| (at + HEADER, length)))
 }
 
 /// Whether a data file has that many records, or more.
@@ -145,8 +152,8 @@ pub fn has_records(path: &Path, count: u64) -> Result<bool> {
     let Some(mut block) = Block::open(path, false)? else { return Ok(false) };
     let mut at = 0;
     for _ in 0..count {
-        let Some(length) = record_at(&mut block, at)? else { return Ok(false) };
-        at = record::next(at + HEADER, length);
+        let Some((position, length)) = record_from(&mut block, at)? else { return Ok(false) };
+        at = record::next(position, length);
     }
     Ok(true)
 }

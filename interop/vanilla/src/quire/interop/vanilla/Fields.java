@@ -1,5 +1,6 @@
 package quire.interop.vanilla;
 
+import java.lang.reflect.Method;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.Date;
@@ -10,6 +11,8 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 
 import net.openhft.lang.io.Bytes;
+import net.openhft.lang.io.StopCharTester;
+import net.openhft.lang.io.StopCharTesters;
 import quire.interop.Options;
 
 /** A field of an excerpt by the name of its type: {@code int32}, {@code stop_bit}, ... */
@@ -60,7 +63,38 @@ record Fields(BiConsumer<Bytes, String> writer, Function<Bytes, Object> reader) 
             Map.entry("append_int", new Fields((out, text) -> out.append(Long.parseLong(text)).append(' '),
                     Bytes::parseLong)),
             Map.entry("append_float", new Fields((out, text) -> out.append(Double.parseDouble(text)).append(' '),
-                    Bytes::parseDouble)));
+                    Bytes::parseDouble)),
+            Map.entry("append_rounded", new Fields(Fields::appendRounded, Bytes::parseDouble)),
+            Map.entry("append_bool", new Fields((out, text) -> out.append(Boolean.parseBoolean(text)).append(' '),
+                    in -> in.parseBoolean(StopCharTesters.SPACE_STOP))),
+            Map.entry("append_text", new Fields((out, text) -> out.append(text).append(','),
+                    in -> text(in, StopCharTesters.COMMA_STOP))),
+            Map.entry("append_date", new Fields((out, text) -> out.appendDateMillis(Long.parseLong(text)).append(' '),
+                    in -> text(in, StopCharTesters.SPACE_STOP))),
+            Map.entry("append_time", new Fields((out, text) -> out.appendTimeMillis(Long.parseLong(text)).append(' '),
+                    in -> text(in, StopCharTesters.SPACE_STOP))),
+            Map.entry("append_datetime", new Fields(
+                    (out, text) -> out.appendDateTimeMillis(Long.parseLong(text)).append(' '),
+                    in -> text(in, StopCharTesters.SPACE_STOP))));
+
+    /** {@code parseUtf8}, which is {@code parseUTF} in older releases. */
+    private static Object text(Bytes in, StopCharTester stop) {
+        try {
+            for (Method method : Bytes.class.getMethods())
+                if (method.getName().equals("parseUtf8") || method.getName().equals("parseUTF"))
+                    if (method.getParameterCount() == 1)
+                        return method.invoke(in, stop);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+        throw new IllegalStateException("no method that parses a text");
+    }
+
+    /** {@code VALUE/PRECISION}. */
+    private static void appendRounded(Bytes out, String text) {
+        String[] parts = text.split("/");
+        out.append(Double.parseDouble(parts[0]), Integer.parseInt(parts[1])).append(' ');
+    }
 
     private static Fields object(Function<String, Object> value, Function<Object, Object> shown) {
         return new Fields((out, text) -> out.writeObject(value.apply(text)), in -> shown.apply(in.readObject()));
