@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
+from typing import cast
 
 import pytest
 
@@ -11,11 +13,13 @@ from fault_lives import Lives
 
 @pytest.fixture(scope="module")
 def lives(request: pytest.FixtureRequest) -> Iterator[Lives]:
-    lives = Lives(request.module.LIFE)
+    module = cast("ModuleType", request.module)
+    lives = Lives(str(vars(module)["LIFE"]))
     yield lives
     lives.close()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if hasattr(metafunc.module, "LIFE") and "form" in metafunc.fixturenames:
-        metafunc.parametrize("form", metafunc.module.FORMS, scope="module")
+    names = vars(cast("ModuleType", metafunc.module))
+    if "LIFE" in names and "form" in metafunc.fixturenames:
+        metafunc.parametrize("form", cast("tuple[str, ...]", names["FORMS"]), scope="module")

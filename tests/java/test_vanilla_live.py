@@ -186,7 +186,7 @@ def test_a_word_is_swapped_by_both(java: JavaPeer, tmp_path: Path) -> None:
 
 def test_an_aligned_word_of_64_bits_is_swapped_by_both(java: JavaPeer, tmp_path: Path) -> None:
     with vanilla_queue(tmp_path) as queue, queue.appender() as appender:
-        indexes = []
+        indexes: list[int] = []
         for length in range(8):
             appender.write_bytes(bytes(length))
             with appender.writing_excerpt() as excerpt:

@@ -65,7 +65,8 @@ def append(queue: quire.vanilla.VanillaQueue, prefix: str) -> None:
             for number, writer in enumerate((one, other)):
                 payload = f"{prefix} {2 * message + number} ".encode() * (message + 1)
                 say(writer.write_bytes(payload), payload.decode())
-        append_aligned(one, f"{prefix} 50 ")
+        append_aligned(one, f"{prefix} 50 " * 8)
+        append_aligned(one, f"{prefix} 51 ")  # after a multiple of 8 bytes: padding comes first
         one.sync()
         folder = Path(queue.directory_for_cycle(queue.current_cycle))
         refuse(one, folder, prefix)

@@ -173,7 +173,7 @@ fn a_whole_message_of_a_dead_producer_is_read_and_then_completed() {
 #[test]
 fn an_entry_that_nothing_proves_is_passed_over_once() {
     // The profile was lost; it is of another length; its producer went on.
-    for words in [[0, 0, 0, 0], [5, 12, 16, 0], [5, 11, 48, 0]] {
+    for words in [[0, 0, 0, 0], [5, 12, 16, 0], [11, 19, 48, 0]] {
         let dir = tempfile::tempdir().unwrap();
         with_dead_producer(dir.path(), (0, CLAIMED), words);
         let queue = open(dir.path(), 64);
