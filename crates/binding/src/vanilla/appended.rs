@@ -1,5 +1,7 @@
 //! Values as the text that `append` writes, and the dates and times that are read from it.
 
+use std::borrow::Cow;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
@@ -11,14 +13,21 @@ use crate::error::WireError;
 
 /// The text that Java's `append` makes of a value; of a float rounded to `precision` digits after the
 /// point, if that is given.
-pub fn text(value: &Bound<'_, PyAny>, precision: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+pub fn text<'a>(
+    value: &'a Bound<'_, PyAny>,
+    precision: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Cow<'a, str>> {
     let precision: Option<u32> = optional("precision", precision)?;
     if let Some(precision) = precision {
-        return rounded(value, precision);
+        return rounded(value, precision).map(Cow::Owned);
     }
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_cow()?.into_owned());
+    match value.cast::<PyString>() {
+        Ok(text) => text.to_cow(),
+        Err(_) => other_text(value).map(Cow::Owned),
     }
+}
+
+fn other_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_instance_of::<PyBool>() {
         return Ok(if value.extract()? { "true" } else { "false" }.to_owned());
     }
