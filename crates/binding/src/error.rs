@@ -111,6 +111,11 @@ fn system_error(code: i32, what: &str, path: PathBuf, source: &io::Error) -> PyE
     PyOSError::new_err((code, text, path.into_os_string()))
 }
 
+/// What a handler of a signal raised.
+fn raised() -> Option<PyErr> {
+    RAISED.with(RefCell::take)
+}
+
 /// Converts a kernel error to an exception.
 #[cold]
 pub fn to_py(error: Error) -> PyErr {
@@ -120,11 +125,10 @@ pub fn to_py(error: Error) -> PyErr {
             Some(code) => system_error(code, what, path, &source),
             None => PyOSError::new_err(text),
         },
-        Error::Hole { file, .. } => PyOSError::new_err((
-            Error::NO_SPACE,
-            format!("{text}{ROOM_FOR_HOLE}"),
-            file.into_os_string(),
-        )),
+        Error::Hole { file, .. } => {
+            let text = format!("{text}{ROOM_FOR_HOLE}");
+            PyOSError::new_err((Error::NO_SPACE, text, file.into_os_string()))
+        }
         Error::Corrupt { file, position, found, expected, .. } => {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))
         }
@@ -171,9 +175,7 @@ pub fn to_py(error: Error) -> PyErr {
         Error::AppendLocked(_) => AppendLockedError::new_err(text),
         Error::DocumentOpen => DocumentOpenError::new_err(text),
         Error::Invalid(_) => PyValueError::new_err(text),
-        Error::Interrupted => {
-            RAISED.with(RefCell::take).unwrap_or_else(|| QuireError::new_err(text))
-        }
+        Error::Interrupted => raised().unwrap_or_else(|| QuireError::new_err(text)),
         _ => QuireError::new_err(text),
     }
 }
