@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import Any, NotRequired, Protocol, Required, TypedDict
 
 import pytest
-import typing_extensions
 
 import quire
 from quire.errors import WireError
@@ -25,10 +25,14 @@ class Trade(TypedDict, total=False):
     venue: str | None
 
 
-@quire.message(alias="TdOpen", unknown="keep")
-class Open(typing_extensions.TypedDict):
-    symbol: typing_extensions.ReadOnly[str]
-    price: typing_extensions.NotRequired[float]
+# pydantic needs this form of it before Python 3.12, and brings the module along.
+extensions: Any = importlib.import_module("typing_extensions")
+Open: type[Any] = quire.message(alias="TdOpen", unknown="keep")(
+    extensions.TypedDict(
+        "Open",
+        {"symbol": extensions.ReadOnly[str], "price": extensions.NotRequired[float]},
+    )
+)
 
 
 class Desk(Protocol):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import quire
+from cli_runs import Cli
 from damages import break_message, fill, patch, positions
 from journal_damages import DAMAGES, Damage
-from queues import START_MS, problems_of, snapshot
+from queues import START_MS, copy_of, problems_of, snapshot
 
 DAYS, PER_DAY = 3, 40
 DAY_MS = 86_400_000
@@ -178,3 +180,42 @@ def test_several_queues_at_once(tmp_path: Path) -> None:
 def test_one_file_is_refused(queue: Path) -> None:
     with pytest.raises(quire.errors.UnsupportedError):
         quire.repair(next(queue.glob("*.cq4")))
+
+
+def agreed(path: Path) -> None:
+    """Repair a queue, and hold what was done against what the dry run lists."""
+    planned = [(it.kind, it.file, it.position) for it in quire.repair(path).planned]
+    report = quire.repair(path, dry_run=False)
+    assert [(it.kind, it.file, it.position) for it in report.actions] == planned
+    assert all(it.done for it in report.actions)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name)
+def test_a_run_does_what_the_dry_run_lists(queue: Path, damage: Damage) -> None:
+    damage.do(queue)
+    agreed(queue)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("first", DAMAGES, ids=lambda damage: damage.name)
+def test_a_run_does_what_the_dry_run_lists_of_two_damages(queue: Path, first: Damage) -> None:
+    for number, second in enumerate(DAMAGES):
+        copy = copy_of(queue, queue.with_name(f"copy{number}"))
+        first.do(copy)
+        try:
+            second.do(copy)
+        except (OSError, IndexError, ValueError, RuntimeError, struct.error):
+            continue  # nothing is left for it to damage
+        try:
+            quire.repair(copy)
+        except quire.QuireError:
+            continue
+        agreed(copy)
+
+
+def test_the_command_lists_what_it_does(queue: Path, cli: Cli) -> None:
+    DAMAGES[5].do(queue)
+    planned = [it.split(":")[0] for it in cli("repair", queue).out.splitlines()[:-1:2]]
+    done = cli("repair", queue, "--apply").out.splitlines()
+    assert [it.split(":")[0] for it in done[:-1:2]] == planned
+    assert done[-1] == f"{len(planned)} repaired"

@@ -139,7 +139,8 @@ class RepairReport:
         path: The queue, or the directory of queues.
         dry_run: Whether nothing was changed.
         before: What was found first.
-        actions: What was done; empty in a dry run.
+        actions: What was done about each finding that a dry run lists, in the same order; empty in
+            a dry run.
         after: What was found afterwards; in a dry run the same as *before*.
 
     Examples:
@@ -163,4 +164,20 @@ class RepairReport:
     @property
     def planned(self) -> tuple[Finding, ...]:
         """The findings that a repair does something about."""
-        return tuple(finding for finding in self.before.findings if finding.remedy is not None)
+        left = _left_alone(self.before.findings)
+        return tuple(it for it in self.before.findings if it.remedy is not None and it not in left)
+
+
+def _left_alone(findings: tuple[Finding, ...]) -> set[Finding]:
+    """Return findings with a remedy that another one in the same file rules out."""
+    # The end of a file is not marked while messages in its middle are missing.
+    gaps = {it.file for it in findings if it.kind == "gap"}
+    # Where the first array of an index was cut off, the next append makes another.
+    ends = {it.file: f"{it.position:#x}" for it in findings if it.kind == "lost-end"}
+    cut = {it.file for it in findings if it.kind == "index-array" and it.found == ends.get(it.file)}
+    return {
+        it
+        for it in findings
+        if (it.kind == "missing-end-mark" and it.file in gaps)
+        or (it.kind.startswith("index-") and it.file in cut)
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from quire._common import arguments
 from quire.errors import UnsupportedError
 from quire.formats.adapters import adapter_at
 from quire.formats.journal import JOURNAL
-from quire.maintenance.findings import Action, RepairReport
+from quire.maintenance.findings import Action, Finding, RepairReport, VerifyReport
 from quire.maintenance.verification import targets_of, verify
 
 
@@ -60,7 +62,59 @@ def repair(
         if any(it.remedy is not None or it.kind == "lock-held" for it in found.findings):
             actions += _repair_one(target, timeout_ms, allow_network=allow_network)
     after = verify(place) if actions else before
-    return RepairReport(place, dry_run, before, tuple(actions), after)
+    done = tuple(_by_finding(before, actions, after))
+    return RepairReport(place, dry_run, before, done, after)
+
+
+def _by_finding(
+    before: VerifyReport, actions: list[Action], after: VerifyReport
+) -> Iterator[Action]:
+    """
+    Yield what was done about each finding, in their order, as a dry run lists them.
+
+    One step may mend several findings, as one that fills an index does. A step that follows from
+    another, such as the end mark of a file that was cut, belongs to the last finding of its file.
+    """
+    left = {(it.kind, it.file, it.position) for it in after.findings}
+    unused, done = list(actions), list[Action]()
+    for finding in before.findings:
+        if finding.remedy is None:
+            continue
+        steps = [it for it in actions if _subject(it) == _subject(finding)]
+        free = [it for it in steps if it in unused]
+        exact = [it for it in free if (it.kind, it.position) == (finding.kind, finding.position)]
+        step = next(iter([*exact, *free, *reversed(steps)]), None)
+        if step is not None:
+            unused = [it for it in unused if it is not step]
+            text = step.done
+        elif (finding.kind, finding.file, finding.position) in left:
+            continue
+        else:
+            text = "mended with what was done about the others of the file"
+        done.append(Action(finding.kind, finding.file, finding.position, text))
+    yield from _with_consequences(done, unused)
+
+
+def _with_consequences(done: list[Action], steps: list[Action]) -> list[Action]:
+    """Return what was done, with the steps that followed from it."""
+    for step in steps:
+        same = [it for it, made in enumerate(done) if _place(made.file) == _place(step.file)]
+        if same:
+            made = done[same[-1]]
+            done[same[-1]] = replace(made, done=f"{made.done}; {step.kind}: {step.done}")
+        else:
+            done.append(step)
+    return done
+
+
+def _subject(it: Finding | Action) -> tuple[str, str]:
+    """Return the file and what of it is meant: the parts of an index are mended together."""
+    is_index = it.kind in {"index-entry", "index-hole", "index-array"}
+    return _place(it.file), "index" if is_index else it.kind
+
+
+def _place(file: str) -> str:
+    return str(Path(file).absolute())
 
 
 def _repair_one(path: str, timeout_ms: int, *, allow_network: bool) -> list[Action]:

@@ -58,7 +58,7 @@ def repair(path: Path, *, applies: bool, timeout_s: float, style: str) -> int:
         print_rows(style, _COLUMNS, rows)
     left = [finding for finding in report.after.findings if finding.severity != "note"]
     if report.dry_run:
-        left = [finding for finding in left if finding.remedy is None]
+        left = [finding for finding in left if finding not in report.planned]
     return FAILED if left else OK
 
 
@@ -77,7 +77,8 @@ def _lines(report: RepairReport) -> Iterator[str]:
     for step in _steps(report):
         yield f"{step.kind}: {place_of(step.file, step.position)}"
         yield f"  {escape_line(step.done)}"
-    left = [it for it in report.after.findings if it.remedy is None or not report.dry_run]
+    planned = report.planned if report.dry_run else ()
+    left = [it for it in report.after.findings if it not in planned]
     if left:
         yield "left alone:"
         yield from (f"  {it.kind}: {place_of(it.file, it.position)}" for it in left)
