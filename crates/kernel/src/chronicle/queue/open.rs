@@ -290,6 +290,9 @@ fn opened(
         Some(stored) => (stored.roll.epoch_ms, stored.roll.roll_time_zone.as_deref()),
         None => (epoch(options, &roll)?, options.roll_time_zone.as_deref()),
     };
+    if let Some(stored) = stored {
+        tell_ignored_times(dir, options, &stored.roll)?;
+    }
     let zone = zone_of(dir, options, zone)?;
     let index_count = rounded(options.index_count.unwrap_or(roll.index_count), INDEX_COUNT_MIN);
     let index_spacing = rounded(options.index_spacing.unwrap_or(roll.index_spacing), 1);
@@ -309,6 +312,42 @@ fn opened(
         block: blocks::block(options.block_bytes, index_count),
         table,
     })
+}
+
+/// Warns where a queue keeps another time of day, or zone, than it is opened with.
+fn tell_ignored_times(dir: &Path, options: &Options, stored: &RollFields) -> Result<()> {
+    let name = |zone: Option<TimeZone>| zone.and_then(|it| it.iana_name().map(str::to_owned));
+    if let Some(asked) = &options.roll_time_zone {
+        let found = stored.roll_time_zone.as_deref().unwrap_or("UTC");
+        if asked != found
+            && name(Schedule::zone(asked)?) != Schedule::zone(found).map_or(None, name)
+        {
+            tell_ignored(dir, "time zone", asked, found);
+        }
+    }
+    if let Some(asked) = &options.roll_time {
+        let found_ms = match &stored.roll_time {
+            Some(time) => time_of_day(time).ok(),
+            None => Some(stored.epoch_ms.rem_euclid(DAY_MS)),
+        };
+        if let Some(found_ms) = found_ms.filter(|found| time_of_day(asked).ok() != Some(*found)) {
+            let minutes = found_ms / 60_000;
+            tell_ignored(
+                dir,
+                "roll time",
+                asked,
+                &format!("{:02}:{:02}", minutes / 60, minutes % 60),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn tell_ignored(dir: &Path, what: &str, asked: &str, found: &str) {
+    warnings::leave(format!(
+        "the queue keeps the {what} that it was created with: asked={asked} found={found} path={}",
+        dir.display()
+    ));
 }
 
 /// The zone of a queue. A reader goes without one that this machine does not know.
@@ -445,10 +484,14 @@ fn check_wire_type(options: &Options) -> Result<()> {
 fn roll_time(options: &Options) -> Result<Option<i64>> {
     let zone = options.roll_time_zone.as_deref().map(Schedule::zone).transpose()?.flatten();
     let Some(time) = &options.roll_time else { return Ok(zone.map(|_| 0)) };
+    time_of_day(time).map(Some)
+}
+
+fn time_of_day(time: &str) -> Result<i64> {
     let bad = || Error::Invalid(format!("not a time of day: roll_time={time} expected=HH:mm"));
     let time: jiff::civil::Time = time.parse().map_err(|_| bad())?;
     let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60;
-    Ok(Some((seconds + i64::from(time.second())) * 1000))
+    Ok((seconds + i64::from(time.second())) * 1000)
 }
 
 /// The epoch that the options ask for: with a time of day it says the day.
