@@ -176,7 +176,9 @@ def test_the_map_names_every_room_and_every_room_says_what_is_in_it() -> None:
 
 def test_tests_import_what_their_environment_has() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    groups = [project["dependency-groups"]["test"]]
+    by_name = project["dependency-groups"]
+    included = [it["include-group"] for it in by_name["test"] if isinstance(it, dict)]
+    groups = [by_name[name] for name in ("test", *included)]
     groups += project["project"]["optional-dependencies"].values()
     lines = [it for names in groups for it in names if isinstance(it, str)]
     packages = {re.split(r"[^\w-]", name)[0] for name in lines}
