@@ -49,7 +49,7 @@ test: $(STAMPS)/test $(STAMPS)/native ## Run the tests of every change: Rust, Py
 	@cargo test --quiet --locked
 	@$(call pytest,not check)
 
-check: need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults ## Run all tests that `make test` leaves out
+check: need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/oldest-spark ## Run all tests that `make test` leaves out
 	@echo "· loom: every interleaving of writers and readers"
 	@$(QUICK_RELEASE) RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
 	@if cargo +nightly miri --version >/dev/null 2>&1 && \
@@ -164,6 +164,14 @@ $(eval $(call sync,bench,--group build --group bench --all-extras))
 $(eval $(call sync,test,--group build --group test --all-extras))
 $(eval $(call sync,docs,--group docs))
 $(eval $(call sync,lint,--group build --group test --group lint --group bench --all-extras))
+
+# The oldest PySpark that works, beside the newest, which is that of uv.lock. To renew the list:
+# echo 'pyspark==4.1.* pandas<3 pyarrow' | tr ' ' '\n' | uv pip compile --universal --python-version 3.11 --generate-hashes -
+$(STAMPS)/oldest-spark: .ci/oldest-spark.txt .tools/uv-$(UV_VERSION) | $(STAMPS)/test
+	@echo "· environment of the oldest PySpark"
+	@uv venv --quiet --clear .venv/oldest-spark
+	@uv pip install --quiet --python .venv/oldest-spark/bin/python --require-hashes -r $<
+	@touch $@
 
 # What a command says matters only when it fails.
 quietly = mkdir -p target && { $(1); } >target/make.log 2>&1 || { cat target/make.log >&2; exit 1; }

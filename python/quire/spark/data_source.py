@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from quire.spark import _pyspark
 from quire.spark.catalog_tables import options_of_new, with_options, with_those_of_table
 from quire.spark.read.batch_reader import BatchReader
+from quire.spark.read.older_stream import OlderStreamReader
 from quire.spark.read.stream import StreamReader
 from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import checked, default_columns
@@ -49,10 +51,11 @@ class QuireDataSource(DataSource):
         options = ReadOptions.of(with_those_of_table(self.options, schema), self.parallelism)
         return BatchReader(options, checked(schema, options))
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream."""
         options = ReadOptions.of(with_those_of_table(self.options, schema), self.parallelism)
-        return StreamReader(options, checked(schema, options))
+        reader = StreamReader if _pyspark.has(_pyspark.READ_LIMITS) else OlderStreamReader
+        return reader(options, checked(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> QuireWriter:  # noqa: FBT001
         """Return the writer of a batch query."""

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 import quire
 from quire.arrow import names
@@ -28,6 +27,7 @@ from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import REFERENCE, load_reference
 from quire.arrow.timed_columns import timed
 from quire.errors import OptionsError
+from quire.spark.arrow_types import from_arrow_type, to_arrow_schema
 from quire.spark.source_options import ReadOptions, refuse
 from quire.spark.topics import open_queue, selected_topics, topic_in_errors
 
@@ -165,7 +165,7 @@ def _doubles(names: list[str], *, inferred: bool) -> Iterator[str]:
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
     """Return the Arrow schema that Spark expects of the rows."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
 
 
 def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:

@@ -22,7 +22,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark_types
-from pyspark.sql.pandas.types import from_arrow_schema
 
 import quire
 from quire._common import arguments
@@ -40,6 +39,7 @@ from quire.errors import ArchiveError, CorruptError, OptionsError
 from quire.formats.adapters import adapter_of, cycles_of, numbering_of
 from quire.opening.discovery import topics_of
 from quire.ranges.cycles import CycleRange, cycle_ranges
+from quire.spark.arrow_types import from_arrow_schema
 from quire.spark.read import row_plan
 from quire.spark.read.partitions import Partition, TopicRange
 from quire.spark.read.row_plan import RowPlan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, cast
 
+from quire.errors import UnsupportedError
 from quire.pipeline.run_report.facts import BatchReport
 from quire.spark.read.checkpoints import EXPECTED
 from quire.spark.read.lag import lag_of
@@ -75,6 +76,8 @@ def _lag(source: dict[str, Any]) -> int | None:
     text = latest if isinstance(latest, str) else json.dumps(latest)
     try:
         lags = lag_of({"sources": [{"latestOffset": text}]})
+    except UnsupportedError:
+        return None  # an older PySpark does not say it
     except ValueError:
         return None  # of another source, and no JSON
     return sum(lags.values()) if lags else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from quire._common import arguments
+from quire.spark import _pyspark
 
 
 def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
@@ -16,12 +17,17 @@ def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
     Args:
         progress: Of a query, as ``query.lastProgress``; None before the first batch.
 
+    Raises:
+        UnsupportedError: PySpark 4.1 does not say it.
+
     Examples:
         >>> import quire.spark
         >>> quire.spark.lag_of(query.lastProgress)  # doctest: +SKIP
         {'orders': 17, 'trades': 0}
 
     """
+    if not _pyspark.has(_pyspark.READ_LIMITS):
+        raise _pyspark.refusal("lag_of", _pyspark.READ_LIMITS)
     lags: dict[str, int] = {}
     try:
         sources = progress["sources"] if progress is not None else ()

@@ -17,12 +17,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from quire.errors import CorruptError, DataLossError, NotAQueueError
@@ -32,6 +26,12 @@ from quire.spark.read.missing_fields import warn_of_missing_fields
 from quire.spark.read.offsets import resolved
 from quire.spark.read.partitions import Partition, TopicRange, partitions_of
 from quire.spark.read.rate_limits import split_limit
+from quire.spark.read.read_limits import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from quire.spark.read.row_plan import RowPlan
 from quire.spark.read.topic_tracker import Backlog, TopicTracker
 from quire.spark.source_options import ReadOptions, refuse
@@ -72,7 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where a stream without a checkpoint starts."""
         options, topics = self._options, self._topics()
         problems = [
-            f"no such topic in topics: topic={topic} known={', '.join(self._every_topic())}"
+            f"no such topic in topics: topic={topic} known={', '.join(self.every_topic())}"
             for topic in options.topics or ()
             if topic not in topics
         ]
@@ -171,7 +171,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: Messages of the batch were deleted and ``failOnDataLoss`` is not false.
 
         """
-        topics = self._every_topic()  # of the plan, which may be of an earlier run
+        topics = self.every_topic()  # of the plan, which may be of an earlier run
         spans: list[TopicRange] = []
         (offsets, seen), (stops, planned) = split(start), split(end)
         for topic, stop in stops.items():
@@ -242,10 +242,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _topics(self) -> dict[str, str]:
         """Return the existing topics to follow."""
-        found = self._every_topic()
+        found = self.every_topic()
         return {it: path for it, path in found.items() if self._options.chooses(it)}
 
-    def _every_topic(self) -> dict[str, str]:
+    def every_topic(self) -> dict[str, str]:
+        """Return the existing topics, followed or not."""
         try:
             return topics_of(self._options.path)
         except (NotAQueueError, FileNotFoundError):  # all of them are gone, or none is there yet

@@ -11,8 +11,10 @@ from typing import Final
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from quire._common import arguments
+from quire.errors import UnsupportedError
 from quire.spark.data_source import QuireDataSource
 from quire.spark.sessions import java, shipping
 
@@ -142,6 +144,7 @@ def session(  # noqa: PLR0913 - by keyword
 
     Raises:
         NoJavaError: No Java 17 or newer was found.
+        UnsupportedError: The program uses Spark Connect, whose sessions a server starts.
 
     Examples:
         >>> import quire.spark
@@ -156,6 +159,11 @@ def session(  # noqa: PLR0913 - by keyword
     arguments.optional(arguments.text)("master", master)
     names_and_values = arguments.instance(Mapping, "names and values")
     arguments.optional(names_and_values)("settings", settings)
+    if is_remote():
+        raise UnsupportedError(
+            "quire.spark.session starts a Spark of its own: with Spark Connect make the session by"
+            " SparkSession.builder.remote(...), and hand it to quire.spark.register"
+        )
     # The workers must be this interpreter, or they may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkSession.getActiveSession() is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
