@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from quire._native import Seen
 from quire.arrow.column_types import BY_VALUE
 from quire.arrow.content import RowContent
 from quire.arrow.names import VALUE
+from quire.errors import WireError
 from quire.formats.adapters import end_index_of, journal_tailer_of, numbering_of, tailer_of
 from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.cycles import cycle_ranges
@@ -22,30 +24,36 @@ _RANGES: Final = 10
 _WITHOUT_TEXT: Final = {"bytes", "struct", "list"}
 
 
-def infer(queues: Iterable[AnyQueue], sample: int, *, as_text: bool) -> RowContent:
+def infer(
+    queues: Iterable[AnyQueue], sample: int, *, as_text: bool, skip_errors: bool = False
+) -> RowContent:
     """
     Infer one content for the messages of several queues, from *sample* messages of each.
 
-    The queues are taken one at a time: each may be closed when the next is asked for.
+    The queues are taken one at a time: each may be closed when the next is asked for. With
+    *skip_errors*, messages that do not decode count for nothing, nor do values beside mappings.
 
     Raises:
         ValueError: The queues are empty, or types conflict.
         WireError: A message does not decode.
 
     """
-    seen, count = Seen(), 0
+    seen, values, count = Seen(), Seen(), 0
     paths: list[str] = []
     for queue in queues:
         paths.append(queue.path)
         with tailer_of(queue) as tailer:
             for index, messages in sampled(queue, sample):
                 if tailer.move_to_index(index):
-                    count += look(seen, tailer, messages)
+                    if skip_errors:
+                        count += _look_one_by_one(seen, values, tailer, messages)
+                    else:
+                        count += look(seen, tailer, messages)
     if not count:
         raise ValueError(
             f"there is nothing to infer a schema from: path={', '.join(paths)} sample={sample}"
         )
-    sorts, fields, _ = found = seen.found()
+    sorts, fields, _ = found = seen.found() if seen.found()[0] else values.found()
     if sorts == ["struct"]:
         columns = [_field(name, inner, as_text=as_text) for name, inner in fields]
         return RowContent(pa.schema(columns))
@@ -60,6 +68,18 @@ def look(seen: Seen, tailer: AnyTailer, count: int) -> int:
     for payload in payloads:
         seen.look_at(payload)
     return len(payloads)
+
+
+def _look_one_by_one(mappings: Seen, values: Seen, tailer: AnyTailer, count: int) -> int:
+    """Look at those of *count* messages that decode, and return how many that are."""
+    decoded = 0
+    for payload in tailer.read_many(count):
+        alone = Seen()
+        with suppress(WireError):
+            alone.look_at(payload)
+            (mappings if alone.found()[0] == ["struct"] else values).look_at(payload)
+            decoded += 1
+    return decoded
 
 
 def sampled(queue: AnyQueue, sample: int) -> Iterator[tuple[int, int]]:

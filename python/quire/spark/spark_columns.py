@@ -75,10 +75,15 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
     problems = [
         f"column without a type: {item!r}; write '{item} string'"
         for item in items
-        if " " not in item and item not in METADATA and item != PAYLOAD and item not in known
+        if _is_bare(item)
+        and item not in METADATA
+        and item != PAYLOAD
+        and _name_of(item) not in known
     ]
     refuse(problems)
-    return ", ".join(item if " " in item else known.get(item) or _declared(item) for item in items)
+    return ", ".join(
+        known.get(_name_of(item)) or _declared(item) if _is_bare(item) else item for item in items
+    )
 
 
 def base_schema(options: ReadOptions) -> Schema | None:
@@ -139,8 +144,11 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
     if not schema.fields:
         problems.append("the schema has no columns")
     if options.columns is not None:
-        named = [item.split()[0] for item in split_columns(options.columns)]
-        if named != schema.names:
+        items = [*split_columns(options.columns)]
+        names_of = [{item, _name_of(item)} for item in items]
+        if len(items) != len(schema.names) or any(
+            name not in names for name, names in zip(schema.names, names_of, strict=True)
+        ):
             problems.append("give a schema or the option columns, not both")
     if options.keep_errors and ERROR not in schema.names:
         problems.append(f"onError=column needs a column for the reason: add {ERROR} string")
@@ -268,7 +276,8 @@ def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
         chosen = [*dict.fromkeys(every)]
         refuse([*_other_types(offered_fields)] if not options.infer_schema else [])
     else:
-        chosen = [*split_columns(options.columns)]
+        items = split_columns(options.columns)
+        chosen = [item if item in known else _name_of(item, item) for item in items]
         refuse(
             [
                 f"no such column: column={name} known={', '.join(known)}"
@@ -286,7 +295,23 @@ def _other_types(offered: Mapping[str, spark.StructField]) -> Iterator[str]:
 
 
 def _inferred(options: ReadOptions, sample: int) -> Schema:
-    return Schema.of_content(infer(_one_by_one(options), sample, as_text=True))
+    try:
+        content = infer(_one_by_one(options), sample, as_text=True, skip_errors=options.keep_errors)
+    except quire.errors.WireError as error:
+        raise ValueError(
+            f"{error} (onError=column leaves out messages that are no mappings, or give a schema)"
+        ) from None
+    clashes = [
+        name
+        for name in content.columns.names
+        if name == names.INDEX or (name not in METADATA and name.lower() in METADATA)
+    ]
+    if clashes:
+        raise ValueError(
+            f"a field has the name of a message column: field={clashes[0]}"
+            " (name the other fields by a schema: the message column takes the name)"
+        )
+    return Schema.of_content(content)
 
 
 def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
@@ -343,22 +368,32 @@ def has_variant(kind: spark.DataType) -> bool:
     return _VARIANT.search(kind.json()) is not None
 
 
+def _is_bare(item: str) -> bool:
+    """Return whether a column has no type."""
+    if item.startswith("`"):
+        return item.endswith("`")
+    return " " not in item and ":" not in item
+
+
 def _limited_as_text(columns: str) -> str:
     """Return columns of Spark's notation with those of limited texts as any texts."""
     return _LIMITED.sub(r"\1string", columns)
 
 
-def _name_of(item: str) -> str:
-    """Return the name in a column of Spark's notation."""
+def _name_of(item: str, plain: str | None = None) -> str:
+    """Return the name in a column of Spark's notation; *plain* if it is not in backticks."""
     if item.startswith("`"):
         return item[1:].replace("``", "\0").partition("`")[0].replace("\0", "`")
-    return re.split(r"[\s:]", item, maxsplit=1)[0]
+    return re.split(r"[\s:]", item, maxsplit=1)[0] if plain is None else plain
 
 
 def split_columns(columns: str) -> Iterator[str]:
     """Yield the columns of Spark's notation: parts between commas outside brackets."""
-    depth, start = 0, 0
+    depth, start, is_quoted = 0, 0, False
     for place, letter in enumerate(columns + ","):
+        is_quoted ^= letter == "`"
+        if is_quoted:
+            continue
         depth += (letter in "(<") - (letter in ")>")
         if letter == "," and depth <= 0:
             yield " ".join(columns[start:place].split())
