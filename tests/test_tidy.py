@@ -44,7 +44,7 @@ RUST_LAYERS = [
     "quire_binding::arrow quire_binding::groups quire_binding::maintenance",
     "quire_binding::handles quire_binding::macros",
     "quire_binding::arrow::infer quire_binding::calls quire_binding::quick_queue",
-    "quire_binding::vanilla",
+    "quire_binding::replication quire_binding::vanilla",
     "quire_binding",
 ]
 RUST_RANKS = {name: rank for rank, names in enumerate(RUST_LAYERS) for name in names.split()}

@@ -1205,6 +1205,88 @@ class Pretoucher(_Context):
         """End the pretoucher: its thread ends, its files are released; the queue stays open."""
 
 @final
+class BatchReader:
+    """
+    Reads batches of documents for a replica: messages and metadata as they lie in the files.
+
+    Args:
+        tailer: What it reads with; nothing else may read with it.
+        end: Where the replica ends, as :attr:`BatchWriter.end` says; None if it is empty.
+
+    Raises:
+        ReplicationError: The replica ends where this queue has no message.
+
+    """
+
+    def __new__(cls, tailer: Tailer, end: tuple[int, int, bool] | None, /) -> BatchReader: ...
+    def read(self, most_bytes: int, /) -> bytes | None:
+        """
+        Return the next batch, of about this many bytes at most; None if there is nothing yet.
+
+        The documents of a batch are of one cycle. An empty one says that the cycle has ended.
+
+        Raises:
+            DataLossError: Messages that the replica lacks were deleted.
+
+        """
+
+    @property
+    def end(self) -> tuple[int, int, bool]:
+        """Where the replica ends with what was read."""
+
+@final
+class BatchWriter(_Context):
+    """
+    Applies batches to a replica, and keeps everybody else from appending to it.
+
+    Raises:
+        AppendLockedError: Another sink keeps this replica.
+        ReadOnlyError: The queue was opened read-only.
+        UnsupportedError: The queue was opened with ``buffer_mode="async"``.
+
+    """
+
+    def __new__(cls, queue: Queue, /) -> BatchWriter: ...
+    @property
+    def end(self) -> tuple[int, int, bool] | None:
+        """
+        Where the replica ends; None if it is empty.
+
+        The index of its next message if that is in the same cycle, how many metadata documents
+        follow the last message, and whether the last cycle has ended.
+        """
+
+    def apply(self, batch: bytes, /, *, time_ms: int | None = None) -> tuple[int, int, bool]:
+        """
+        Append the documents of a batch that the replica lacks; return where it ends with them.
+
+        Args:
+            batch: The bytes that :meth:`BatchReader.read` returned.
+            time_ms: When its messages were appended, in milliseconds since 1970, for the index by
+                time; None: now.
+
+        Raises:
+            ReplicationError: The bytes are no batch, or it leaves a gap.
+            AppendLockedError: The replica was promoted, or another sink took it over.
+
+        """
+
+    def sync(self) -> None:
+        """Return when what was applied is on the medium."""
+
+    def promote(self) -> None:
+        """
+        Let everybody append, and close the writer: the replica is a queue of its own.
+
+        Raises:
+            AppendLockedError: It was promoted, or taken over, before.
+
+        """
+
+    def close(self) -> None:
+        """Close the writer. Nobody can append until there is a new one, or a promotion."""
+
+@final
 class FileEvents:
     """The roll files that a queue opens and releases, for a listener in a thread of its own."""
 

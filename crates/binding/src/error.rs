@@ -36,6 +36,7 @@ pyo3::import_exception!(quire.errors, AppendLockedError);
 pyo3::import_exception!(quire.errors, WriterInUseError);
 pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
+pyo3::import_exception!(quire.errors, ReplicationError);
 pyo3::import_exception!(quire.errors, GroupError);
 pyo3::import_exception!(quire.errors, GroupLostError);
 pyo3::import_exception!(quire.errors, RingFullError);
@@ -133,6 +134,7 @@ pub fn to_py(error: Error) -> PyErr {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))
         }
         Error::Closed { .. } => ClosedError::new_err(text),
+        Error::NotNext { .. } => ReplicationError::new_err(text),
         Error::ReadOnly { .. } => ReadOnlyError::new_err(text),
         Error::NotAQueue { .. }
         | Error::NotAQuickQueue { .. }

@@ -167,6 +167,8 @@ pub enum Error {
          replicated tailers, at the source)"
     )]
     AppendLocked(u32),
+    #[error("a batch for a replica does not continue it: path={} {reason}", path.display())]
+    NotNext { path: PathBuf, reason: String },
     #[error(
         "the ring of asynchronous appends is full: path={} used_bytes={used} \
          capacity_bytes={capacity} waited_ms={waited_ms} (is the drainer stopped? a larger \

@@ -141,6 +141,7 @@ mod names {
         "waiting.word.arm",
         "waiting.word.clear",
         // Locks.
+        "lock.take-over.cas",
         "lock.take.cas",
         "lock.release.cas",
         "lock.force.cas",

@@ -14,6 +14,7 @@ use super::committer::Committer;
 pub use super::end::CLOCK_EVERY;
 use super::end::{self, Appended, End, State};
 use super::sync;
+use crate::chronicle::format::batch::{Batch, ReplicaEnd};
 use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock, LockOf, WriteGuard};
@@ -54,6 +55,8 @@ enum Purpose {
     Metadata,
     /// The files alone.
     Files,
+    /// A batch of the source: the sink keeps the append lock.
+    Replica,
 }
 
 impl Appender {
@@ -151,13 +154,17 @@ impl Appender {
             self.queue.commit().check()?;
         }
         self.check_open()?;
-        gate::check(table.append_lock(), purpose == Purpose::Metadata)?;
+        let is_replica = purpose == Purpose::Replica;
+        gate::check(table.append_lock(), is_replica || purpose == Purpose::Metadata)?;
         let lock_wait = lock_wait::take();
-        if !self.older_ended.load(Ordering::Relaxed) {
+        if !is_replica && !self.older_ended.load(Ordering::Relaxed) {
             self.end_older(signals.again(), table, lock_wait, now_ms)?;
             self.older_ended.store(true, Ordering::Relaxed);
         }
         let guard = self.take_lock(signals, table, lock_wait)?;
+        if is_replica {
+            gate::check_kept(table.append_lock())?;
+        }
         self.holding(table, guard, timer, now_ms, way)
     }
 
@@ -385,6 +392,23 @@ impl Appender {
             }
             Ok(stored)
         })
+    }
+
+    /// Appends what is not here yet of a batch from the source, by the sink that keeps the append
+    /// lock.
+    pub fn apply(
+        &self,
+        signals: Signals<'_>,
+        now_ms: Option<i64>,
+        batch: &Batch<'_>,
+    ) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))
+    }
+
+    /// Where the queue ends, for a sink; None if it is empty.
+    pub fn end_of_replica(&self) -> Result<Option<ReplicaEnd>> {
+        self.check_open()?;
+        end::end_of_replica(&self.queue)
     }
 
     /// Takes the place of the next document; the write lock stays held.

@@ -36,6 +36,10 @@ use crate::waiting::side_file::SideFile;
 use crate::waiting::word;
 use crate::{Error, Result, warnings};
 
+mod replica;
+
+pub use replica::end_of_replica;
+
 /// A queue whose newest cycle begins this much after the clock's time has had a wrong clock.
 const FAR_AHEAD_MS: i64 = 86_400_000;
 /// The clock is read again after this many messages of a bulk write.

@@ -44,6 +44,17 @@ pub const fn slots_len(index_count: u32) -> u64 {
     index_count as u64 * WORD
 }
 
+/// Whether the payload of a metadata document is an array of positions, which only its own file can
+/// use.
+#[must_use]
+pub fn is_array(payload: &[u8]) -> bool {
+    let mut reader = Reader::new(payload);
+    let is_named = reader
+        .name_if()
+        .is_some_and(|name| [INDEX, INDEX2INDEX].iter().any(|known| known.as_bytes() == name));
+    is_named && reader.code() == Some(I64_ARRAY)
+}
+
 /// Where an array's words are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrayLayout {

@@ -7,7 +7,7 @@ use super::file_events::OpenFile;
 use super::lock::guard::DetachedGuard;
 use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{self, HEADER_LEN, Header};
-use crate::chronicle::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
+use crate::chronicle::format::index::{self, ArrayLayout, PREAMBLE_MAX, Shape};
 use crate::chronicle::format::store::{self, MAX_HEADER_LEN, StoreLayout};
 use crate::memory::pages::Pages;
 use crate::memory::window::{CHUNK, Readable, Region, Window};
@@ -449,6 +449,13 @@ impl View {
     pub fn preamble(&self, document: &Document) -> Vec<u8> {
         let length = u64::from(document.length).min(PREAMBLE_MAX as u64);
         self.region.copy_out_relaxed(document.position + HEADER_LEN, length)
+    }
+
+    /// Whether a document is metadata that belongs to its file: the header, or an array of the index.
+    #[must_use]
+    pub fn is_of_file(&self, document: &Document) -> bool {
+        document.is_metadata
+            && (document.position == 0 || index::is_array(&self.preamble(document)))
     }
 
     /// Makes the words of an array writable: in files of others they may lie in holes.

@@ -7,13 +7,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use quire_wire::codes::I64_ARRAY;
-use quire_wire::reader::Reader;
-
 use super::roll_file::{self, Known, RollFile, View};
 use super::walk::{Met, Walk};
 use crate::chronicle::format::document::{self, Header};
-use crate::chronicle::format::index::{self, INDEX, INDEX2INDEX};
+use crate::chronicle::format::index;
 use crate::chronicle::format::store::{self, StoreLayout};
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
@@ -71,11 +68,7 @@ fn is_array(bytes: &[u8]) -> bool {
     if !matches!(document::parse(u32::from_le_bytes(*word)), Header::Meta(_)) {
         return false;
     }
-    let mut cursor = Reader::new(payload);
-    let is_named = cursor
-        .name_if()
-        .is_some_and(|name| [INDEX, INDEX2INDEX].iter().any(|known| known.as_bytes() == name));
-    is_named && cursor.code() == Some(I64_ARRAY)
+    index::is_array(payload)
 }
 
 fn is_message_from(view: &mut View, position: u64) -> Result<bool> {

@@ -59,6 +59,11 @@ impl Cursor {
         self.state
     }
 
+    /// The cycle.
+    pub const fn cycle(&self) -> i32 {
+        self.cycle
+    }
+
     /// The direction.
     pub const fn direction(&self) -> Direction {
         self.direction
@@ -115,6 +120,11 @@ impl Cursor {
     #[inline]
     pub fn payload(&self, document: &Document) -> &[u8] {
         self.view.as_ref().map_or(&[], |view| view.payload(document))
+    }
+
+    /// Whether a document that [`Cursor::find`] returned last is metadata of its file.
+    pub fn is_of_file(&self, document: &Document) -> bool {
+        self.view.as_ref().is_some_and(|view| view.is_of_file(document))
     }
 
     /// Whether the cursor is still where it found this document.
@@ -343,6 +353,13 @@ impl Cursor {
         (self.view, self.is_resumed, self.known_next) = (None, false, -1);
         (self.cycle, self.sequence, self.position) = (0, 0, 0);
         self.enter_first(queue).map(drop)
+    }
+
+    /// Goes to the first document of a cycle; false if that has no file that is ready.
+    pub fn go_to_start_of(&mut self, queue: &Queue, cycle: i32) -> Result<bool> {
+        let Some(view) = queue.view(cycle)? else { return Ok(false) };
+        self.place(view, 0, 0, State::FoundInCycle);
+        Ok(true)
     }
 
     /// Moves past the last message; backward: to the last message.

@@ -23,11 +23,13 @@ mod batch;
 mod buffered;
 mod document;
 mod moving;
+mod replica;
 mod step;
 
 pub use batch::Reading;
 use document::Message;
 pub use document::{Found, OpenDocument};
+pub use replica::Sent;
 pub use step::MESSAGES_BETWEEN_PAUSES;
 
 /// Reads messages of a queue, in either direction.

@@ -18,3 +18,9 @@ pub fn check(word: u64, metadata: bool) -> Result<()> {
     }
     if metadata && holder == process::pid() { Ok(()) } else { Err(Error::AppendLocked(holder)) }
 }
+
+/// An error unless this process keeps the append lock, as a sink does.
+pub fn check_kept(word: u64) -> Result<()> {
+    let is_kept = word == u64::from(process::pid());
+    if is_kept { Ok(()) } else { Err(Error::AppendLocked(table::holder(word))) }
+}

@@ -30,6 +30,8 @@ pub enum LockOf {
     Queue,
     /// Storing the index of a `replicated:` tailer.
     Tailer,
+    /// Appending to a replica.
+    Appends,
 }
 
 impl LockOf {
@@ -39,6 +41,7 @@ impl LockOf {
         match self {
             Self::Queue => "write lock",
             Self::Tailer => "replicated tailer's lock",
+            Self::Appends => "append lock",
         }
     }
 }

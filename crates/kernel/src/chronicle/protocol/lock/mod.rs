@@ -1,4 +1,5 @@
-//! The write lock: [`gate`] is the append lock, which comes first, [`word`] the word in the table
+//! The write lock: [`gate`] is the append lock, which comes first and which [`append_lock`] keeps for a
+//! sink, [`word`] the word in the table
 //! store, [`guard`] the lock while it is held, [`recovery`] waits for it and takes it over from a dead
 //! holder; [`lock_wait`] says how long a wait lasts, [`open_document`] which document of this process
 //! holds it.
@@ -7,6 +8,8 @@ pub mod gate;
 pub mod guard;
 pub mod word;
 
+#[cfg(not(loom))]
+pub mod append_lock;
 #[cfg(not(loom))]
 pub mod lock_wait;
 #[cfg(not(loom))]

@@ -57,6 +57,14 @@ impl<'a> LockWord<'a> {
         self.cells.swap_acq_rel(self.position, found, UNLOCKED, step).is_ok()
     }
 
+    /// Takes the lock over from the holder that `found` names, with no moment in which nobody has it;
+    /// false if the word changed since.
+    #[must_use]
+    pub fn take_over(self, found: u64, pid: u32) -> bool {
+        let step = step!("lock.take-over.cas");
+        self.cells.swap_acq_rel(self.position, found, u64::from(pid), step).is_ok()
+    }
+
     /// The word.
     #[inline]
     #[must_use]

@@ -40,6 +40,8 @@ pub struct TableStore {
     words: Words,
     /// Whether a thread of this process holds the write lock or tries to.
     write_turn: AtomicBool,
+    /// Whether a handle of this process keeps the append lock.
+    append_turn: AtomicBool,
     /// The same for the locks of `replicated:` tailers, by their positions.
     tailer_in_process: Mutex<HashMap<u64, Arc<AtomicBool>>>,
     /// The named tailers that this process reads with.
@@ -132,6 +134,7 @@ impl TableStore {
             metadata,
             words: Words::default(),
             write_turn: AtomicBool::new(false),
+            append_turn: AtomicBool::new(false),
             tailer_in_process: Mutex::default(),
             tailers_in_use: TailersInUse::default(),
             document: OpenDocument::default(),
@@ -236,6 +239,13 @@ impl TableStore {
     #[must_use]
     pub fn append_lock(&self) -> u64 {
         self.cells.load_acquire(self.words.append_lock)
+    }
+
+    /// The append lock, for the sink that keeps it. Only for a table opened for writing.
+    #[must_use]
+    pub const fn append_lock_of_sink(&self) -> ProcessLock<'_> {
+        let word = LockWord::new(&self.cells, self.words.append_lock);
+        ProcessLock::new(word, LockOf::Appends, &self.append_turn)
     }
 
     /// A signed value; `missing` where the key is absent.

@@ -1,0 +1,144 @@
+//! The end of a replica: documents are appended where they are in the source.
+
+use super::End;
+use crate::chronicle::format::batch::{Batch, Document, ReplicaEnd};
+use crate::chronicle::protocol::locate;
+use crate::chronicle::protocol::lock::guard::DetachedGuard;
+use crate::chronicle::protocol::publish::Payload;
+use crate::chronicle::protocol::roll_file::{Known, Slot, View};
+use crate::chronicle::queue::handle::Queue;
+use crate::{Error, Result};
+
+/// A place between two documents of a cycle: the sequence of the next message, and how many metadata
+/// documents lie between the message before and the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    sequence: u64,
+    metadata: u32,
+}
+
+impl Place {
+    const fn after(self, document: Document<'_>) -> Self {
+        if document.is_metadata {
+            Self { metadata: self.metadata + 1, ..self }
+        } else {
+            Self { sequence: self.sequence + 1, metadata: 0 }
+        }
+    }
+}
+
+/// Where a queue ends, for a sink; None if it is empty.
+pub fn end_of_replica(queue: &Queue) -> Result<Option<ReplicaEnd>> {
+    let mut cycle = queue.last_cycle()?;
+    while let Some(found) = cycle {
+        // A file that is not ready has nothing in it.
+        if let Some(mut view) = queue.view(found)? {
+            let (Place { sequence, metadata }, slot) = end_of(&mut view)?;
+            let next = queue.roll().to_index(found, sequence)?;
+            return Ok(Some(ReplicaEnd { next, metadata, is_ended: slot == Slot::EndOfData }));
+        }
+        cycle = queue.cycle_before(found)?;
+    }
+    Ok(None)
+}
+
+impl End<'_, DetachedGuard<'_>> {
+    /// Appends those documents of a batch that are not here yet, and ends the cycle if the batch
+    /// says so.
+    ///
+    /// # Errors
+    /// The batch leaves a gap, or belongs to a cycle that has ended here.
+    pub fn apply(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let (cycle, sequence) = self.queue.roll().split(batch.first)?;
+        let mut at = Place { sequence, metadata: batch.metadata_before };
+        let (end, is_ended) = self.go_to_end_of(cycle)?;
+        if at > end {
+            return Err(self.not_next(batch.first, "it leaves a gap", cycle, end));
+        }
+        for document in batch.documents() {
+            if at >= end {
+                if is_ended {
+                    return Err(self.not_next(batch.first, "the cycle has ended here", cycle, end));
+                }
+                self.apply_document(document)?;
+            }
+            at = at.after(document);
+        }
+        self.show_run()?;
+        if batch.is_ended && !is_ended && at >= end {
+            self.end_cycle()?;
+        }
+        Ok(())
+    }
+
+    fn apply_document(&mut self, document: Document<'_>) -> Result<()> {
+        let payload = Payload::new(document.payload);
+        if document.is_metadata {
+            self.show_run()?;
+            return self.append_metadata(payload).map(drop);
+        }
+        self.add(payload)
+    }
+
+    /// Steps 4 to 6 for a given cycle, whose file is created if it is the newest: where it ends, and
+    /// whether that is for good.
+    fn go_to_end_of(&mut self, cycle: i32) -> Result<(Place, bool)> {
+        let is_here =
+            |end: &Self| end.state.tail.as_ref().is_some_and(|it| it.view.file().cycle == cycle);
+        if !is_here(self) {
+            if self.queue.last_cycle()?.is_some_and(|newest| cycle < newest) {
+                return Ok((self.end_in(cycle)?, true));
+            }
+            self.roll_to(cycle)?;
+            if !is_here(self) {
+                return Ok((self.end_in(cycle)?, true)); // it is compressed
+            }
+        }
+        self.cycle = cycle;
+        let is_ended = match self.catch_up() {
+            Ok(()) => false,
+            Err(Error::WriteAfterEof { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        Ok((self.end_in(cycle)?, is_ended))
+    }
+
+    /// Where the documents of a cycle end.
+    fn end_in(&self, cycle: i32) -> Result<Place> {
+        let end = self.queue.view(cycle)?.map(|mut view| end_of(&mut view)).transpose()?;
+        Ok(end.map_or(Place { sequence: 0, metadata: 0 }, |(place, _)| place))
+    }
+
+    fn end_cycle(&mut self) -> Result<()> {
+        let (queue, guard) = (self.queue, self.guard);
+        let Some(tail) = &mut self.state.tail else { return Ok(()) };
+        queue.close_cycle(&mut tail.view, guard).map(drop)
+    }
+
+    fn not_next(&self, first: i64, why: &str, cycle: i32, end: Place) -> Error {
+        let Place { sequence, metadata } = end;
+        let reason = format!(
+            "reason={why:?} first={first:#x} cycle={cycle} ends_at_sequence={sequence} \
+             metadata={metadata}"
+        );
+        Error::NotNext { path: self.queue.path().to_path_buf(), reason }
+    }
+}
+
+/// Where the documents of a file end, and what lies there.
+fn end_of(view: &mut View) -> Result<(Place, Slot)> {
+    let last = locate::end(view)?.last.unwrap_or(Known { position: 0, sequence: 0 });
+    let (mut position, mut place) = (last.position, Place { sequence: last.sequence, metadata: 0 });
+    loop {
+        let found = match view.slot(position)? {
+            Slot::Document(found) => found,
+            slot => return Ok((place, slot)),
+        };
+        position = found.next;
+        place = match (found.is_metadata, view.is_of_file(&found)) {
+            (false, _) => Place { sequence: place.sequence + 1, metadata: 0 },
+            (true, true) => place,
+            (true, false) => Place { metadata: place.metadata + 1, ..place },
+        };
+    }
+}
