@@ -332,6 +332,13 @@ class Seen:
 def kind_parts(kind: Kind, /) -> tuple[str, list[Kind], Codec | None]:
     """Return the name of a declared type, the types inside it, and the codec of a class."""
 
+def cycle_digest(queue: Queue, place: tuple[int, int, bool], /) -> bytes | None:
+    """
+    Return the BLAKE3 hash of a cycle's documents up to a place; None if there is no such place.
+
+    Two queues with the same digest hold the same messages and metadata there.
+    """
+
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""
 

@@ -135,7 +135,7 @@ mod _native {
     #[pymodule_export]
     use crate::quick_queue::unpacker::MessageUnpacker;
     #[pymodule_export]
-    use crate::replication::{BatchReader, BatchWriter};
+    use crate::replication::{BatchReader, BatchWriter, cycle_digest};
     #[pymodule_export]
     use crate::values::codec::Codec;
     #[pymodule_export]

@@ -9,6 +9,7 @@ use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::Appender as KernelAppender;
 use quire_kernel::chronicle::format::batch::{Batch, ReplicaEnd};
 use quire_kernel::chronicle::protocol::lock::append_lock::AppendLock;
+use quire_kernel::chronicle::read::digest::digest;
 use quire_kernel::chronicle::read::tailer::{Scan, Tailer as KernelTailer};
 use quire_kernel::os::interrupt::Signals;
 
@@ -153,6 +154,19 @@ impl BatchWriter {
         detached(py, |may_wait| self.appender.close(may_wait));
         py.detach(|| drop(lock(&self.lock).take()));
     }
+}
+
+#[doc = stub!("cycle_digest")]
+#[pyfunction]
+#[pyo3(signature = (queue, place, /))]
+pub fn cycle_digest<'py>(
+    py: Python<'py>,
+    queue: &Bound<'py, Queue>,
+    place: End,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let queue = &queue.get().kernel;
+    let found = detached(py, |may_wait| digest(queue, kernel_end(place), may_wait));
+    Ok(or_raise(py, found)?.map(|digest| PyBytes::new(py, &digest)))
 }
 
 context_manager!(BatchWriter);

@@ -3,9 +3,10 @@
 //! `stored_position` a named tailer's place in the table store; `stall` says when reading waits
 //! although later messages are there, [`missing`] what happens when messages were deleted,
 //! [`resume`] where to continue after the last message of an output queue, and [`buffer`] how messages
-//! are read that are on their way into the queue.
+//! are read that are on their way into the queue. [`digest`] says whether two queues hold the same.
 
 pub mod buffer;
+pub mod digest;
 pub mod missing;
 pub(crate) mod position;
 pub mod resume;

@@ -1,0 +1,316 @@
+"""
+The frames of a replication: what each byte between a source and a sink means.
+
+A frame is the length of what follows (uint32), a kind (one byte) and a body; all integers are
+little-endian. ``docs/replication.md`` has the bodies and test vectors. Nothing here knows
+connections, clocks or queues.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+from quire.errors import ReplicationError
+
+VERSION: Final = 1
+"""The version of the protocol."""
+
+HEAD: Final = struct.Struct("<IB")
+TEXT_LIMIT: Final = 4096
+"""The longest body before both sides know each other, and of every body that is text."""
+
+BATCH_LIMIT: Final = (1 << 30) + 4096
+"""The longest body: the longest message that a roll file can hold, and its head."""
+
+_PLACE: Final = struct.Struct("<qIB")
+_TIME: Final = struct.Struct("<q")
+_DIGEST_BYTES: Final = 32
+_LEVELS: Final = ("stored", "synced")
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    GREETING = 1
+    WELCOME = 2
+    REFUSAL = 3
+    DIGEST_REQUEST = 4
+    DIGEST = 5
+    START = 6
+    BATCH = 7
+    ACKNOWLEDGEMENT = 8
+    HEARTBEAT = 9
+    END = 10
+
+
+_LIMITS: Final[Mapping[Kind, int]] = {
+    Kind.GREETING: TEXT_LIMIT,
+    Kind.WELCOME: TEXT_LIMIT,
+    Kind.REFUSAL: TEXT_LIMIT,
+    Kind.DIGEST_REQUEST: _PLACE.size,
+    Kind.DIGEST: _PLACE.size + 1 + _DIGEST_BYTES,
+    Kind.START: 1 + _PLACE.size,
+    Kind.BATCH: BATCH_LIMIT,
+    Kind.ACKNOWLEDGEMENT: _TIME.size + _PLACE.size + 1,
+    Kind.HEARTBEAT: _TIME.size,
+    Kind.END: 0,
+}
+
+
+class Place(NamedTuple):
+    """
+    A place between two documents of a queue.
+
+    Attributes:
+        next: The index of the next message, if that is in the same cycle.
+        metadata: How many metadata documents lie between the message before and the place.
+        is_ended: Whether the cycle ends here.
+
+    """
+
+    next: int
+    metadata: int
+    is_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The body of a greeting or a welcome: names and what they stand for."""
+
+    kind: Kind
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The peer ends the connection, and says why."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DigestAsked:
+    """A sink wants to know the digest of a cycle up to a place."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The digest of a cycle up to a place; None where there is no such place."""
+
+    place: Place
+    digest: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A sink wants what comes after a place; None: everything."""
+
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents, and when the source sent them."""
+
+    time_ns: int
+    documents: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """Documents up to a place are stored, or synced; the time is that of their batch."""
+
+    time_ns: int
+    place: Place
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The peer lives."""
+
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The source sends no more, and the sink has everything."""
+
+
+Frame = (
+    Facts | Refused | DigestAsked | Digest | Started | Batch | Acknowledged | Heartbeat | Ended
+)
+
+
+def facts(kind: Kind, found: Mapping[str, Any]) -> bytes:
+    """Return the frame of a greeting or a welcome."""
+    return _text(kind, {"version": VERSION, **found})
+
+
+def refusal(code: str, reason: str) -> bytes:
+    """Return the frame that ends a connection."""
+    return _text(Kind.REFUSAL, {"code": code, "reason": reason[:1024]})
+
+
+def digest_request(place: Place) -> bytes:
+    """Return the frame that asks for a digest."""
+    return _framed(Kind.DIGEST_REQUEST, _PLACE.pack(*place))
+
+
+def digest(place: Place, found: bytes | None) -> bytes:
+    """Return the frame with a digest, or with none."""
+    has = b"\0" if found is None else b"\1" + found
+    return _framed(Kind.DIGEST, _PLACE.pack(*place) + has)
+
+
+def start(place: Place | None) -> bytes:
+    """Return the frame that asks for batches."""
+    return _framed(Kind.START, b"\0" if place is None else b"\1" + _PLACE.pack(*place))
+
+
+def batch(time_ns: int, documents: bytes) -> bytes:
+    """Return the frame of a batch."""
+    size = _TIME.size + len(documents)
+    return b"".join((HEAD.pack(size + 1, Kind.BATCH), _TIME.pack(time_ns), documents))
+
+
+def acknowledgement(time_ns: int, place: Place, level: str) -> bytes:
+    """Return the frame that acknowledges what comes before a place."""
+    body = _TIME.pack(time_ns) + _PLACE.pack(*place) + bytes((_LEVELS.index(level),))
+    return _framed(Kind.ACKNOWLEDGEMENT, body)
+
+
+def heartbeat(time_ns: int) -> bytes:
+    """Return the frame that says nothing else."""
+    return _framed(Kind.HEARTBEAT, _TIME.pack(time_ns))
+
+
+def end() -> bytes:
+    """Return the frame that ends a source's stream."""
+    return _framed(Kind.END, b"")
+
+
+def _framed(kind: Kind, body: bytes) -> bytes:
+    return HEAD.pack(len(body) + 1, kind) + body
+
+
+def _text(kind: Kind, found: Mapping[str, Any]) -> bytes:
+    return _framed(kind, json.dumps(found, separators=(",", ":")).encode())
+
+
+class FrameReader:
+    """
+    Frames out of the bytes of a connection, wherever these are cut.
+
+    Args:
+        expected: The kinds that the peer may send.
+
+    """
+
+    def __init__(self, expected: frozenset[Kind]) -> None:
+        self._expected = expected
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """
+        Yield the frames that are complete with these bytes. Take all of them.
+
+        Raises:
+            ReplicationError: The bytes break the protocol; frames before the error have been
+                yielded.
+
+        """
+        self._buffer += data
+        at = 0
+        try:
+            while len(self._buffer) - at >= HEAD.size:
+                length, code = HEAD.unpack_from(self._buffer, at)
+                kind = self._checked(length, code)
+                stop = at + HEAD.size + length - 1
+                if stop > len(self._buffer):
+                    break
+                body = bytes(memoryview(self._buffer)[at + HEAD.size : stop])
+                at = stop
+                yield _decoded(kind, body)
+        finally:
+            del self._buffer[:at]
+
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether the last frame was complete."""
+        return not self._buffer
+
+    def _checked(self, length: int, code: int) -> Kind:
+        """Return the kind of a frame, before its body is waited for."""
+        if code not in self._expected:
+            raise ReplicationError(f"the peer sent a frame of an unexpected kind: found={code}")
+        kind = Kind(code)
+        if not 1 <= length <= _LIMITS[kind] + 1:
+            text = "the peer announced a frame of an invalid length"
+            limit = f"found={length} limit={_LIMITS[kind] + 1}"
+            raise ReplicationError(f"{text}: kind={kind.name} {limit}")
+        return kind
+
+
+def _decoded(kind: Kind, body: bytes) -> Frame:  # noqa: PLR0911 - a case for each kind
+    try:
+        match kind:
+            case Kind.GREETING | Kind.WELCOME:
+                return Facts(kind, _facts_of(body))
+            case Kind.REFUSAL:
+                found = _facts_of(body)
+                return Refused(str(found["code"]), str(found["reason"]))
+            case Kind.DIGEST_REQUEST:
+                return DigestAsked(_place(body))
+            case Kind.DIGEST:
+                return _digest_of(body)
+            case Kind.START:
+                return Started(_place(body[1:]) if _flag(body[0]) else None)
+            case Kind.BATCH:
+                [time_ns] = _TIME.unpack_from(body)
+                return Batch(time_ns, body[_TIME.size :])
+            case Kind.ACKNOWLEDGEMENT:
+                [time_ns] = _TIME.unpack_from(body)
+                return Acknowledged(time_ns, _place(body[_TIME.size : -1]), _LEVELS[body[-1]])
+            case Kind.HEARTBEAT:
+                return Heartbeat(*_TIME.unpack(body))
+            case Kind.END:
+                return Ended()
+    except (ValueError, KeyError, IndexError, struct.error) as error:
+        text = "the peer sent a frame that cannot be read"
+        raise ReplicationError(f"{text}: kind={kind.name} reason={error}") from None
+
+
+def _place(body: bytes) -> Place:
+    following, metadata, is_ended = _PLACE.unpack(body)
+    return Place(following, metadata, _flag(is_ended))
+
+
+def _flag(byte: int) -> bool:
+    if byte > 1:
+        raise ValueError(f"a flag is neither 0 nor 1: found={byte}")
+    return byte == 1
+
+
+def _digest_of(body: bytes) -> Digest:
+    place, found = _place(body[: _PLACE.size]), body[_PLACE.size + 1 :]
+    if not _flag(body[_PLACE.size]):
+        return Digest(place, None)
+    if len(found) != _DIGEST_BYTES:
+        raise ValueError(f"a digest has another length: found={len(found)}")
+    return Digest(place, found)
+
+
+def _facts_of(body: bytes) -> dict[str, Any]:
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")  # noqa: TRY004 - becomes a ReplicationError
+    return found
