@@ -1501,6 +1501,10 @@ class Queue(_Queue):
     def _table_used(self) -> tuple[int, bool] | None:
         """Return the used percentage of the table store, and whether little room is left in it."""
 
+    @property
+    def _index_shape(self) -> tuple[int, int]:
+        """Slots of an index array of a new file, and every n-th message that gets one."""
+
     def _announce_removal(self, first_left: int, /) -> None:
         """Record that all files before this cycle's are about to be removed."""
 

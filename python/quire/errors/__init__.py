@@ -33,6 +33,8 @@ QuireError
 ├── ConvertError             the destination holds other messages, or the format cannot hold one
 ├── ReplayError              the queue to replay into holds other messages, or has another writer
 ├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
+│   ├── DivergedError        a replica and its source hold different messages
+│   ├── OldEpochError        another replica was promoted since this source was one
 │   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
 │   └── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
 ├── ForkedError              a handle was carried into a forked child
@@ -93,8 +95,10 @@ from quire.errors.queues import (
 from quire.errors.tools import (
     ArchiveError,
     ConvertError,
+    DivergedError,
     MalformedInputError,
     NoJavaError,
+    OldEpochError,
     OptionsError,
     PeerLostError,
     PeerSilentError,
@@ -117,6 +121,7 @@ __all__ = [
     "CorruptError",
     "CycleFullError",
     "DataLossError",
+    "DivergedError",
     "DocumentOpenError",
     "ForkedError",
     "GroupError",
@@ -130,6 +135,7 @@ __all__ = [
     "MessageTooLargeError",
     "NoJavaError",
     "NotAQueueError",
+    "OldEpochError",
     "OptionsError",
     "PeerLostError",
     "PeerSilentError",

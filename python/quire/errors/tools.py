@@ -41,6 +41,24 @@ class ReplicationError(QuireError):
     """A peer broke the protocol, or a copy does not hold what its source holds."""
 
 
+class DivergedError(ReplicationError):
+    """
+    A replica and its source hold different messages; the replica was left as it is.
+
+    Attributes:
+        index: Of the first message that differs.
+
+    """
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        super().__init__(message, index)
+        self.index = index
+
+
+class OldEpochError(ReplicationError):
+    """A source of an older epoch than its sink knows: another replica was promoted since."""
+
+
 class PeerLostError(ReplicationError, ConnectionError):
     """The connection to the peer was lost: a message under way may or may not be appended."""
 

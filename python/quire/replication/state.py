@@ -7,7 +7,7 @@ import re
 import secrets
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from quire._common.durable import SafeFolder
 from quire.errors import CorruptError
@@ -40,9 +40,22 @@ class State:
         """Return that of a queue which was never replicated."""
         return cls(secrets.token_hex(16), 1, "none")
 
+    def as_role(self, role: Role) -> State:
+        """Return the same in another role."""
+        return replace(self, role=role)
+
     def promoted(self) -> State:
         """Return that of the source of a new reign."""
         return replace(self, epoch=self.epoch + 1, role="source")
+
+
+def parsed(identity: object, epoch: object, role: object) -> State | None:
+    """Return the state that these values say, wherever they come from; None if they say none."""
+    if not (isinstance(identity, str) and _IDENTITY.fullmatch(identity)):
+        return None
+    if type(epoch) is not int or not 1 <= epoch < 1 << 63:
+        return None
+    return State(identity, epoch, role) if role in _ROLES else None
 
 
 def read(path: str | PathLike[str]) -> State | None:
@@ -59,22 +72,14 @@ def read(path: str | PathLike[str]) -> State | None:
         content = folder.read(NAME, _LIMIT)
     try:
         found = json.loads(content)
-        state = State(found["identity"], found["epoch"], found["role"])
-        is_valid = (
-            isinstance(state.identity, str)  # pyright: ignore[reportUnnecessaryIsInstance]
-            and _IDENTITY.fullmatch(state.identity) is not None
-            and type(state.epoch) is int
-            and state.epoch >= 1
-            and state.role in _ROLES
-        )
+        state = parsed(found["identity"], found["epoch"], found["role"])
     except (ValueError, KeyError, TypeError):
-        is_valid = False
-        state = cast("State", None)
-    if not is_valid:
-        text = f"{NAME} does not say how the queue is replicated: path={path}"
-        hint = "restore it from a backup, or remove it: the queue then counts as another one"
-        raise CorruptError(f"{text} ({hint})", str(path), 0, repr(content[:64]), "JSON")
-    return state
+        state = None
+    if state is not None:
+        return state
+    text = f"{NAME} does not say how the queue is replicated: path={path}"
+    hint = "restore it from a backup, or remove it: the queue then counts as another one"
+    raise CorruptError(f"{text} ({hint})", NAME, 0, repr(content[:64]), "a JSON object")
 
 
 def write(path: str | PathLike[str], state: State) -> None:

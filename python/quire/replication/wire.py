@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -145,9 +145,7 @@ class Ended:
     """The source sends no more, and the sink has everything."""
 
 
-Frame = (
-    Facts | Refused | DigestAsked | Digest | Started | Batch | Acknowledged | Heartbeat | Ended
-)
+Frame = Facts | Refused | DigestAsked | Digest | Started | Batch | Acknowledged | Heartbeat | Ended
 
 
 def facts(kind: Kind, found: Mapping[str, Any]) -> bytes:
@@ -260,33 +258,31 @@ class FrameReader:
         return kind
 
 
-def _decoded(kind: Kind, body: bytes) -> Frame:  # noqa: PLR0911 - a case for each kind
+def _decoded(kind: Kind, body: bytes) -> Frame:
     try:
-        match kind:
-            case Kind.GREETING | Kind.WELCOME:
-                return Facts(kind, _facts_of(body))
-            case Kind.REFUSAL:
-                found = _facts_of(body)
-                return Refused(str(found["code"]), str(found["reason"]))
-            case Kind.DIGEST_REQUEST:
-                return DigestAsked(_place(body))
-            case Kind.DIGEST:
-                return _digest_of(body)
-            case Kind.START:
-                return Started(_place(body[1:]) if _flag(body[0]) else None)
-            case Kind.BATCH:
-                [time_ns] = _TIME.unpack_from(body)
-                return Batch(time_ns, body[_TIME.size :])
-            case Kind.ACKNOWLEDGEMENT:
-                [time_ns] = _TIME.unpack_from(body)
-                return Acknowledged(time_ns, _place(body[_TIME.size : -1]), _LEVELS[body[-1]])
-            case Kind.HEARTBEAT:
-                return Heartbeat(*_TIME.unpack(body))
-            case Kind.END:
-                return Ended()
+        return _DECODERS[kind](body)
     except (ValueError, KeyError, IndexError, struct.error) as error:
         text = "the peer sent a frame that cannot be read"
         raise ReplicationError(f"{text}: kind={kind.name} reason={error}") from None
+
+
+def _refused(body: bytes) -> Refused:
+    found = _facts_of(body)
+    return Refused(str(found["code"]), str(found["reason"]))
+
+
+def _started(body: bytes) -> Started:
+    return Started(_place(body[1:]) if _flag(body[0]) else None)
+
+
+def _batch_of(body: bytes) -> Batch:
+    [time_ns] = _TIME.unpack_from(body)
+    return Batch(time_ns, body[_TIME.size :])
+
+
+def _acknowledged(body: bytes) -> Acknowledged:
+    [time_ns] = _TIME.unpack_from(body)
+    return Acknowledged(time_ns, _place(body[_TIME.size : -1]), _LEVELS[body[-1]])
 
 
 def _place(body: bytes) -> Place:
@@ -314,3 +310,17 @@ def _facts_of(body: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("no JSON object")  # noqa: TRY004 - becomes a ReplicationError
     return found
+
+
+_DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
+    Kind.GREETING: lambda body: Facts(Kind.GREETING, _facts_of(body)),
+    Kind.WELCOME: lambda body: Facts(Kind.WELCOME, _facts_of(body)),
+    Kind.REFUSAL: _refused,
+    Kind.DIGEST_REQUEST: lambda body: DigestAsked(_place(body)),
+    Kind.DIGEST: _digest_of,
+    Kind.START: _started,
+    Kind.BATCH: _batch_of,
+    Kind.ACKNOWLEDGEMENT: _acknowledged,
+    Kind.HEARTBEAT: lambda body: Heartbeat(*_TIME.unpack(body)),
+    Kind.END: lambda _: Ended(),
+}

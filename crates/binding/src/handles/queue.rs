@@ -204,6 +204,12 @@ impl Queue {
         self.kernel.source_id()
     }
 
+    #[getter(_index_shape)]
+    fn index_shape(&self) -> (u32, u32) {
+        let shape = self.kernel.index_shape();
+        (shape.index_count, shape.index_spacing)
+    }
+
     #[doc = stub!("Queue.block_bytes")]
     #[getter]
     fn block_bytes(&self) -> u64 {

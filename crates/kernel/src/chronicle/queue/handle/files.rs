@@ -86,11 +86,14 @@ impl Queue {
         Ok((self.remember(file), created))
     }
 
+    /// How the index of a new file numbers messages.
+    #[must_use]
+    pub const fn index_shape(&self) -> Shape {
+        Shape { index_count: self.opened.index_count, index_spacing: self.opened.index_spacing }
+    }
+
     fn new_file(&self) -> NewFile {
-        let shape = Shape {
-            index_count: self.opened.index_count,
-            index_spacing: self.opened.index_spacing,
-        };
+        let shape = self.index_shape();
         let (mode, fieldless) = (self.options.file_mode, self.is_fieldless());
         NewFile { shape, growth: self.growth(), mode, fieldless }
     }

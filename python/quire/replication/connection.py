@@ -1,0 +1,98 @@
+"""A connection of the asyncio drivers: bytes that a session gives go out, what comes goes in."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from quire.errors import PeerLostError, PeerSilentError
+
+READ_BYTES: Final = 1 << 20
+
+
+class Connection:
+    """
+    A connection to a peer.
+
+    Args:
+        reader: The bytes it sends.
+        writer: The bytes it gets.
+
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.peer = _shown(writer.get_extra_info("peername"))
+        if (found := writer.get_extra_info("socket")) is not None:
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    async def read(self) -> bytes:
+        """
+        Return the next bytes, at least one.
+
+        Raises:
+            PeerLostError: The connection was closed, or failed.
+
+        """
+        with failures(self.peer):
+            data = await self._reader.read(READ_BYTES)
+        if not data:
+            raise PeerLostError(f"the peer closed the connection: peer={self.peer}")
+        return data
+
+    async def send(self, data: bytes, timeout_s: float) -> None:
+        """
+        Return when the peer has taken enough of what it was sent.
+
+        Raises:
+            PeerLostError: The connection was closed, or failed.
+            PeerSilentError: The peer took nothing for too long.
+
+        """
+        if not data:
+            return
+        with failures(self.peer):
+            self._writer.write(data)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._writer.drain()
+            except TimeoutError:
+                text = "the peer took nothing for too long"
+                raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}") from None
+
+    async def send_last(self, data: bytes, timeout_s: float) -> None:
+        """Send what is left to be said, as far as the peer takes it, and close the connection."""
+        with suppress(PeerLostError, PeerSilentError):
+            await self.send(data, timeout_s)
+            with failures(self.peer):
+                self._writer.close()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(timeout_s):
+                        await self._writer.wait_closed()
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; what the peer has not taken is dropped."""
+        self._writer.transport.abort()
+
+
+@contextmanager
+def failures(peer: str) -> Generator[None]:
+    """Have a failed connection be a `PeerLostError` that names the peer."""
+    try:
+        yield
+    except (PeerLostError, PeerSilentError):
+        raise
+    except OSError as error:  # TLS's errors are among them
+        raise PeerLostError(f"the connection failed: peer={peer} reason={error}") from None
+
+
+def _shown(address: tuple[object, ...] | None) -> str:
+    if not address:
+        return "unknown"
+    host, port = str(address[0]), address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,102 @@
+"""How a queue is laid out, as a source tells its sinks: a replica is created the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quire._native import Queue, RollCycle
+from quire.errors import ReplicationError
+from quire.opening.options import LayoutOptions, RollOptions
+
+_DAY_MS: Final = 86_400_000
+_MUST_AGREE: Final = ("pattern", "length_ms", "epoch_ms", "sequences", "wire_type")
+
+
+def of_queue(queue: Queue) -> dict[str, Any]:
+    """Return what a sink needs to know."""
+    roll = queue.roll_cycle
+    index_count, index_spacing = queue._index_shape  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return {
+        "roll_cycle": roll.name,
+        "pattern": roll.pattern,
+        "length_ms": roll.length_ms,
+        "sequences": roll.max_messages,
+        "epoch_ms": queue.epoch_ms,
+        "time_zone": queue.roll_time_zone,
+        "wire_type": queue.wire_type,
+        "source_id": queue.source_id,
+        "block_bytes": queue.block_bytes,
+        "index_count": index_count,
+        "index_spacing": index_spacing,
+    }
+
+
+def check_same(queue: Queue, found: Mapping[str, Any]) -> None:
+    """
+    Check that a replica is laid out as its source is.
+
+    Raises:
+        ReplicationError: It is not: indexes would differ.
+
+    """
+    own = of_queue(queue)
+    different = [key for key in _MUST_AGREE if found.get(key) != own[key]]
+    if different:
+        shown = " ".join(f"{key}={own[key]!r} source_{key}={found.get(key)!r}" for key in different)
+        raise ReplicationError(f"the replica is laid out differently: path={queue.path} {shown}")
+
+
+def options_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the options of :func:`quire.open` that create a replica.
+
+    Raises:
+        ReplicationError: A value is missing, or none that a queue can have.
+
+    """
+    epoch_ms, zone = _whole(found, "epoch_ms"), _text(found, "time_zone")
+    count, spacing = _whole(found, "index_count"), _whole(found, "index_spacing")
+    options = {
+        "roll_cycle": _roll_cycle(found),
+        "epoch_ms": epoch_ms,
+        "source_id": _whole(found, "source_id"),
+        "block_bytes": _whole(found, "block_bytes"),
+        "wire_type": _text(found, "wire_type"),
+        "layout": LayoutOptions(index_count=count, index_spacing=spacing),
+    }
+    if zone == "UTC":
+        return options
+    # In another zone the epoch is that of a day, and the time of day an option of its own.
+    days_ms, minutes = epoch_ms - epoch_ms % _DAY_MS, epoch_ms % _DAY_MS // 60_000
+    roll = RollOptions(roll_time=f"{minutes // 60:02}:{minutes % 60:02}")
+    return {**options, "epoch_ms": days_ms, "time_zone": zone, "roll": roll}
+
+
+def _roll_cycle(found: Mapping[str, Any]) -> RollCycle:
+    name = _text(found, "roll_cycle")
+    try:
+        if name in {roll.name for roll in RollCycle.all()}:
+            return RollCycle(name)
+        return RollCycle(pattern=_text(found, "pattern"), length_ms=_whole(found, "length_ms"))
+    except ValueError as error:
+        raise ReplicationError(f"the source has an unknown roll cycle: reason={error}") from None
+
+
+def _whole(found: Mapping[str, Any], key: str) -> int:
+    value = found.get(key)
+    if type(value) is not int:
+        raise _refused(key, "an integer", value)
+    return value
+
+
+def _text(found: Mapping[str, Any], key: str) -> str:
+    value = found.get(key)
+    if not isinstance(value, str):
+        raise _refused(key, "text", value)
+    return value
+
+
+def _refused(key: str, expected: str, value: object) -> ReplicationError:
+    text = f"the source did not say how its queue is laid out: expected {expected}"
+    return ReplicationError(f"{text}: key={key} found={value!r}")

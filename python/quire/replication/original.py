@@ -1,0 +1,101 @@
+"""The queue of a source, as its sessions use it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quire._native import BatchReader, BatchWriter, cycle_digest
+from quire.errors import ReplicationError
+from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.tailer import JournalTailer
+from quire.replication import layout, state
+from quire.replication.state import State
+from quire.replication.wire import Place
+
+BATCH_BYTES: Final = 256 << 10
+"""About how many bytes one batch has, unless a single message is longer."""
+
+
+class Original:
+    """
+    The queue of a source.
+
+    Args:
+        queue: It, open.
+
+    Raises:
+        ReplicationError: It is a replica.
+
+    """
+
+    def __init__(self, queue: JournalQueue) -> None:
+        self.queue = queue
+        self.state = _source_state(queue)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a sink is told at the start."""
+        return {
+            "queue": self.state.identity,
+            "epoch": self.state.epoch,
+            "first": self.queue.first_index,
+            "last": self.queue.last_index,
+            "layout": layout.of_queue(self.queue),
+        }
+
+    def fence(self) -> None:
+        """Stop everybody's appends for good: another queue is the source of a later epoch."""
+        with BatchWriter(self.queue):
+            state.write(self.queue.path, self.state.as_role("sink"))
+
+    def digest(self, place: Place) -> bytes | None:
+        """Return the digest of a cycle up to a place; None if there is no such place."""
+        return cycle_digest(self.queue, place)
+
+    def reader(self, place: Place | None) -> Reader:
+        """
+        Return what reads the batches after a place.
+
+        Raises:
+            ReplicationError: There is no such place.
+
+        """
+        return Reader(self.queue.tailer(on_missing="raise"), place)
+
+
+class Reader:
+    """Reads batches for one sink."""
+
+    def __init__(self, tailer: JournalTailer, place: Place | None) -> None:
+        self.tailer = tailer
+        self._batches = BatchReader(tailer, place)
+
+    def read(self) -> bytes | None:
+        """
+        Return the next batch; None if there is nothing yet.
+
+        Raises:
+            DataLossError: Messages that the sink lacks were deleted.
+
+        """
+        return self._batches.read(BATCH_BYTES)
+
+    @property
+    def end(self) -> Place:
+        """Where the replica ends with what was read."""
+        return Place(*self._batches.end)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.tailer.close()
+
+
+def _source_state(queue: JournalQueue) -> State:
+    found = state.read(queue.path) or State.new()
+    if found.role == "sink":
+        text = "this queue is a replica, which no source reads from"
+        hint = f"quire promote {queue.path} makes it a source"
+        raise ReplicationError(f"{text}: path={queue.path} ({hint})")
+    if found.role != "source":
+        found = found.as_role("source")
+        state.write(queue.path, found)
+    return found

@@ -1,0 +1,58 @@
+"""Making a source of a replica."""
+
+from __future__ import annotations
+
+import time
+from os import PathLike, fspath
+from typing import Final
+
+from quire._native import BatchWriter
+from quire.errors import AppendLockedError, ReplicationError
+from quire.handles.journal.queue import JournalQueue
+from quire.opening.opener import open as open_queue
+from quire.replication import state
+
+_POLL_S: Final = 0.05
+
+
+def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
+    """
+    Make a source of a replica: everybody may append to it from then on.
+
+    A sink that keeps it ends first. A new epoch begins: whoever replicates from this queue refuses
+    the old source, which has to become a sink.
+
+    Args:
+        path: The replica's directory.
+        timeout_s: How long a sink may take to end.
+
+    Returns:
+        The number of the epoch that begins.
+
+    Raises:
+        ReplicationError: It is no replica.
+        AppendLockedError: Its sink did not end in time.
+
+    """
+    found = state.read(path)
+    if found is None or found.role == "none":
+        raise ReplicationError(f"only a replica is promoted, and this is none: path={fspath(path)}")
+    if found.role == "sink":
+        found = found.promoted()
+        state.write(path, found)
+    with open_queue(path, create=False) as queue:
+        # A promotion that was killed here is finished by the next one.
+        _writer(queue, timeout_s).promote()
+    return found.epoch
+
+
+def _writer(queue: JournalQueue, timeout_s: float) -> BatchWriter:
+    """Return the writer, once the sink has seen that the queue is none of its any more."""
+    ends = time.monotonic() + timeout_s
+    while True:
+        try:
+            return BatchWriter(queue)
+        except AppendLockedError:
+            if time.monotonic() >= ends:
+                raise
+        time.sleep(_POLL_S)

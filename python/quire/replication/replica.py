@@ -1,0 +1,122 @@
+"""The queue of a sink, as its session uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from quire._native import BatchWriter, cycle_digest
+from quire.errors import OldEpochError, ReplicationError
+from quire.handles.journal.queue import JournalQueue
+from quire.opening.opener import open as open_queue
+from quire.replication import layout, state
+from quire.replication.state import State
+from quire.replication.wire import Place
+
+
+class Replica:
+    """
+    The queue of a sink: the same messages under the same indexes as at its source.
+
+    Args:
+        path: Its directory, which is created with the first connection if it does not exist.
+        options: Those of :func:`quire.open`, without the ones that the source decides.
+
+    """
+
+    def __init__(self, path: str | PathLike[str], options: Mapping[str, Any]) -> None:
+        self.path = fspath(path)
+        self._options = dict(options)
+        self._queue: JournalQueue | None = None
+        self._writer: BatchWriter | None = None
+        self.state = state.read(path) if Path(path).is_dir() else None
+
+    def join(self, facts: Mapping[str, Any]) -> None:
+        """
+        Become the replica of a source; create the queue if there is none.
+
+        Raises:
+            ReplicationError: It is the replica of another queue, has messages of its own, is laid
+                out differently, or the source is of an older reign.
+            AppendLockedError: Another sink keeps it.
+
+        """
+        found = _state_of(facts)
+        self._check_reign(found)
+        if self._queue is None:
+            created = layout.options_of(facts.get("layout", {}))
+            self._queue = open_queue(self.path, **{**created, **self._options})
+        layout.check_same(self._queue, facts.get("layout", {}))
+        if self._writer is None:
+            if self.state is None and self._queue.last_index is not None:
+                text = "the directory holds a queue that is no replica"
+                raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
+            self._writer = BatchWriter(self._queue)
+        if found != self.state:
+            state.write(self.path, found)
+            self.state = found
+
+    def _check_reign(self, found: State) -> None:
+        own = self.state
+        if own is None:
+            return
+        if found.identity != own.identity:
+            text = "this is the replica of another queue"
+            ids = f"queue={own.identity} source_queue={found.identity}"
+            raise ReplicationError(f"{text}: path={self.path} {ids}")
+        if found.epoch < own.epoch:
+            text = "the source is of an older epoch than this replica has seen"
+            raise OldEpochError(f"{text}: epoch={found.epoch} own_epoch={own.epoch}")
+
+    @property
+    def end(self) -> Place | None:
+        """Where it ends; None if it is empty."""
+        end = self._joined().end
+        return None if end is None else Place(*end)
+
+    def digest(self, place: Place) -> bytes | None:
+        """Return the digest of a cycle up to a place; None if there is no such place."""
+        return None if self._queue is None else cycle_digest(self._queue, place)
+
+    def apply(self, documents: bytes, time_ms: int) -> Place:
+        """Append the documents of a batch; return where the replica ends with them."""
+        return Place(*self._joined().apply(documents, time_ms=time_ms))
+
+    def sync(self) -> None:
+        """Return when what was applied is on the medium."""
+        self._joined().sync()
+
+    @property
+    def queue(self) -> JournalQueue | None:
+        """The queue, once a source said how it is laid out."""
+        return self._queue
+
+    def split(self, place: Place) -> tuple[int, int]:
+        """Return cycle and sequence of a place."""
+        queue = self._queue
+        if queue is None:
+            raise ReplicationError(f"no source was connected yet: path={self.path}")
+        return queue.roll_cycle.to_cycle(place.next), queue.roll_cycle.to_sequence(place.next)
+
+    def _joined(self) -> BatchWriter:
+        if self._writer is None:
+            raise ReplicationError(f"no source was connected yet: path={self.path}")
+        return self._writer
+
+    def close(self) -> None:
+        """Close it. Nobody can append until the next sink runs, or it is promoted."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._queue is not None:
+            self._queue.close()
+
+
+def _state_of(facts: Mapping[str, Any]) -> State:
+    found = state.parsed(facts.get("queue"), facts.get("epoch"), "sink")
+    if found is None:
+        text = "the source did not say which queue it has"
+        told = f"queue={facts.get('queue')!r} epoch={facts.get('epoch')!r}"
+        raise ReplicationError(f"{text}: {told}")
+    return found

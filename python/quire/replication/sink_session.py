@@ -1,0 +1,211 @@
+"""A sink's side of one connection: bytes and times in, bytes out. It knows no sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quire.errors import DivergedError, OldEpochError, PeerSilentError, ReplicationError
+from quire.replication import wire
+from quire.replication.replica import Replica
+from quire.replication.source_session import HEARTBEAT_NS, SILENCE_NS
+from quire.replication.wire import Frame, FrameReader, Kind, Place
+
+STORED: Final = "stored"
+SYNCED: Final = "synced"
+_EXPECTED: Final = frozenset(
+    {Kind.WELCOME, Kind.REFUSAL, Kind.DIGEST, Kind.BATCH, Kind.HEARTBEAT, Kind.END}
+)
+
+
+class SinkSession:
+    """
+    What a sink says to its source.
+
+    Args:
+        replica: The sink's queue.
+        name: The sink's name.
+        peer: The source's address, for errors.
+        level: What it acknowledges: what is ``"stored"``, or only what is ``"synced"``.
+        now_ns: The time, of a clock that is never set back.
+
+    """
+
+    def __init__(self, replica: Replica, *, name: str, peer: str, level: str, now_ns: int) -> None:
+        self._replica, self._peer, self._level = replica, peer, level
+        self._frames = FrameReader(_EXPECTED)
+        self._out = [wire.facts(Kind.GREETING, {"name": name})]
+        self._heard_ns = self._spoke_ns = now_ns
+        self._search: _Search | None = None
+        self._unacknowledged: tuple[int, Place] | None = None
+        self.is_started = False
+        self.stored: Place | None = None
+        self.has_ended = False
+
+    def outgoing(self) -> bytes:
+        """Return the bytes that are to be sent, once."""
+        if self._level == STORED:
+            self._acknowledge()
+        out = b"".join(self._out)
+        self._out.clear()
+        return out
+
+    @property
+    def awaits_sync(self) -> bool:
+        """Whether :meth:`synced` is due before what is stored can be acknowledged."""
+        return self._level == SYNCED and self._unacknowledged is not None
+
+    def sync(self) -> None:
+        """Sync what is stored, and acknowledge it: may take long."""
+        self._replica.sync()
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        if self._unacknowledged is not None:
+            time_ns, place = self._unacknowledged
+            self._out.append(wire.acknowledgement(time_ns, place, self._level))
+            self._unacknowledged = None
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """
+        Take bytes that the source sent.
+
+        Raises:
+            ReplicationError: They break the protocol, or the source is none for this replica. What
+                is to be sent before the connection is closed is outgoing.
+
+        """
+        self._heard_ns = now_ns
+        try:
+            for frame in self._frames.feed(data):
+                self._take(frame)
+        except ReplicationError as error:
+            code = _CODES.get(type(error), "protocol")
+            self._out.append(wire.refusal(code, str(error)))
+            raise
+
+    def _take(self, frame: Frame) -> None:
+        match frame:
+            case wire.Facts(_, facts):
+                self._join(facts)
+            case wire.Refused(code, reason):
+                raise _refusal(code, reason, self._peer)
+            case wire.Digest(place, digest) if self._search is not None:
+                self._compare(self._search, place, digest)
+            case wire.Batch(time_ns, documents) if self.is_started:
+                self.stored = self._replica.apply(documents, time_ns // 1_000_000)
+                self._unacknowledged = (time_ns, self.stored)
+            case wire.Heartbeat():
+                pass
+            case wire.Ended() if self.is_started:
+                self.has_ended = True
+            case _:
+                text = "the source sent a frame out of turn"
+                raise ReplicationError(f"{text}: frame={type(frame).__name__} peer={self._peer}")
+
+    def _join(self, facts: Mapping[str, Any]) -> None:
+        if facts.get("version") != wire.VERSION:
+            text = "the source speaks another version of the protocol"
+            found = f"version={facts.get('version')!r} own_version={wire.VERSION}"
+            raise ReplicationError(f"{text}: {found} peer={self._peer}")
+        self._replica.join(facts)
+        end = self._replica.end
+        if end is None:
+            self._start(None)
+        else:
+            self._search = _Search(self._replica, end, self._peer, facts.get("first"))
+            self._out.append(wire.digest_request(end))
+
+    def _start(self, place: Place | None) -> None:
+        self.is_started, self.stored, self._search = True, place, None
+        self._out.append(wire.start(place))
+
+    def _compare(self, search: _Search, place: Place, digest: bytes | None) -> None:
+        asked = search.compare(place, digest)
+        if asked is None:
+            self._start(search.end)
+        else:
+            self._out.append(wire.digest_request(asked))
+
+    def tick(self, now_ns: int) -> None:
+        """
+        Let time pass: say something if nothing was said for long.
+
+        Raises:
+            PeerSilentError: The source was silent for too long.
+
+        """
+        if now_ns - self._heard_ns >= SILENCE_NS:
+            text = "the source sent nothing for too long"
+            raise PeerSilentError(f"{text}: peer={self._peer} silence_s={SILENCE_NS / 1e9:g}")
+        if now_ns - self._spoke_ns >= HEARTBEAT_NS:
+            self._out.append(wire.heartbeat(now_ns))
+            self._spoke_ns = now_ns
+
+
+class _Search:
+    """
+    The search for the first message that differs: the last cycle's digest is compared first.
+
+    Args:
+        replica: The sink's queue.
+        end: Where it ends.
+        peer: The source's address, for errors.
+        first: The index of the source's first message, as it said.
+
+    """
+
+    def __init__(self, replica: Replica, end: Place, peer: str, first: object) -> None:
+        self._replica, self.end, self._peer, self._first = replica, end, peer, first
+        self._start = end.next - replica.split(end)[1]
+        self._same, self._different = self._start, end.next + 1  # what is before these
+        self._asked = end
+
+    def compare(self, place: Place, digest: bytes | None) -> Place | None:
+        """
+        Return the place to ask for next; None if all is the same.
+
+        Raises:
+            DivergedError: The first message that differs is known.
+            ReplicationError: The source no longer has what the replica ends with.
+
+        """
+        if place != self._asked:
+            raise ReplicationError(f"the source sent a digest out of turn: peer={self._peer}")
+        is_same = digest is not None and digest == self._replica.digest(place)
+        if place == self.end and is_same:
+            return None
+        self._check_deleted(digest)
+        if is_same:
+            self._same = place.next
+        else:
+            self._different = min(place.next, self._different)
+        if self._different - self._same <= 1:
+            raise self._diverged()
+        middle = (self._same + self._different) // 2
+        self._asked = Place(middle, 0, is_ended=False)
+        return self._asked
+
+    def _check_deleted(self, digest: bytes | None) -> None:
+        if digest is None and isinstance(self._first, int) and self._first > self.end.next:
+            text = "the source has deleted what follows the end of this replica"
+            indexes = f"next={self.end.next:#x} source_first={self._first:#x}"
+            hint = "replicate into an empty directory"
+            raise ReplicationError(f"{text}: path={self._replica.path} {indexes} ({hint})")
+
+    def _diverged(self) -> DivergedError:
+        index = self._same
+        text = "the replica and its source hold different messages"
+        where = f"first_different_index={index:#x} path={self._replica.path} peer={self._peer}"
+        return DivergedError(f"{text}: {where} (nothing was changed)", index)
+
+
+_CODES: Final[Mapping[type[ReplicationError], str]] = {
+    OldEpochError: "old-epoch",
+    DivergedError: "diverged",
+}
+
+
+def _refusal(code: str, reason: str, peer: str) -> ReplicationError:
+    text = f"the source refused this sink: reason={reason!r} code={code!r} peer={peer}"
+    return OldEpochError(text) if code == "old-epoch" else ReplicationError(text)

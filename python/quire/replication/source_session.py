@@ -1,0 +1,194 @@
+"""A source's side of one connection: bytes and times in, bytes out. It knows no sockets."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quire.errors import PeerSilentError, ReplicationError
+from quire.replication import wire
+from quire.replication.original import Original, Reader
+from quire.replication.wire import Frame, FrameReader, Kind, Place
+
+HEARTBEAT_NS: Final = 1_000_000_000
+SILENCE_NS: Final = 10 * HEARTBEAT_NS
+_GREETING_NS: Final = 10_000_000_000
+_WINDOW_BYTES: Final = 16 << 20
+_NAME_LIMIT: Final = 200
+_EXPECTED: Final = frozenset(
+    {
+        Kind.GREETING,
+        Kind.REFUSAL,
+        Kind.DIGEST_REQUEST,
+        Kind.START,
+        Kind.ACKNOWLEDGEMENT,
+        Kind.HEARTBEAT,
+    }
+)
+
+
+class SourceSession:
+    """
+    What a source says to one sink.
+
+    Args:
+        original: The source's queue.
+        peer: The sink's address, for errors.
+        now_ns: The time, of a clock that is never set back.
+
+    """
+
+    def __init__(self, original: Original, peer: str, now_ns: int) -> None:
+        self._original = original
+        self._frames = FrameReader(_EXPECTED)
+        self._out: list[bytes] = []
+        self._began_ns = self._heard_ns = self._spoke_ns = now_ns
+        self._reader: Reader | None = None
+        self._in_flight: deque[tuple[Place, int]] = deque()
+        self._in_flight_bytes = 0
+        self._is_greeted = self._has_ended = False
+        self.peer, self.name, self.level = peer, "", "stored"
+        self.sent: Place | None = None
+        self.acknowledged: Place | None = None
+        self.refused: wire.Refused | None = None
+
+    @property
+    def reader(self) -> Reader | None:
+        """What reads for the sink, once it has asked for batches."""
+        return self._reader
+
+    def outgoing(self) -> bytes:
+        """Return the bytes that are to be sent, once."""
+        out = b"".join(self._out)
+        self._out.clear()
+        return out
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """
+        Take bytes that the sink sent.
+
+        Raises:
+            ReplicationError: They break the protocol, or what the sink asks for is not there. What
+                is to be sent before the connection is closed is outgoing.
+
+        """
+        self._heard_ns = now_ns
+        try:
+            for frame in self._frames.feed(data):
+                self._take(frame)
+        except ReplicationError as error:
+            self.refuse("protocol", str(error))
+            raise
+
+    def refuse(self, code: str, reason: str) -> None:
+        """Tell the sink why the connection ends."""
+        self._out.append(wire.refusal(code, reason))
+
+    def _take(self, frame: Frame) -> None:
+        match frame:
+            case wire.Facts(_, facts) if not self._is_greeted:
+                self._greet(facts)
+            case wire.Refused():
+                self.refused = frame
+            case wire.DigestAsked(place) if self._is_greeted:
+                self._out.append(wire.digest(place, self._original.digest(place)))
+            case wire.Started(place) if self._is_greeted and self._reader is None:
+                self._reader = self._original.reader(place)
+                self.sent = self.acknowledged = place
+            case wire.Acknowledged(_, place, level):
+                self._acknowledge(place, level)
+            case wire.Heartbeat():
+                pass
+            case _:
+                text = "a sink sent a frame out of turn"
+                raise ReplicationError(f"{text}: frame={type(frame).__name__} peer={self.peer}")
+
+    def _greet(self, facts: Mapping[str, Any]) -> None:
+        if facts.get("version") != wire.VERSION:
+            text = "the sink speaks another version of the protocol"
+            found = f"version={facts.get('version')!r} own_version={wire.VERSION}"
+            raise ReplicationError(f"{text}: {found} peer={self.peer}")
+        name = facts.get("name")
+        if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not name.isprintable():
+            raise ReplicationError(f"a sink has no valid name: name={name!r} peer={self.peer}")
+        self.name, self._is_greeted = name, True
+        self._out.append(wire.facts(Kind.WELCOME, self._original.facts()))
+
+    def _acknowledge(self, place: Place, level: str) -> None:
+        while self._in_flight and self._in_flight[0][0] != place:
+            self._drop_first()
+        if not self._in_flight:
+            text = "a sink acknowledged what it was not sent"
+            raise ReplicationError(f"{text}: next={place.next:#x} peer={self.peer}")
+        self._drop_first()
+        self.acknowledged, self.level = place, level
+
+    def _drop_first(self) -> None:
+        _, size = self._in_flight.popleft()
+        self._in_flight_bytes -= size
+
+    def pull(self, time_ns: int, now_ns: int) -> bool:
+        """
+        Put the next batch into what is to be sent, unless the sink has enough to do.
+
+        Args:
+            time_ns: Nanoseconds since 1970, as the messages were appended about now.
+            now_ns: The time, of a clock that is never set back.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            ReplicationError: Messages that the sink lacks were deleted.
+
+        """
+        if self._reader is None or self._has_ended or self._in_flight_bytes >= _WINDOW_BYTES:
+            return False
+        documents = self._reader.read()
+        if documents is None:
+            return False
+        self.sent = self._reader.end
+        self._in_flight.append((self.sent, len(documents)))
+        self._in_flight_bytes += len(documents)
+        self._out.append(wire.batch(time_ns, documents))
+        self._spoke_ns = now_ns
+        return True
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next batch can be sent once there is one."""
+        return self._reader is not None and self._in_flight_bytes < _WINDOW_BYTES
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the sink has acknowledged all that it was sent."""
+        return self._reader is not None and not self._in_flight
+
+    def tick(self, now_ns: int) -> None:
+        """
+        Let time pass: say something if nothing was said for long.
+
+        Raises:
+            PeerSilentError: The sink was silent for too long.
+
+        """
+        limit_ns = SILENCE_NS if self._is_greeted else _GREETING_NS
+        since_ns = self._heard_ns if self._is_greeted else self._began_ns
+        if now_ns - since_ns >= limit_ns:
+            text = "the sink sent nothing for too long"
+            raise PeerSilentError(f"{text}: peer={self.peer} silence_s={limit_ns / 1e9:g}")
+        if self._is_greeted and now_ns - self._spoke_ns >= HEARTBEAT_NS:
+            self._out.append(wire.heartbeat(now_ns))
+            self._spoke_ns = now_ns
+
+    def end(self) -> None:
+        """Tell the sink that nothing comes after what was sent."""
+        if self._reader is not None and not self._has_ended:
+            self._out.append(wire.end())
+        self._has_ended = True
+
+    def close(self) -> None:
+        """Let go of the queue's files."""
+        if self._reader is not None:
+            self._reader.close()
