@@ -8,5 +8,6 @@ copy with the same messages under the same indexes, and says what it has stored.
 from quire.replication.promotion import promote
 from quire.replication.sink import Sink
 from quire.replication.source import SinkStatus, Source
+from quire.replication.tls import Tls
 
-__all__ = ["Sink", "SinkStatus", "Source", "promote"]
+__all__ = ["Sink", "SinkStatus", "Source", "Tls", "promote"]

@@ -189,6 +189,12 @@ class Sink:
         return error or ClosedError(f"the sink was closed: path={self._replica.path}")
 
     async def _run(self) -> None:
+        try:
+            await self._run_on()
+        finally:
+            self._replica.close()  # whoever promotes it waits for that
+
+    async def _run_on(self) -> None:
         while True:
             try:
                 await self._replicate()
@@ -245,7 +251,10 @@ class Sink:
                 data = b""
             now_ns = time.monotonic_ns()
             if data:
+                was_started = session.is_started
                 session.receive(data, now_ns)
+                if session.is_started and not was_started:
+                    _log.info("replicating: path=%s peer=%s", self._replica.path, connection.peer)
             else:
                 self._check_role()
             session.tick(now_ns)

@@ -300,10 +300,12 @@ class _Conversation:
         session = self._session
         while True:
             data = await self._connection.read()
-            before = session.acknowledged
+            before, was_started = session.acknowledged, session.reader is not None
             session.receive(data, time.monotonic_ns())
             if session.refused is not None:
                 raise _refusal(session)
+            if not was_started and session.reader is not None:
+                _log.info("a sink replicates: name=%s peer=%s", session.name, session.peer)
             if session.acknowledged is not before:
                 self._notify()
             self._news.set()

@@ -1,0 +1,32 @@
+"""``quire promote``: make a source of a replica."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from quire.cli.exit_codes import OK
+from quire.cli.parameters import PATH
+
+
+@click.command()
+@click.argument("path", type=PATH)
+def promote(path: Path) -> int:
+    """
+    Make a source of a replica: everybody may append to it from then on.
+
+    A sink that keeps it ends first. A new epoch begins: sinks that have seen it refuse the old
+    source, and the old source takes no more appends once it hears of it. Replicate from the new
+    one with `quire replicate source`. An old source that meets no such sink is not stopped: stop
+    it by hand before you promote.
+
+    \b
+    Examples:
+      quire promote copy
+    """  # noqa: D301 - click reads the backspace
+    from quire.replication import promote as promote_replica
+
+    epoch = promote_replica(path)
+    click.echo(f"promoted {path} epoch={epoch}")
+    return OK

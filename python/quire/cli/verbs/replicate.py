@@ -1,0 +1,201 @@
+"""``quire replicate``: keep copies of a queue on other machines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+import quire
+from quire.cli.exit_codes import INTERRUPTED, OK, print_error
+from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.verb_group import WholeSummaries
+from quire.recording.addresses import Address, parse_address, show_address
+
+if TYPE_CHECKING:
+    from quire.replication.tls import Tls
+
+
+def _address_of(value: str) -> Address:
+    try:
+        return parse_address(value)
+    except ValueError:
+        expected = "HOST:PORT, such as 127.0.0.1:7001, or a port alone"
+        raise click.BadParameter(f"{value!r} is no {expected}") from None
+
+
+def _tls_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that say how a connection is protected."""
+    options = (
+        click.option("--certificate", type=PATH, help="This side's certificate, a PEM file."),
+        click.option("--key", type=PATH, help="Its private key, a PEM file."),
+        click.option("--authority", type=PATH, help="Who signs the peers' certificates, PEM."),
+        click.option("--insecure", is_flag=True, help="Beyond this machine without certificates."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _tls_of(certificate: Path | None, key: Path | None, authority: Path | None) -> Tls | None:
+    from quire.replication.tls import Tls
+
+    if certificate is None and key is None and authority is None:
+        return None
+    if certificate is None or key is None or authority is None:
+        raise click.UsageError("--certificate, --key and --authority go together")
+    return Tls(certificate, key, authority)
+
+
+@click.group(cls=WholeSummaries)
+def replicate() -> None:
+    """Keep copies of a queue on other machines: a source sends, sinks store and acknowledge."""
+
+
+@replicate.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--listen",
+    type=_address_of,
+    metavar="ADDRESS",
+    default="127.0.0.1:0",
+    help="Where sinks connect: HOST:PORT or PORT; port 0 takes a free one.",
+)
+@_tls_options
+def source(  # noqa: PLR0913 - its options
+    path: Path,
+    *,
+    listen: Address,
+    certificate: Path | None,
+    key: Path | None,
+    authority: Path | None,
+    insecure: bool,
+) -> int:
+    """
+    Send the messages of a queue to each sink that connects, until a signal.
+
+    It prints `listening ADDRESS`. Any process may append to the queue meanwhile. Addresses beyond
+    this machine need certificates. It ends with exit code 1 when a sink has seen a later epoch:
+    another replica was promoted, and this queue takes no more appends.
+
+    \b
+    Examples:
+      quire replicate source orders --listen 127.0.0.1:7001
+      quire replicate source orders --listen 10.0.0.1:7001 \\
+          --certificate a.pem --key a.key --authority ca.pem
+    """  # noqa: D301 - click reads the backspace
+    from quire.replication import Source
+
+    tls = _tls_of(certificate, key, authority)
+    host, port = listen
+
+    async def serve(queue: quire.JournalQueue) -> None:
+        async with Source(queue, host=host, port=port, tls=tls, insecure=insecure) as serving:
+            click.echo(f"listening {show_address(serving.address)}")
+            sys.stdout.flush()
+            await serving.run_forever()
+
+    with value_errors_as_usage(), quire.open(path, create=False) as queue:
+        return _run(lambda: serve(queue))
+
+
+@replicate.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--from",
+    "origin",
+    type=_address_of,
+    metavar="ADDRESS",
+    required=True,
+    help="The source's address: HOST:PORT or PORT.",
+)
+@click.option("--name", metavar="NAME", help="What the source calls this sink.")
+@click.option(
+    "--acknowledge",
+    type=click.Choice(["stored", "synced"]),
+    default="stored",
+    show_default=True,
+    help="What is acknowledged: what survives a killed process, or a power cut.",
+)
+@_tls_options
+def sink(  # noqa: PLR0913 - its options
+    path: Path,
+    *,
+    origin: Address,
+    name: str | None,
+    acknowledge: Literal["stored", "synced"],
+    certificate: Path | None,
+    key: Path | None,
+    authority: Path | None,
+    insecure: bool,
+) -> int:
+    """
+    Keep a copy of a source's queue, until a signal.
+
+    PATH is created if it does not exist. A lost connection is made again, and the copy goes on
+    where it was. Nobody else can append to it, also while no sink runs, until it is promoted. If
+    it holds other messages than the source it ends with exit code 1, and changes nothing.
+
+    \b
+    Examples:
+      quire replicate sink copy --from 127.0.0.1:7001
+      quire replicate sink copy --from 10.0.0.1:7001 --acknowledge synced \\
+          --certificate b.pem --key b.key --authority ca.pem
+    """  # noqa: D301 - click reads the backspace
+    from quire.replication import Sink
+
+    tls = _tls_of(certificate, key, authority)
+    host, port = origin
+
+    async def keep() -> None:
+        keeping = Sink(
+            path,
+            host=host,
+            port=port,
+            name=name,
+            acknowledge=acknowledge,
+            tls=tls,
+            insecure=insecure,
+        )
+        async with keeping:
+            await keeping.run_forever()
+
+    with value_errors_as_usage():
+        return _run(keep)
+
+
+def _run(work: Callable[[], Awaitable[None]]) -> int:
+    """Run until it ends or a signal comes; what is under way is finished first."""
+    handler = logging.StreamHandler()
+    handler.emit = lambda record: print_error(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("quire")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        return asyncio.run(_until_signal(work))
+    finally:
+        log.removeHandler(handler)
+
+
+async def _until_signal(work: Callable[[], Awaitable[None]]) -> int:
+    loop, codes = asyncio.get_running_loop(), list[int]()
+    task = asyncio.ensure_future(work())
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        task.cancel()
+
+    for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):
+        loop.add_signal_handler(number, leave, code)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not codes:
+            raise
+    return codes[0] if codes else OK
