@@ -1418,6 +1418,14 @@ class Queue(_Queue):
         """The index up to which the queue is known to be synced; None if unknown."""
 
     @property
+    def last_acknowledged_index(self) -> int | None:
+        """
+        The index of the last message that a replica has acknowledged; None if none has.
+
+        Where several replicas follow the queue, that of the one which is furthest.
+        """
+
+    @property
     def entry_count(self) -> int:
         """
         The number of messages in the queue. Finds the end of each cycle's file.
@@ -1500,6 +1508,9 @@ class Queue(_Queue):
 
     def _table_used(self) -> tuple[int, bool] | None:
         """Return the used percentage of the table store, and whether little room is left in it."""
+
+    def _note_acknowledged(self, index: int, /) -> None:
+        """Note that a replica has the messages up to an index."""
 
     @property
     def _index_shape(self) -> tuple[int, int]:

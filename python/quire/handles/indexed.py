@@ -35,7 +35,7 @@ _REASONS = reasons(
         "move_to": "move_to_index goes to any place",
         "metrics": "counters are kept for Chronicle Queues only",
         "ring": "there is no buffer_mode: nothing is appended",
-        "claim write_lock pretoucher last_index_synced": _READ_ONLY,
+        "claim write_lock pretoucher last_index_synced last_acknowledged_index": _READ_ONLY,
         "state": "it is Chronicle Queue's: see index and last_read_index",
         "release_resources": "a tailer has two files open: close it",
     }

@@ -45,6 +45,7 @@ _REASONS = reasons(
         "write_lock": "the lock of its one writer ends with that process",
         "awrite_bytes awrite_text awrite_many awrite_batch": _NO_WAIT,
         "last_index_appended": "write_bytes returns the index",
+        "last_acknowledged_index": "no replica follows a Quick-Queue",
         "last_index_synced": "force() covers all messages before it",
         "metrics": "counters are kept for Chronicle Queues only",
         "ring": "appends go straight to the mapped files: there is no buffer",

@@ -40,6 +40,7 @@ _REASONS = reasons(
         "striding": "an index names every message: there is nothing to stride over",
         "move_to": "move_to_index goes to any place",
         "move_to_time": "move_to_index goes to the first message of a cycle",
+        "last_acknowledged_index": "quire.vanilla.replication.Source says what its sinks have",
         "last_index_synced": "open the queue with synchronous=True, or call sync() of the appender",
         "metrics": "counters are kept for Chronicle Queues only",
         "ring": "appends go straight to the mapped files: there is no buffer",

@@ -5,9 +5,28 @@ A :class:`Source` sends every message of a queue to each :class:`Sink` that conn
 copy with the same messages under the same indexes, and says what it has stored.
 """
 
-from quire.replication.promotion import promote
-from quire.replication.sink import Sink
-from quire.replication.source import SinkStatus, Source
-from quire.replication.tls import Tls
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quire._common.later import imported_later
+
+if TYPE_CHECKING:
+    from quire.replication.promotion import promote
+    from quire.replication.sink import Sink
+    from quire.replication.source import SinkStatus, Source
+    from quire.replication.tls import Tls
 
 __all__ = ["Sink", "SinkStatus", "Source", "Tls", "promote"]
+
+# asyncio and ssl take long to import, and `quire stat` reads what a queue is without them.
+__getattr__ = imported_later(
+    __name__,
+    {
+        "Sink": "quire.replication.sink",
+        "SinkStatus": "quire.replication.source",
+        "Source": "quire.replication.source",
+        "Tls": "quire.replication.tls",
+        "promote": "quire.replication.promotion",
+    },
+)

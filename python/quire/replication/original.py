@@ -47,6 +47,11 @@ class Original:
         with BatchWriter(self.queue):
             state.write(self.queue.path, self.state.as_role("sink"))
 
+    def note_acknowledged(self, place: Place) -> None:
+        """Have every process know, and Java's, what a replica has."""
+        if self.queue.roll_cycle.to_sequence(place.next) > 0:
+            self.queue._note_acknowledged(place.next - 1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
     def digest(self, place: Place) -> bytes | None:
         """Return the digest of a cycle up to a place; None if there is no such place."""
         return cycle_digest(self.queue, place)

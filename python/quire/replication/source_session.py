@@ -123,6 +123,7 @@ class SourceSession:
             raise ReplicationError(f"{text}: next={place.next:#x} peer={self.peer}")
         self._drop_first()
         self.acknowledged, self.level = place, level
+        self._original.note_acknowledged(place)
 
     def _drop_first(self) -> None:
         _, size = self._in_flight.popleft()

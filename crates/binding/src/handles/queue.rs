@@ -204,6 +204,11 @@ impl Queue {
         self.kernel.source_id()
     }
 
+    #[pyo3(name = "_note_acknowledged", signature = (index, /))]
+    fn note_acknowledged(&self, py: Python<'_>, index: i64) -> PyResult<()> {
+        self.ask_waiting(py, |kernel, signals| kernel.note_acknowledged(index, signals))
+    }
+
     #[getter(_index_shape)]
     fn index_shape(&self) -> (u32, u32) {
         let shape = self.kernel.index_shape();
@@ -451,6 +456,7 @@ questions! {
         fn first_index() -> Option<i64>;
         fn last_index() -> Option<i64>;
         fn last_index_synced() -> Option<i64>;
+        fn last_acknowledged_index() -> Option<i64>;
         fn entry_count() -> u64;
         fn cycles() -> Vec<i32>;
     }

@@ -346,6 +346,7 @@ mod names {
         "map.new",
         "map.populate-read",
         "map.populate-write",
+        "replica.acknowledged.cas",
         "record-lock.take",
         "record-lock.look",
         "record-lock.release",

@@ -21,6 +21,7 @@ from quire.formats.protocols import AnyQueue
 from quire.maintenance.files import identities_of, users_of
 from quire.opening.discovery import TABLE
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
+from quire.replication import state
 from quire.write_lock import lock_keys
 
 _ENDED: Final = {"eof", "compressed"}
@@ -155,6 +156,7 @@ def _of_table(queue: _native.Queue) -> dict[str, Any]:
         "table_used_percent": used_percent,
         "table_is_almost_full": is_almost_full,
         "ring": _ring(queue),
+        "replication": _replication(queue),
         "locks": {key: _lock(queue, key) for key in lock_keys(queue)},
         "keys": dict(queue.table_entries()),
     }
@@ -172,6 +174,26 @@ def _ring(queue: _native.Queue) -> dict[str, Any] | None:
         return None
     _, used, _, pending, _ = found
     return {"pending": pending, "used": used, "wrong": None}
+
+
+def _replication(queue: _native.Queue) -> dict[str, Any] | None:
+    """Return what the queue is in a replication; None if it is in none."""
+    if not Path(queue.path).is_dir():
+        return None
+    try:
+        found = state.read(queue.path)
+    except CorruptError as error:
+        return {"role": None, "epoch": None, "acknowledged_index": None, "wrong": str(error)}
+    if found is None:
+        return None
+    index = queue.last_acknowledged_index
+    acknowledged = None if index is None else hex_text(index)
+    return {
+        "role": found.role,
+        "epoch": found.epoch,
+        "acknowledged_index": acknowledged,
+        "wrong": None,
+    }
 
 
 def _tailer(queue: AnyQueue, name: str, index: int, files: list[dict[str, Any]]) -> dict[str, Any]:

@@ -187,6 +187,16 @@ def _waiting(ring: dict[str, Any] | None) -> Iterator[str]:
         yield f"{counted(ring['pending'], 'message')}, {size_text(ring['used'])}, not appended yet"
 
 
+def _replicated(found: dict[str, Any] | None) -> Iterator[str]:
+    """Yield what there is to say of copies of the queue, or of what it is a copy of."""
+    if found is not None and found["wrong"] is not None:
+        yield escape_line(found["wrong"])
+    elif found is not None:
+        acknowledged = found["acknowledged_index"]
+        known = "" if acknowledged is None else f", acknowledged up to {acknowledged}"
+        yield f"{found['role']} of epoch {found['epoch']}{known}"
+
+
 def _roll_text(facts: dict[str, Any]) -> str:
     text = f"{facts['roll_cycle']}, epoch {time_text(facts['epoch_ms'])}"
     # With a zone the epoch is a local time.
@@ -211,6 +221,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         ("last index", facts["last_index"] or "-"),
         ("files", f"{len(files)}, {on_disk} on disk of {size}"),
         *(("in the ring", it) for it in _waiting(facts.get("ring"))),
+        *(("replication", it) for it in _replicated(facts.get("replication"))),
         *((_name(key), _holder_text(it)) for key, it in facts.get("locks", {}).items()),
         *(("open in", it) for it in _users(facts["processes"])),
         *(("table", it) for it in _table_text(facts)),

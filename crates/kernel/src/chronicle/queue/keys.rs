@@ -6,6 +6,7 @@ use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::interrupt::Signals;
+use crate::probe::fault::step;
 use crate::{Error, Result};
 
 impl Queue {
@@ -57,6 +58,19 @@ impl Queue {
             return Err(Error::WriterInUse { what, path: self.path().to_path_buf() });
         }
         Ok(word.force(found).then_some((pid, is_alive)))
+    }
+
+    /// The index of the last message that a replica has acknowledged; None if none has.
+    pub fn last_acknowledged_index(&self) -> Result<Option<i64>> {
+        Ok(self.table_value(table::LAST_ACKNOWLEDGED)?.filter(|index| *index >= 0))
+    }
+
+    /// Notes that a replica has acknowledged the messages up to an index.
+    pub fn note_acknowledged(&self, index: i64, signals: Signals<'_>) -> Result<()> {
+        let position = self.table_key(table::LAST_ACKNOWLEDGED, table::NO_INDEX, signals)?;
+        let table = self.writable_table("an acknowledgement")?;
+        table.cells().raise_acq_rel(position, index, step!("replica.acknowledged.cas"));
+        Ok(())
     }
 
     /// Position of a named tailer's stored index in the table, created as 0.
