@@ -1286,7 +1286,7 @@ class BatchWriter(_Context):
         Let everybody append, and close the writer: the replica is a queue of its own.
 
         Raises:
-            AppendLockedError: It was promoted, or taken over, before.
+            AppendLockedError: The replica was promoted, or another sink took it over.
 
         """
 

@@ -36,6 +36,7 @@ REST: dict[str, list[str]] = {
     "history": [],
     "merge": [OUT, "--by", "n"],
     "pretouch": ["--once"],
+    "promote": [],
     "prune": ["--max-cycles", "1"],
     "publish": ["--stdout", "--framing", "length"],
     "read": [],
@@ -56,7 +57,7 @@ REST: dict[str, list[str]] = {
     "write": ["lines.yaml"],
 }
 # To `metrics`, a queue that is missing is one that is not up.
-WITHOUT_A_QUEUE = {"bench", "completion", "jitter", "metrics", "pipeline", "roll-cycles"}
+WITHOUT_A_QUEUE = {"bench", "completion", "jitter", "metrics", "pipeline", "replicate", "roll-cycles"}
 # These need to write to the queue, and no others do.
 WRITERS = {"drain", "pretouch", "record", "refresh", "time-index", "unlock", "write"}
 

@@ -65,7 +65,7 @@ class Connection:
                 raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}") from None
 
     async def send_last(self, data: bytes, timeout_s: float) -> None:
-        """Send what is left to be said, as far as the peer takes it, and close the connection."""
+        """Send the last bytes, as far as the peer takes them, and close the connection."""
         with suppress(PeerLostError, PeerSilentError):
             await self.send(data, timeout_s)
             with failures(self.peer):

@@ -1,4 +1,4 @@
-"""How a queue is laid out, as a source tells its sinks: a replica is created the same."""
+"""The layout of a queue, as a source sends it: a replica is created the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_same(queue: Queue, found: Mapping[str, Any]) -> None:
     Check that a replica is laid out as its source is.
 
     Raises:
-        ReplicationError: It is not: indexes would differ.
+        ReplicationError: The layouts differ, and so would indexes.
 
     """
     own = of_queue(queue)

@@ -8,8 +8,8 @@ from quire._native import BatchReader, BatchWriter, cycle_digest
 from quire.errors import ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
-from quire.replication import layout, state
-from quire.replication.state import State
+from quire.replication import layout, standing
+from quire.replication.standing import Standing
 from quire.replication.wire import Place
 
 BATCH_BYTES: Final = 256 << 10
@@ -30,13 +30,13 @@ class Original:
 
     def __init__(self, queue: JournalQueue) -> None:
         self.queue = queue
-        self.state = _source_state(queue)
+        self.standing = _source_standing(queue)
 
     def facts(self) -> dict[str, Any]:
-        """Return what a sink is told at the start."""
+        """Return what a welcome says."""
         return {
-            "queue": self.state.identity,
-            "epoch": self.state.epoch,
+            "queue": self.standing.identity,
+            "epoch": self.standing.epoch,
             "first": self.queue.first_index,
             "last": self.queue.last_index,
             "layout": layout.of_queue(self.queue),
@@ -45,7 +45,7 @@ class Original:
     def fence(self) -> None:
         """Stop everybody's appends for good: another queue is the source of a later epoch."""
         with BatchWriter(self.queue):
-            state.write(self.queue.path, self.state.as_role("sink"))
+            standing.write(self.queue.path, self.standing.as_role("sink"))
 
     def note_acknowledged(self, place: Place) -> None:
         """Have every process know, and Java's, what a replica has."""
@@ -94,13 +94,13 @@ class Reader:
         self.tailer.close()
 
 
-def _source_state(queue: JournalQueue) -> State:
-    found = state.read(queue.path) or State.new()
+def _source_standing(queue: JournalQueue) -> Standing:
+    found = standing.read(queue.path) or Standing.new()
     if found.role == "sink":
         text = "this queue is a replica, which no source reads from"
         hint = f"quire promote {queue.path} makes it a source"
         raise ReplicationError(f"{text}: path={queue.path} ({hint})")
     if found.role != "source":
         found = found.as_role("source")
-        state.write(queue.path, found)
+        standing.write(queue.path, found)
     return found

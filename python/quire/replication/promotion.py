@@ -10,17 +10,18 @@ from quire._native import BatchWriter
 from quire.errors import AppendLockedError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
-from quire.replication import state
+from quire.replication import standing
 
 _POLL_S: Final = 0.05
+_APPEND_LOCK: Final = "chronicle.append.lock"
 
 
 def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     """
     Make a source of a replica: everybody may append to it from then on.
 
-    A sink that keeps it ends first. A new epoch begins: whoever replicates from this queue refuses
-    the old source, which has to become a sink.
+    A sink that keeps it ends first. A new epoch begins: the sinks of this queue refuse the old
+    source, which has to become a sink.
 
     Args:
         path: The replica's directory.
@@ -33,16 +34,29 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         ReplicationError: It is no replica.
         AppendLockedError: Its sink did not end in time.
 
+    Examples:
+        >>> import asyncio
+        >>> from quire.replication import Sink, Source, promote
+        >>> async def replicate(queue):
+        ...     async with Source(queue) as source, Sink("standby", port=source.address[1]) as sink:
+        ...         await sink.stored(queue.last_index)
+        >>> with quire.open("primary") as queue:
+        ...     _ = queue.appender().write_text("hello")
+        ...     asyncio.run(replicate(queue))
+        >>> promote("standby")
+        2
+
     """
-    found = state.read(path)
+    found = standing.read(path)
     if found is None or found.role == "none":
         raise ReplicationError(f"only a replica is promoted, and this is none: path={fspath(path)}")
     if found.role == "sink":
         found = found.promoted()
-        state.write(path, found)
+        standing.write(path, found)
     with open_queue(path, create=False) as queue:
-        # A promotion that was killed here is finished by the next one.
-        _writer(queue, timeout_s).promote()
+        # Free only if it was promoted before; a promotion that was killed here is finished now.
+        if queue.lock_holder(_APPEND_LOCK) is not None:
+            _writer(queue, timeout_s).promote()
     return found.epoch
 
 

@@ -11,8 +11,8 @@ from quire._native import BatchWriter, cycle_digest
 from quire.errors import OldEpochError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
-from quire.replication import layout, state
-from quire.replication.state import State
+from quire.replication import layout, standing
+from quire.replication.standing import Standing
 from quire.replication.wire import Place
 
 
@@ -31,7 +31,7 @@ class Replica:
         self._options = dict(options)
         self._queue: JournalQueue | None = None
         self._writer: BatchWriter | None = None
-        self.state = state.read(path) if Path(path).is_dir() else None
+        self.standing = standing.read(path) if Path(path).is_dir() else None
 
     def join(self, facts: Mapping[str, Any]) -> None:
         """
@@ -39,27 +39,27 @@ class Replica:
 
         Raises:
             ReplicationError: It is the replica of another queue, has messages of its own, is laid
-                out differently, or the source is of an older reign.
+                out differently, or the source is of an older epoch.
             AppendLockedError: Another sink keeps it.
 
         """
-        found = _state_of(facts)
-        self._check_reign(found)
+        found = _standing_of(facts)
+        self._check_epoch(found)
         if self._queue is None:
             created = layout.options_of(facts.get("layout", {}))
             self._queue = open_queue(self.path, **{**created, **self._options})
         layout.check_same(self._queue, facts.get("layout", {}))
         if self._writer is None:
-            if self.state is None and self._queue.last_index is not None:
+            if self.standing is None and self._queue.last_index is not None:
                 text = "the directory holds a queue that is no replica"
                 raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
             self._writer = BatchWriter(self._queue)
-        if found != self.state:
-            state.write(self.path, found)
-            self.state = found
+        if found != self.standing:
+            standing.write(self.path, found)
+            self.standing = found
 
-    def _check_reign(self, found: State) -> None:
-        own = self.state
+    def _check_epoch(self, found: Standing) -> None:
+        own = self.standing
         if own is None:
             return
         if found.identity != own.identity:
@@ -113,10 +113,10 @@ class Replica:
             self._queue.close()
 
 
-def _state_of(facts: Mapping[str, Any]) -> State:
-    found = state.parsed(facts.get("queue"), facts.get("epoch"), "sink")
+def _standing_of(facts: Mapping[str, Any]) -> Standing:
+    found = standing.parsed(facts.get("queue"), facts.get("epoch"), "sink")
     if found is None:
         text = "the source did not say which queue it has"
-        told = f"queue={facts.get('queue')!r} epoch={facts.get('epoch')!r}"
-        raise ReplicationError(f"{text}: {told}")
+        found_facts = f"queue={facts.get('queue')!r} epoch={facts.get('epoch')!r}"
+        raise ReplicationError(f"{text}: {found_facts}")
     return found

@@ -20,7 +20,7 @@ from quire.errors import (
     ReplicationError,
     UnsupportedError,
 )
-from quire.replication import state
+from quire.replication import standing
 from quire.replication.connection import Connection, failures
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
@@ -192,7 +192,7 @@ class Sink:
         try:
             await self._run_on()
         finally:
-            self._replica.close()  # whoever promotes it waits for that
+            self._replica.close()  # a promotion waits for that
 
     async def _run_on(self) -> None:
         while True:
@@ -271,9 +271,9 @@ class Sink:
             ReplicationError: It was promoted.
 
         """
-        if self._replica.state is None:
+        if self._replica.standing is None:
             return
-        found = state.read(self._replica.path)
+        found = standing.read(self._replica.path)
         if found is None or found.role != "sink":
             epoch = "none" if found is None else found.epoch
             text = "the copy was promoted, and this sink ends"

@@ -168,8 +168,8 @@ class Source:
 
     @property
     def epoch(self) -> int:
-        """The number of this source's reign."""
-        return self._original.state.epoch
+        """The number of this source's epoch."""
+        return self._original.standing.epoch
 
     @property
     def sinks(self) -> list[SinkStatus]:
@@ -260,8 +260,8 @@ class _Conversation:
     A session and its connection: one task reads, the other sends.
 
     Args:
-        session: What is said.
-        connection: To whom.
+        session: What the source sends.
+        connection: Where to.
         notify: Called after each acknowledgement.
 
     """
@@ -287,7 +287,7 @@ class _Conversation:
                 task.result()
 
     async def _finish(self, reading: asyncio.Task[None], sending: asyncio.Task[None]) -> None:
-        """Send what is there, and say that nothing comes after it."""
+        """Send the messages that the sink lacks, and end the stream."""
         await _cancelled(reading, sending)
         session = self._session
         with suppress(QuireError):
@@ -345,10 +345,12 @@ def _refusal(session: SourceSession) -> ReplicationError:
     text = "a sink refused this source"
     if refused is None:
         return ReplicationError(f"{text}: peer={session.peer}")
-    told = (
+    details = (
         f"reason={refused.reason!r} code={refused.code!r} name={session.name} peer={session.peer}"
     )
-    return (OldEpochError if refused.code == "old-epoch" else ReplicationError)(f"{text}: {told}")
+    return (OldEpochError if refused.code == "old-epoch" else ReplicationError)(
+        f"{text}: {details}"
+    )
 
 
 def _has(session: SourceSession, index: int) -> bool:

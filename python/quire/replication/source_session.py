@@ -82,7 +82,7 @@ class SourceSession:
             raise
 
     def refuse(self, code: str, reason: str) -> None:
-        """Tell the sink why the connection ends."""
+        """Refuse the sink, and say why."""
         self._out.append(wire.refusal(code, reason))
 
     def _take(self, frame: Frame) -> None:
@@ -184,7 +184,7 @@ class SourceSession:
             self._spoke_ns = now_ns
 
     def end(self) -> None:
-        """Tell the sink that nothing comes after what was sent."""
+        """End the stream: no batch follows."""
         if self._reader is not None and not self._has_ended:
             self._out.append(wire.end())
         self._has_ended = True

@@ -21,7 +21,7 @@ from quire.formats.protocols import AnyQueue
 from quire.maintenance.files import identities_of, users_of
 from quire.opening.discovery import TABLE
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
-from quire.replication import state
+from quire.replication import standing
 from quire.write_lock import lock_keys
 
 _ENDED: Final = {"eof", "compressed"}
@@ -88,11 +88,11 @@ def _file(queue: AnyQueue, piece: Piece, tailer: Any) -> dict[str, Any]:  # noqa
         facts["from"] = time_text(periods_of(queue).start_ms(cycle))
     facts["messages"] = None if cycle is None else 0 if end is None else end.past
     if adapter.is_wire:
-        facts |= _of_roll_file(queue, end, rate, _state_of(piece, end, wrong))
+        facts |= _of_roll_file(queue, end, rate, _standing_of(piece, end, wrong))
     return facts | {**piece.facts, **_summed(piece.files), "wrong": wrong}
 
 
-def _state_of(piece: Piece, end: End | None, wrong: str | None) -> str:
+def _standing_of(piece: Piece, end: End | None, wrong: str | None) -> str:
     if wrong is not None:
         return "damaged"
     if end is None:
@@ -181,7 +181,7 @@ def _replication(queue: _native.Queue) -> dict[str, Any] | None:
     if not Path(queue.path).is_dir():
         return None
     try:
-        found = state.read(queue.path)
+        found = standing.read(queue.path)
     except CorruptError as error:
         return {"role": None, "epoch": None, "acknowledged_index": None, "wrong": str(error)}
     if found is None:

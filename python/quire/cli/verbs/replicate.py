@@ -55,7 +55,7 @@ def _tls_of(certificate: Path | None, key: Path | None, authority: Path | None) 
 
 @click.group(cls=WholeSummaries)
 def replicate() -> None:
-    """Keep copies of a queue on other machines: a source sends, sinks store and acknowledge."""
+    """Keep copies of a queue on other machines."""
 
 
 @replicate.command()

@@ -18,7 +18,6 @@ use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::file_events::FileEvents;
 use crate::chronicle::protocol::listing::{self, Listing, Names};
 use crate::chronicle::protocol::locate::{self, Located};
-use crate::chronicle::protocol::lock::append_lock::AppendLock;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
@@ -279,16 +278,6 @@ impl Queue {
         match self.table() {
             Some(table) if !self.is_read_only() => Ok(table),
             _ => Err(Error::ReadOnly { what, path: self.opened.path.clone() }),
-        }
-    }
-
-    /// Keeps everybody else from appending, as a sink does.
-    pub fn take_append_lock(&self) -> Result<AppendLock> {
-        self.check_open("queue")?;
-        self.writable_table("the append lock")?;
-        match &self.opened.table {
-            Some(table) => AppendLock::take(Arc::clone(table)),
-            None => Err(Error::closed("queue", self.path())),
         }
     }
 

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use super::Queue;
-use crate::Result;
+use crate::{Error, Result};
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::format::table::NO_HIGHEST;
 use crate::chronicle::protocol::compressed;
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::file_events::FileEvents;
 use crate::chronicle::protocol::listing;
+use crate::chronicle::protocol::lock::append_lock::AppendLock;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::protocol::table::store::TableStore;
@@ -20,6 +21,16 @@ use crate::os::interrupt;
 use crate::probe::fault;
 
 impl Queue {
+    /// Keeps everybody else from appending, as a sink does.
+    pub fn take_append_lock(&self) -> Result<AppendLock> {
+        self.check_open("queue")?;
+        self.writable_table("the append lock")?;
+        match &self.opened.table {
+            Some(table) => AppendLock::take(Arc::clone(table)),
+            None => Err(Error::closed("queue", self.path())),
+        }
+    }
+
     /// What says which files are opened and released, if it was opened for that.
     #[must_use]
     pub const fn file_events(&self) -> Option<&Arc<FileEvents>> {

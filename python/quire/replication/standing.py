@@ -1,4 +1,4 @@
-"""What a queue knows of its replication between two runs: the file ``replication.json``."""
+"""A queue's standing in a replication, which the file ``replication.json`` in it keeps."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ROLES: Final = ("none", "source", "sink")
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class Standing:
     """
-    What is known of a queue's replication.
+    A queue's part in a replication.
 
     Attributes:
         identity: Of the queue, the same on all machines: 32 hexadecimal digits.
-        epoch: The number of the reign: each promotion begins a new one.
+        epoch: Of its source: each promotion begins a new one.
         role: What the queue was last.
 
     """
@@ -36,31 +36,31 @@ class State:
     role: Role
 
     @classmethod
-    def new(cls) -> State:
-        """Return that of a queue which was never replicated."""
+    def new(cls) -> Standing:
+        """Return the standing of a queue that was never replicated."""
         return cls(secrets.token_hex(16), 1, "none")
 
-    def as_role(self, role: Role) -> State:
+    def as_role(self, role: Role) -> Standing:
         """Return the same in another role."""
         return replace(self, role=role)
 
-    def promoted(self) -> State:
-        """Return that of the source of a new reign."""
+    def promoted(self) -> Standing:
+        """Return that of the source of a new epoch."""
         return replace(self, epoch=self.epoch + 1, role="source")
 
 
-def parsed(identity: object, epoch: object, role: object) -> State | None:
-    """Return the state that these values say, wherever they come from; None if they say none."""
-    if not (isinstance(identity, str) and _IDENTITY.fullmatch(identity)):
+def parsed(identity: object, epoch: object, role: object) -> Standing | None:
+    """Return the standing that values of a file or a peer describe; None if one is invalid."""
+    if not isinstance(identity, str) or _IDENTITY.fullmatch(identity) is None:
         return None
-    if type(epoch) is not int or not 1 <= epoch < 1 << 63:
+    if not isinstance(epoch, int) or not 1 <= epoch < 1 << 63:
         return None
-    return State(identity, epoch, role) if role in _ROLES else None
+    return Standing(identity, int(epoch), role) if role in _ROLES else None
 
 
-def read(path: str | PathLike[str]) -> State | None:
+def read(path: str | PathLike[str]) -> Standing | None:
     """
-    Return what is known of the queue in a directory; None if it was never replicated.
+    Return the standing of the queue in a directory; None if it was never replicated.
 
     Raises:
         CorruptError: The file is damaged.
@@ -72,17 +72,17 @@ def read(path: str | PathLike[str]) -> State | None:
         content = folder.read(NAME, _LIMIT)
     try:
         found = json.loads(content)
-        state = parsed(found["identity"], found["epoch"], found["role"])
+        member = parsed(found["identity"], found["epoch"], found["role"])
     except (ValueError, KeyError, TypeError):
-        state = None
-    if state is not None:
-        return state
+        member = None
+    if member is not None:
+        return member
     text = f"{NAME} does not say how the queue is replicated: path={path}"
     hint = "restore it from a backup, or remove it: the queue then counts as another one"
     raise CorruptError(f"{text} ({hint})", NAME, 0, repr(content[:64]), "a JSON object")
 
 
-def write(path: str | PathLike[str], state: State) -> None:
-    """Replace what is known, durably."""
+def write(path: str | PathLike[str], member: Standing) -> None:
+    """Replace the standing, durably."""
     with SafeFolder.at(path) as folder:
-        folder.replace(NAME, json.dumps(asdict(state), indent=2).encode() + b"\n")
+        folder.replace(NAME, json.dumps(asdict(member), indent=2).encode() + b"\n")
