@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from quire._native import Queue, RollCycle
 from quire.errors import ReplicationError
@@ -32,6 +32,20 @@ def of_queue(queue: Queue) -> dict[str, Any]:
     }
 
 
+def sent_in(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    Return what a source said of its queue's layout.
+
+    Raises:
+        ReplicationError: It said nothing.
+
+    """
+    found = facts.get("layout")
+    if isinstance(found, Mapping):
+        return cast("Mapping[str, Any]", found)
+    raise _refused("layout", "an object", found)
+
+
 def check_same(queue: Queue, found: Mapping[str, Any]) -> None:
     """
     Check that a replica is laid out as its source is.
@@ -57,13 +71,17 @@ def options_of(found: Mapping[str, Any]) -> dict[str, Any]:
     """
     epoch_ms, zone = _whole(found, "epoch_ms"), _text(found, "time_zone")
     count, spacing = _whole(found, "index_count"), _whole(found, "index_spacing")
+    try:
+        shape = LayoutOptions(index_count=count, index_spacing=spacing)
+    except ValueError as error:
+        raise _refused("index_count and index_spacing", f"valid ones ({error})", count) from None
     options = {
         "roll_cycle": _roll_cycle(found),
         "epoch_ms": epoch_ms,
         "source_id": _whole(found, "source_id"),
         "block_bytes": _whole(found, "block_bytes"),
         "wire_type": _text(found, "wire_type"),
-        "layout": LayoutOptions(index_count=count, index_spacing=spacing),
+        "layout": shape,
     }
     if zone == "UTC":
         return options
@@ -80,7 +98,7 @@ def _roll_cycle(found: Mapping[str, Any]) -> RollCycle:
             return RollCycle(name)
         return RollCycle(pattern=_text(found, "pattern"), length_ms=_whole(found, "length_ms"))
     except ValueError as error:
-        raise ReplicationError(f"the source has an unknown roll cycle: reason={error}") from None
+        raise ReplicationError(f"the source has an unknown roll cycle: reason={str(error)!r}") from None
 
 
 def _whole(found: Mapping[str, Any], key: str) -> int:

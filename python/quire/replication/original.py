@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quire._native import BatchReader, BatchWriter, cycle_digest
-from quire.errors import ReplicationError
+from quire.errors import IndexOutOfRangeError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.replication import layout, standing
@@ -54,7 +54,10 @@ class Original:
 
     def digest(self, place: Place) -> bytes | None:
         """Return the digest of a cycle up to a place; None if there is no such place."""
-        return cycle_digest(self.queue, place)
+        try:
+            return cycle_digest(self.queue, place)
+        except IndexOutOfRangeError:
+            return None
 
     def reader(self, place: Place | None) -> Reader:
         """

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from quire._native import BatchWriter, cycle_digest
-from quire.errors import OldEpochError, ReplicationError
+from quire.errors import (
+    IndexOutOfRangeError,
+    OldEpochError,
+    ReplicationError,
+    RollCycleMismatchError,
+    UnsupportedError,
+)
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import layout, standing
@@ -45,10 +51,10 @@ class Replica:
         """
         found = _standing_of(facts)
         self._check_epoch(found)
+        shape = layout.sent_in(facts)
         if self._queue is None:
-            created = layout.options_of(facts.get("layout", {}))
-            self._queue = open_queue(self.path, **{**created, **self._options})
-        layout.check_same(self._queue, facts.get("layout", {}))
+            self._queue = self._opened(shape)
+        layout.check_same(self._queue, shape)
         if self._writer is None:
             if self.standing is None and self._queue.last_index is not None:
                 text = "the directory holds a queue that is no replica"
@@ -58,6 +64,15 @@ class Replica:
             standing.write(self.path, found)
             self.standing = found
 
+    def _opened(self, shape: Mapping[str, Any]) -> JournalQueue:
+        """Open the queue, which is created as the source said."""
+        created = layout.options_of(shape)
+        try:
+            return open_queue(self.path, **{**created, **self._options})
+        except (ValueError, UnsupportedError, RollCycleMismatchError) as error:
+            text = "no replica can be laid out as the source says"
+            raise ReplicationError(f"{text}: path={self.path} reason={str(error)!r}") from None
+
     def _check_epoch(self, found: Standing) -> None:
         own = self.standing
         if own is None:
@@ -66,6 +81,9 @@ class Replica:
             text = "this is the replica of another queue"
             ids = f"queue={own.identity} source_queue={found.identity}"
             raise ReplicationError(f"{text}: path={self.path} {ids}")
+        if found.epoch == own.epoch and own.role == "source":
+            text = "this is the source's own queue, or another source of its epoch"
+            raise ReplicationError(f"{text}: path={self.path} epoch={own.epoch}")
         if found.epoch < own.epoch:
             text = "the source is of an older epoch than this replica has seen"
             raise OldEpochError(f"{text}: epoch={found.epoch} own_epoch={own.epoch}")
@@ -82,7 +100,12 @@ class Replica:
 
     def apply(self, documents: bytes, time_ms: int) -> Place:
         """Append the documents of a batch; return where the replica ends with them."""
-        return Place(*self._joined().apply(documents, time_ms=time_ms))
+        writer = self._joined()
+        try:
+            return Place(*writer.apply(documents, time_ms=time_ms))
+        except IndexOutOfRangeError as error:
+            text = "the source sent a message that this queue cannot have"
+            raise ReplicationError(f"{text}: path={self.path} reason={error}") from None
 
     def sync(self) -> None:
         """Return when what was applied is on the medium."""

@@ -30,7 +30,8 @@ from quire.replication.wire import Place
 
 _log = logging.getLogger("quire")
 _TIMEOUT_S: Final = SILENCE_NS / 1e9
-_TICK_S: Final = HEARTBEAT_NS / 4e9
+_TICK_NS: Final = HEARTBEAT_NS // 4
+_TICK_S: Final = _TICK_NS / 1e9
 _LAST_WORDS_S: Final = 2.0
 _CONNECT_S: Final = 10.0
 _DECIDED_BY_SOURCE: Final = (
@@ -239,6 +240,7 @@ class Sink:
 
     async def _converse(self, session: SinkSession, connection: Connection) -> None:
         """Take what the source sends until it ends the connection."""
+        looked_ns = time.monotonic_ns()
         while not session.has_ended:
             if session.awaits_sync:
                 await asyncio.to_thread(session.sync)
@@ -255,8 +257,9 @@ class Sink:
                 session.receive(data, now_ns)
                 if session.is_started and not was_started:
                     _log.info("replicating: path=%s peer=%s", self._replica.path, connection.peer)
-            else:
+            if now_ns - looked_ns >= _TICK_NS:  # also while messages come all the time
                 self._check_role()
+                looked_ns = now_ns
             session.tick(now_ns)
         if session.awaits_sync:
             await asyncio.to_thread(session.sync)

@@ -38,7 +38,7 @@ class SinkSession:
         self._heard_ns = self._spoke_ns = now_ns
         self._search: _Search | None = None
         self._unacknowledged: tuple[int, Place] | None = None
-        self.is_started = False
+        self.is_started = self._is_welcome = False
         self.stored: Place | None = None
         self.has_ended = False
 
@@ -86,7 +86,8 @@ class SinkSession:
 
     def _take(self, frame: Frame) -> None:
         match frame:
-            case wire.Facts(_, facts):
+            case wire.Facts(_, facts) if not self._is_welcome:
+                self._is_welcome = True
                 self._join(facts)
             case wire.Refused(code, reason):
                 raise _refusal(code, reason, self._peer)

@@ -91,7 +91,7 @@ class SourceSession:
                 self._greet(facts)
             case wire.Refused():
                 self.refused = frame
-            case wire.DigestAsked(place) if self._is_greeted:
+            case wire.DigestAsked(place) if self._is_greeted and self._reader is None:
                 self._out.append(wire.digest(place, self._original.digest(place)))
             case wire.Started(place) if self._is_greeted and self._reader is None:
                 self._reader = self._original.reader(place)

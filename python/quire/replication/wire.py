@@ -27,6 +27,7 @@ TEXT_LIMIT: Final = 4096
 BATCH_LIMIT: Final = (1 << 30) + 4096
 """The longest body: the longest message that a roll file can hold, and its head."""
 
+_LENGTH: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<qIB")
 _TIME: Final = struct.Struct("<q")
 _DIGEST_BYTES: Final = 32
@@ -229,7 +230,11 @@ class FrameReader:
         self._buffer += data
         at = 0
         try:
-            while len(self._buffer) - at >= HEAD.size:
+            while len(self._buffer) - at >= _LENGTH.size:
+                if not any(self._buffer[at : at + _LENGTH.size]):
+                    raise ReplicationError("the peer sent a frame without a kind")
+                if len(self._buffer) - at < HEAD.size:
+                    break
                 length, code = HEAD.unpack_from(self._buffer, at)
                 kind = self._checked(length, code)
                 stop = at + HEAD.size + length - 1
@@ -251,7 +256,7 @@ class FrameReader:
         if code not in self._expected:
             raise ReplicationError(f"the peer sent a frame of an unexpected kind: found={code}")
         kind = Kind(code)
-        if not 1 <= length <= _LIMITS[kind] + 1:
+        if length > _LIMITS[kind] + 1:
             text = "the peer announced a frame of an invalid length"
             limit = f"found={length} limit={_LIMITS[kind] + 1}"
             raise ReplicationError(f"{text}: kind={kind.name} {limit}")
@@ -272,7 +277,11 @@ def _refused(body: bytes) -> Refused:
 
 
 def _started(body: bytes) -> Started:
-    return Started(_place(body[1:]) if _flag(body[0]) else None)
+    if _flag(body[0]):
+        return Started(_place(body[1:]))
+    if len(body) > 1:
+        raise ValueError(f"a start of everything has more to it: length={len(body)}")
+    return Started(None)
 
 
 def _batch_of(body: bytes) -> Batch:
@@ -306,7 +315,10 @@ def _digest_of(body: bytes) -> Digest:
 
 
 def _facts_of(body: bytes) -> dict[str, Any]:
-    found = json.loads(body)
+    try:
+        found = json.loads(body)
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError("no JSON object")  # noqa: TRY004 - becomes a ReplicationError
     return found

@@ -51,6 +51,11 @@ impl End<'_, DetachedGuard<'_>> {
     pub fn apply(&mut self, batch: &Batch<'_>) -> Result<()> {
         let (cycle, sequence) = self.queue.roll().split(batch.first)?;
         let mut at = Place { sequence, metadata: batch.metadata_before };
+        let start = Place { sequence: 0, metadata: 0 };
+        if at > start && self.queue.last_cycle()?.is_none_or(|newest| cycle > newest) {
+            // Seen before the roll, which would end the cycle that the source may go on with.
+            return Err(self.not_next(batch.first, "it leaves a gap", cycle, start));
+        }
         let (end, is_ended) = self.go_to_end_of(cycle)?;
         if at > end {
             return Err(self.not_next(batch.first, "it leaves a gap", cycle, end));

@@ -1,0 +1,347 @@
+"""Sources and sinks against a second implementation of the page, docs/replication.md."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quire
+import replication_reference as reference
+from paths import ROOT
+from queues import DAY_MS, START_MS, problems_of
+from quire.errors import DivergedError
+from quire.replication import Sink, Source
+from replication_reference import (
+    Batch,
+    Cycle,
+    Document,
+    History,
+    Place,
+    ReferenceSink,
+    ReferenceSource,
+    SEQUENCE_BITS,
+    listening,
+)
+
+PAGE = ROOT / "docs" / "replication.md"
+NUMBERED = 4096  # what TEST4_DAILY can number: indexes have 32 bits for it
+FIRST_CYCLE = START_MS // DAY_MS
+LAYOUT = {
+    "roll_cycle": "TEST4_DAILY",
+    "pattern": "yyyyMMdd'T4'",
+    "length_ms": DAY_MS,
+    "sequences": NUMBERED,
+    "epoch_ms": 0,
+    "time_zone": "UTC",
+    "wire_type": "BINARY_LIGHT",
+    "source_id": 0,
+    "block_bytes": 1 << 16,
+    "index_count": 32,
+    "index_spacing": 4,
+}
+
+
+@pytest.fixture
+def layout(queue: quire.JournalQueue) -> dict[str, Any]:
+    """How a source that lives describes the queue of the fixtures."""
+    found = ReferenceSink()
+
+    async def ask() -> None:
+        async with Source(queue) as source:
+            await (await found.join(source.address[1])).close()
+
+    asyncio.run(ask())
+    shape: dict[str, Any] = found.welcome["layout"]
+    return shape
+
+
+def recorded() -> History:
+    """Three cycles: metadata between messages, at a cycle's start and at its end."""
+    first = [
+        Document(b"one"),
+        Document(b"note", is_metadata=True),
+        Document(b"other note", is_metadata=True),
+        Document(b"two"),
+        *(Document(b"%d" % number) for number in range(50)),
+        Document(b"last note", is_metadata=True),
+    ]
+    second = [Document(b"early note", is_metadata=True), Document(b"x" * 30_000)]
+    third = [Document(b"three"), Document(b"four")]
+    return History(
+        [
+            Cycle(FIRST_CYCLE, first, is_ended=True),
+            Cycle(FIRST_CYCLE + 1, second, is_ended=True),
+            Cycle(FIRST_CYCLE + 3, third),
+        ]
+    )
+
+
+def source_of(layout: dict[str, Any], history: History | None = None) -> ReferenceSource:
+    history = history or recorded()
+    messages = history.messages()
+    welcome = {
+        "version": 1,
+        "queue": "0123456789abcdef" * 2,
+        "epoch": 1,
+        "first": messages[0][0],
+        "last": messages[-1][0],
+        "layout": layout,
+    }
+    return ReferenceSource(history, welcome)
+
+
+async def keep(copy: Path, source: ReferenceSource, **options: Any) -> None:  # noqa: ANN401
+    """Run a sink until it has everything."""
+    last = source.history.messages()[-1][0]
+    async with listening(source) as port, Sink(copy, port=port, **options) as sink:
+        await sink.stored(last)
+
+
+def documents_of(path: Path) -> list[tuple[int, bool, bytes]]:
+    found = list[tuple[int, bool, bytes]]()
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        while True:
+            with tailer.reading_document(include_metadata=True) as document:
+                if not document.is_present:
+                    return found
+                data = bytes(document.bytes)
+                if not (document.is_metadata and (b"index" in data[:12] or b"header" in data[:12])):
+                    found.append((document.index, document.is_metadata, data))
+
+
+def documents_in(history: History) -> list[tuple[int, bool, bytes]]:
+    return [
+        (place.next, document.is_metadata, document.payload)
+        for cycle in history.cycles
+        for place, document in zip(history.places(cycle), cycle.documents, strict=False)
+    ]
+
+
+def test_the_reference_knows_the_layout(layout: dict[str, Any]) -> None:
+    assert layout == LAYOUT
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_sink_keeps_what_the_reference_serves(
+    size: int, tmp_path: Path, layout: dict[str, Any]
+) -> None:
+    source, copy = source_of(layout), tmp_path / "copy"
+    source.batch_documents = size
+    asyncio.run(keep(copy, source))
+    assert documents_of(copy) == documents_in(source.history)
+    assert problems_of(copy) == []
+    assert source.started == [None]
+    assert source.requested == []
+    assert source.acknowledged[-1][1].next == source.history.messages()[-1][0] + 1
+    assert {level for *_, level in source.acknowledged} == {0}
+
+
+def test_synced_batches_are_acknowledged_as_such(tmp_path: Path, layout: dict[str, Any]) -> None:
+    source = source_of(layout)
+    source.is_ending = False
+    last = source.history.messages()[-1][0]
+
+    async def work() -> None:
+        async with (
+            listening(source) as port,
+            Sink(tmp_path / "copy", port=port, acknowledge="synced") as sink,
+        ):
+            await sink.stored(last)
+            while not source.acknowledged or source.acknowledged[-1][1].next <= last:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(work())
+    assert {level for *_, level in source.acknowledged} == {1}
+
+
+def prefixes(history: History) -> Iterator[History]:
+    """Yield the history as it was after each document and each end of a cycle."""
+    for number, cycle in enumerate(history.cycles):
+        before = history.cycles[:number]
+        for count in range(1, len(cycle.documents) + 1):
+            if 5 < count < len(cycle.documents) - 2:
+                continue
+            part = Cycle(cycle.number, cycle.documents[:count])
+            yield History([*before, part])
+        if cycle.is_ended:
+            yield History([*before, cycle])
+
+
+def test_a_sink_goes_on_from_every_place(tmp_path: Path, layout: dict[str, Any]) -> None:
+    whole = recorded()
+    for number, part in enumerate(prefixes(whole)):
+        if not part.messages():
+            continue
+        copy = tmp_path / f"copy{number}"
+        early, late = source_of(layout, part), source_of(layout, whole)
+        end = part.cycles[-1]
+        places = [*part.places(end)]
+        place = places[-1]._replace(is_ended=int(end.is_ended))
+        asyncio.run(keep_to(copy, early, place))
+        asyncio.run(keep(copy, late))
+        assert documents_of(copy) == documents_in(whole)
+        assert late.requested == [place]
+        assert late.started == [place]
+
+
+async def keep_to(copy: Path, source: ReferenceSource, place: Place) -> None:
+    """Run a sink until it has acknowledged a place."""
+    async with listening(source) as port, Sink(copy, port=port, reconnect_s=0.01):
+        while not any(it[1] == place for it in source.acknowledged):
+            await asyncio.sleep(0.002)
+
+
+def test_what_the_sink_has_is_passed_over(tmp_path: Path, layout: dict[str, Any]) -> None:
+    source, copy = source_of(layout), tmp_path / "copy"
+    history = source.history
+    twice = [it for each in history.batches(None, 4) for it in (each, each)]
+
+    def repeated(place: Place | None, size: int) -> Iterator[Batch]:
+        yield from twice
+
+    history.batches = repeated  # type: ignore[method-assign]
+    asyncio.run(keep(copy, source))
+    assert documents_of(copy) == documents_in(history)
+
+
+@pytest.mark.parametrize("changed", [0, 3, 30, 53])
+def test_a_differing_message_is_found(
+    changed: int, tmp_path: Path, layout: dict[str, Any]
+) -> None:
+    whole, copy = recorded(), tmp_path / "copy"
+    whole.cycles = whole.cycles[:1]
+    documents = list(whole.cycles[0].documents)
+    documents[changed] = Document(b"another")
+    other = History([Cycle(FIRST_CYCLE, documents, is_ended=True)])
+    asyncio.run(keep(copy, source_of(layout, whole)))
+    before = documents_of(copy)
+    source = source_of(layout, other)
+
+    async def diverge() -> DivergedError:
+        async with listening(source) as port:
+            sink = Sink(copy, port=port)
+            with pytest.raises(DivergedError) as caught:
+                async with sink:
+                    await sink.run_forever()
+            while not source.refusals:
+                await asyncio.sleep(0.01)
+            return caught.value
+
+    error = asyncio.run(diverge())
+    data = [it for it in documents[:changed] if not it.is_metadata]
+    assert error.args[1] == whole.start_of(whole.cycles[0]) + len(data)
+    assert source.refusals[0]["code"] == "diverged"
+    assert documents_of(copy) == before
+
+
+def append_all(queue: quire.JournalQueue, clock: quire.ManualClock, history: History) -> None:
+    """Append a history as its cycles and documents are."""
+    with queue.appender() as appender:
+        for cycle in history.cycles:
+            clock.advance(cycle.number * DAY_MS - clock.now_ms)
+            for document in cycle.documents:
+                with appender.writing_document(metadata=document.is_metadata) as writing:
+                    writing.write_bytes(document.payload)
+
+
+def test_a_reference_sink_keeps_what_a_source_serves(
+    queue: quire.JournalQueue, clock: quire.ManualClock
+) -> None:
+    append_all(queue, clock, recorded())
+    sink, resumed = ReferenceSink(), ReferenceSink()
+
+    async def work() -> None:
+        async with Source(queue) as source:
+            port = source.address[1]
+            await sink.replicate(port, queue.last_index or 0)
+            for cycle in sink.history.cycles:
+                for place in sink.history.places(cycle):
+                    resumed.batches.clear()
+                    resumed.end = place
+                    if place.next <= (queue.last_index or 0):
+                        await resumed.replicate(port, queue.last_index or 0)
+                        kept = sum(len(it.documents) for it in resumed.batches)
+                        assert kept == count_after(sink.history, place)
+
+    asyncio.run(work())
+    assert documents_in(sink.history) == documents_of(Path(queue.path))
+    assert [it.is_ended for it in sink.history.cycles] == [True, True, False]
+    assert sink.welcome["first"] == queue.first_index
+    assert sink.welcome["last"] == queue.last_index
+
+
+def count_after(history: History, place: Place) -> int:
+    count = 0
+    for cycle in history.cycles:
+        for each, _ in zip(history.places(cycle), cycle.documents, strict=False):
+            count += each[:2] >= place[:2]
+    return count
+
+
+def test_digests_of_both_are_the_same(
+    queue: quire.JournalQueue, clock: quire.ManualClock
+) -> None:
+    append_all(queue, clock, recorded())
+    sink = ReferenceSink()
+
+    async def work() -> None:
+        async with Source(queue) as source:
+            await sink.replicate(source.address[1], queue.last_index or 0)
+            peer = await sink.join(source.address[1])
+            history = sink.history
+            for cycle in history.cycles:
+                for place in history.places(cycle):
+                    await peer.send(reference.digest_request(place))
+                    assert await peer.expect(reference.DIGEST) == (place, history.digest(place))
+            nowhere = [
+                Place(history.start_of(history.cycles[0]) + 1000),
+                Place(history.start_of(history.cycles[0]) + 1, 3),
+                Place((FIRST_CYCLE + 2) << SEQUENCE_BITS),
+                Place((FIRST_CYCLE - 9) << SEQUENCE_BITS),
+            ]
+            for place in nowhere:
+                await peer.send(reference.digest_request(place))
+                assert await peer.expect(reference.DIGEST) == (place, None)
+            await peer.close()
+
+    asyncio.run(work())
+
+
+def vectors() -> dict[str, bytes]:
+    """Return the frames of the page's table."""
+    section = PAGE.read_text("utf-8").split("### Test vectors")[1].split("\n## ")[0]
+    found = dict[str, bytes]()
+    for what, codes, text in re.findall(r"^\| (.+?) \| `([0-9a-f ]+)`(?:, `(.+)`)? \|$", section, re.M):
+        found[what] = bytes.fromhex(codes) + text.encode()
+    return found
+
+
+PLACE = Place(0x4D19_0000_0005, 1)
+ENCODED = {
+    "HEARTBEAT, time 1": reference.heartbeat(1),
+    "START, everything": reference.start(None),
+    "START, next index 0x4d1900000005, one metadata document": reference.start(PLACE),
+    "DIGEST_REQUEST, the same place": reference.digest_request(PLACE),
+    "ACKNOWLEDGEMENT, time 1,700,000,000 s, the same place, synced": reference.acknowledgement(
+        1_700_000_000_000_000_000, PLACE, is_synced=True
+    ),
+    "END": reference.frame(reference.END),
+    "REFUSAL": reference.facts(reference.REFUSAL, code="old-epoch", reason="no"),
+    "GREETING": reference.greeting("b"),
+    "BATCH, time 1: the message `one` at 0x4d1900000005, then metadata `xy`": reference.batch(
+        1, Batch(0x4D19_0000_0005, (Document(b"one"), Document(b"xy", is_metadata=True)))
+    ),
+}
+
+
+def test_the_vectors_of_the_page() -> None:
+    assert vectors() == ENCODED
+    for each in ENCODED.values():
+        kind, body = each[4], each[5:]
+        assert int.from_bytes(each[:4], "little") == len(each) - 4
+        reference.decode(kind, body)
