@@ -54,6 +54,7 @@ FIRST_FRAMES = {
     "a length too long for a greeting": (4098).to_bytes(4, "little") + b"\x01",
     "digest request first": DIGEST_REQUEST,
     "start first": EVERYTHING,
+    "refusal first": reference.facts(reference.REFUSAL, code="old-epoch", reason="no"),
     "acknowledgement first": ACKNOWLEDGEMENT,
     **{f"{name} first": content for name, content in NEVER_FROM_A_SINK.items()},
     "no name": reference.facts(reference.GREETING, version=1),

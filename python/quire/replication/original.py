@@ -8,6 +8,7 @@ from quire._native import BatchReader, BatchWriter, cycle_digest
 from quire.errors import IndexOutOfRangeError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
+from quire.opening.opener import open as open_queue
 from quire.replication import layout, standing
 from quire.replication.standing import Standing
 from quire.replication.wire import Place
@@ -44,7 +45,8 @@ class Original:
 
     def fence(self) -> None:
         """Stop everybody's appends for good: another queue is the source of a later epoch."""
-        with BatchWriter(self.queue):
+        # A handle of its own, since the source's may append through a ring.
+        with open_queue(self.queue.path, create=False) as queue, BatchWriter(queue):
             standing.write(self.queue.path, self.standing.as_role("sink"))
 
     def note_acknowledged(self, place: Place) -> None:

@@ -246,13 +246,18 @@ class Source:
 
     def _end(self, error: OldEpochError) -> None:
         """Stop everybody's appends: messages that come now would be lost."""
-        self._original.fence()
         failure = self._failure()
-        if not failure.done():
-            _log.error("the source ends, and its queue takes no more appends: %s", error)
-            failure.set_exception(error)
-            failure.exception()  # it was heard
-        self._notify()
+        try:
+            self._original.fence()
+            if not failure.done():
+                _log.error("the source ends, and its queue takes no more appends: %s", error)
+        except (QuireError, OSError) as reason:
+            _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)  # noqa: TRY400 - one line
+        finally:
+            if not failure.done():
+                failure.set_exception(error)
+                failure.exception()  # it was heard
+            self._notify()
 
 
 class _Conversation:
@@ -287,14 +292,30 @@ class _Conversation:
                 task.result()
 
     async def _finish(self, reading: asyncio.Task[None], sending: asyncio.Task[None]) -> None:
-        """Send the messages that the sink lacks, and end the stream."""
-        await _cancelled(reading, sending)
-        session = self._session
+        """
+        Send the messages that the sink lacks, end the stream, and let the sink close the connection.
+
+        Acknowledgements that arrive after this side has closed it would have the system reset it,
+        and the sink might lose what it was sent.
+        """
+        await _cancelled(sending)
+        session, connection = self._session, self._connection
+        with suppress(QuireError, TimeoutError):
+            async with asyncio.timeout(_TIMEOUT_S):
+                while not reading.done():
+                    self._news.clear()
+                    if session.pull(time.time_ns(), time.monotonic_ns()):
+                        await connection.send(session.outgoing(), _LAST_WORDS_S)
+                    elif session.reader is None or session.is_waiting:
+                        break
+                    else:
+                        await self._wait()
         with suppress(QuireError):
-            while session.pull(time.time_ns(), time.monotonic_ns()):
-                await self._connection.send(session.outgoing(), _LAST_WORDS_S)
-        session.end()
-        await self._connection.send_last(session.outgoing(), _LAST_WORDS_S)
+            session.end()
+            await connection.send(session.outgoing(), _LAST_WORDS_S)
+            if session.reader is not None:
+                await asyncio.wait({reading}, timeout=_LAST_WORDS_S)
+        await _cancelled(reading)
 
     async def _read_all(self) -> None:
         session = self._session
@@ -338,6 +359,9 @@ async def _cancelled(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # it was heard
 
 
 def _refusal(session: SourceSession) -> ReplicationError:

@@ -89,7 +89,7 @@ class SourceSession:
         match frame:
             case wire.Facts(_, facts) if not self._is_greeted:
                 self._greet(facts)
-            case wire.Refused():
+            case wire.Refused() if self._is_greeted:
                 self.refused = frame
             case wire.DigestAsked(place) if self._is_greeted and self._reader is None:
                 self._out.append(wire.digest(place, self._original.digest(place)))

@@ -73,7 +73,7 @@ def read(path: str | PathLike[str]) -> Standing | None:
     try:
         found = json.loads(content)
         member = parsed(found["identity"], found["epoch"], found["role"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         member = None
     if member is not None:
         return member

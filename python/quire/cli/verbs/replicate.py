@@ -6,7 +6,8 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +17,7 @@ import quire
 from quire.cli.exit_codes import INTERRUPTED, OK, print_error
 from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.verb_group import WholeSummaries
+from quire.errors import OptionsError
 from quire.recording.addresses import Address, parse_address, show_address
 
 if TYPE_CHECKING:
@@ -51,6 +53,16 @@ def _tls_of(certificate: Path | None, key: Path | None, authority: Path | None) 
     if certificate is None or key is None or authority is None:
         raise click.UsageError("--certificate, --key and --authority go together")
     return Tls(certificate, key, authority)
+
+
+@contextmanager
+def _options_as_usage() -> Generator[None]:
+    """Have options that do not go together count as wrong use."""
+    try:
+        with value_errors_as_usage():
+            yield
+    except OptionsError as error:
+        raise click.UsageError(str(error)) from None
 
 
 @click.group(cls=WholeSummaries)
@@ -101,7 +113,7 @@ def source(  # noqa: PLR0913 - its options
             sys.stdout.flush()
             await serving.run_forever()
 
-    with value_errors_as_usage(), quire.open(path, create=False) as queue:
+    with _options_as_usage(), quire.open(path, create=False) as queue:
         return _run(lambda: serve(queue))
 
 
@@ -166,7 +178,7 @@ def sink(  # noqa: PLR0913 - its options
         async with keeping:
             await keeping.run_forever()
 
-    with value_errors_as_usage():
+    with _options_as_usage():
         return _run(keep)
 
 
