@@ -17,6 +17,7 @@ from queues import DAY_MS, START_MS, problems_of
 from quire.errors import DivergedError
 from quire.replication import Sink, Source
 from replication_reference import (
+    SEQUENCE_BITS,
     Batch,
     Cycle,
     Document,
@@ -24,7 +25,6 @@ from replication_reference import (
     Place,
     ReferenceSink,
     ReferenceSource,
-    SEQUENCE_BITS,
     listening,
 )
 
@@ -210,9 +210,7 @@ def test_what_the_sink_has_is_passed_over(tmp_path: Path, layout: dict[str, Any]
 
 
 @pytest.mark.parametrize("changed", [0, 3, 30, 53])
-def test_a_differing_message_is_found(
-    changed: int, tmp_path: Path, layout: dict[str, Any]
-) -> None:
+def test_a_differing_message_is_found(changed: int, tmp_path: Path, layout: dict[str, Any]) -> None:
     whole, copy = recorded(), tmp_path / "copy"
     whole.cycles = whole.cycles[:1]
     documents = list(whole.cycles[0].documents)
@@ -283,9 +281,7 @@ def count_after(history: History, place: Place) -> int:
     return count
 
 
-def test_digests_of_both_are_the_same(
-    queue: quire.JournalQueue, clock: quire.ManualClock
-) -> None:
+def test_digests_of_both_are_the_same(queue: quire.JournalQueue, clock: quire.ManualClock) -> None:
     append_all(queue, clock, recorded())
     sink = ReferenceSink()
 
@@ -316,7 +312,9 @@ def vectors() -> dict[str, bytes]:
     """Return the frames of the page's table."""
     section = PAGE.read_text("utf-8").split("### Test vectors")[1].split("\n## ")[0]
     found = dict[str, bytes]()
-    for what, codes, text in re.findall(r"^\| (.+?) \| `([0-9a-f ]+)`(?:, `(.+)`)? \|$", section, re.M):
+    for what, codes, text in re.findall(
+        r"^\| (.+?) \| `([0-9a-f ]+)`(?:, `(.+)`)? \|$", section, re.MULTILINE
+    ):
         found[what] = bytes.fromhex(codes) + text.encode()
     return found
 

@@ -147,7 +147,11 @@ def test_wrong_use(arguments: tuple[str, ...], cli: Cli, orders: Path) -> None:
     assert sorted(it.name for it in orders.iterdir()) == before
 
 
-@pytest.mark.parametrize("verb", [("replicate",), ("replicate", "source"), ("replicate", "sink"), ("promote",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "verb",
+    [("replicate",), ("replicate", "source"), ("replicate", "sink"), ("promote",)],
+    ids=" ".join,
+)
 def test_help(verb: tuple[str, ...], cli: Cli) -> None:
     ran = cli.ok(*verb, "--help")
     assert "Usage: quire " + " ".join(verb) in ran.out

@@ -120,8 +120,9 @@ def test_java_appends_at_the_source_and_tails_the_copy(tmp_path: Path) -> None:
     with (
         peer("source", origin, port),
         peer("sink", copy, port),
-        java.start("produce", dir=origin, roll_cycle=ROLL_CYCLE, id=7, count=count, ack=True)
-        as producer,
+        java.start(
+            "produce", dir=origin, roll_cycle=ROLL_CYCLE, id=7, count=count, ack=True
+        ) as producer,
     ):
         producer.expect("READY")
         wait_until(lambda: last_index(copy) >= 0)

@@ -302,8 +302,16 @@ def test_a_directory_that_holds_another_queue(queue: quire.JournalQueue, tmp_pat
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{}", b"[", b"null", b"[" * 5000, b"\xff", b'{"identity":"x","epoch":1,"role":"sink"}',
-     b"x" * 70_000],
+    [
+        b"",
+        b"{}",
+        b"[",
+        b"null",
+        b"[" * 5000,
+        b"\xff",
+        b'{"identity":"x","epoch":1,"role":"sink"}',
+        b"x" * 70_000,
+    ],
     ids=["empty", "no facts", "cut off", "null", "nested", "no text", "no identity", "long"],
 )
 def test_a_damaged_replication_json(

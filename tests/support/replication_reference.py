@@ -274,9 +274,7 @@ class ReferenceSource:
     clock_ns: int = 1_700_000_000_000_000_000
     requested: list[Place] = field(default_factory=list[Place])
     started: list[Place | None] = field(default_factory=list["Place | None"])
-    acknowledged: list[tuple[int, Place, int]] = field(
-        default_factory=list[tuple[int, Place, int]]
-    )
+    acknowledged: list[tuple[int, Place, int]] = field(default_factory=list[tuple[int, Place, int]])
     refusals: list[Facts] = field(default_factory=list["Facts"])
     names: list[str] = field(default_factory=list[str])
     is_ending: bool = True

@@ -98,7 +98,9 @@ def _roll_cycle(found: Mapping[str, Any]) -> RollCycle:
             return RollCycle(name)
         return RollCycle(pattern=_text(found, "pattern"), length_ms=_whole(found, "length_ms"))
     except ValueError as error:
-        raise ReplicationError(f"the source has an unknown roll cycle: reason={str(error)!r}") from None
+        raise ReplicationError(
+            f"the source has an unknown roll cycle: reason={str(error)!r}"
+        ) from None
 
 
 def _whole(found: Mapping[str, Any], key: str) -> int:

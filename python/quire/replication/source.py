@@ -252,7 +252,7 @@ class Source:
             if not failure.done():
                 _log.error("the source ends, and its queue takes no more appends: %s", error)
         except (QuireError, OSError) as reason:
-            _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)  # noqa: TRY400 - one line
+            _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)
         finally:
             if not failure.done():
                 failure.set_exception(error)

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use super::Queue;
-use crate::{Error, Result};
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::format::table::NO_HIGHEST;
 use crate::chronicle::protocol::compressed;
@@ -19,6 +18,7 @@ use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::detached::Detached;
 use crate::os::interrupt;
 use crate::probe::fault;
+use crate::{Error, Result};
 
 impl Queue {
     /// Keeps everybody else from appending, as a sink does.
