@@ -311,8 +311,8 @@ def test_silent_sinks_are_disconnected(
             await started.send(EVERYTHING)
 
             async def drip() -> None:
-                for _ in range(100):
-                    await slow.send(b"\x05" if _ == 0 else b"\0" if _ < 4 else b"\x01")
+                for number in range(100):
+                    await slow.send(b"\xff" if number == 0 else b"\0" if number < 4 else b"\x01")
                     await asyncio.sleep(0.5)
 
             dripping = asyncio.ensure_future(drip())
@@ -324,6 +324,7 @@ def test_silent_sinks_are_disconnected(
             assert source.sinks == []
 
     asyncio.run(work())
+    assert ["nothing for too long" in it for it in warnings(caplog)] == [True] * 4
 
 
 def test_more_sinks_than_a_source_serves(

@@ -12,6 +12,7 @@ import pytest
 
 import quire
 import replication_reference as reference
+from event_loops import until
 from paths import ROOT
 from queues import DAY_MS, START_MS, problems_of
 from quire.errors import DivergedError
@@ -152,8 +153,7 @@ def test_synced_batches_are_acknowledged_as_such(tmp_path: Path, layout: dict[st
             Sink(tmp_path / "copy", port=port, acknowledge="synced") as sink,
         ):
             await sink.stored(last)
-            while not source.acknowledged or source.acknowledged[-1][1].next <= last:
-                await asyncio.sleep(0.01)
+            await until(lambda: any(it[1].next > last for it in source.acknowledged))
 
     asyncio.run(work())
     assert {level for *_, level in source.acknowledged} == {1}
@@ -192,8 +192,7 @@ def test_a_sink_goes_on_from_every_place(tmp_path: Path, layout: dict[str, Any])
 async def keep_to(copy: Path, source: ReferenceSource, place: Place) -> None:
     """Run a sink until it has acknowledged a place."""
     async with listening(source) as port, Sink(copy, port=port, reconnect_s=0.01):
-        while not any(it[1] == place for it in source.acknowledged):
-            await asyncio.sleep(0.002)
+        await until(lambda: any(it[1] == place for it in source.acknowledged))
 
 
 def test_what_the_sink_has_is_passed_over(tmp_path: Path, layout: dict[str, Any]) -> None:
@@ -202,6 +201,7 @@ def test_what_the_sink_has_is_passed_over(tmp_path: Path, layout: dict[str, Any]
     twice = [it for each in history.batches(None, 4) for it in (each, each)]
 
     def repeated(place: Place | None, size: int) -> Iterator[Batch]:
+        del place, size
         yield from twice
 
     history.batches = repeated  # type: ignore[method-assign]
@@ -226,8 +226,7 @@ def test_a_differing_message_is_found(changed: int, tmp_path: Path, layout: dict
             with pytest.raises(DivergedError) as caught:
                 async with sink:
                     await sink.run_forever()
-            while not source.refusals:
-                await asyncio.sleep(0.01)
+            await until(lambda: bool(source.refusals))
             return caught.value
 
     error = asyncio.run(diverge())

@@ -170,7 +170,8 @@ def test_a_copy_is_no_source(cli: Cli, copy: Path) -> None:
     assert f"quire promote {copy}" in ran.err
 
 
-def test_a_sink_of_another_queue(orders: Path, copy: Path, tmp_path: Path, cli: Cli) -> None:
+@pytest.mark.check
+def test_a_sink_of_another_queue(orders: Path, copy: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     with quire.open(other, roll_cycle="FAST_DAILY") as queue:
         queue.appender().write_bytes(b"other")
@@ -221,7 +222,7 @@ def test_promoting_while_the_sink_runs(is_busy: bool, orders: Path, tmp_path: Pa
             async with Source(queue) as source:
                 appending = asyncio.ensure_future(append(queue)) if is_busy else None
                 sink = Sink(copy, port=source.address[1])
-                with pytest.raises(ReplicationError, match="promoted"):
+                with pytest.raises(ReplicationError, match="promoted"):  # noqa: PT012
                     async with sink:
                         await sink.stored(queue.last_index or 0)
                         epoch = await asyncio.to_thread(promote, copy, timeout_s=WAIT_S)

@@ -74,9 +74,11 @@ def test_a_killed_peer_goes_on_where_it_was(seed: int, tmp_path: Path, tally: Ta
         queue.appender().write_bytes(b"\0" * 16)
     with ExitStack() as stack:
         source, sink = peer("source", origin, port), peer("sink", copy, port)
-        stack.callback(lambda: (source.close(), sink.close()))
-        options = {"dir": origin, "count": 10**9, "id": seed, "pause_us": 200, "max_length": 4000}
-        producer = stack.enter_context(start("produce", **options))
+        stack.callback(lambda: source.close())  # noqa: PLW0108 - the one that runs then
+        stack.callback(lambda: sink.close())  # noqa: PLW0108
+        producer = stack.enter_context(
+            start("produce", dir=origin, count=10**9, id=seed, pause_us=200, max_length=4000)
+        )
         producer.expect("READY")
         for _ in range(kills):
             time.sleep(chance.uniform(0, 0.1))

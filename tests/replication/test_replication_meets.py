@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import stat
 from collections.abc import Coroutine
 from pathlib import Path
@@ -88,7 +87,8 @@ def shape(path: Path) -> list[object]:
 @pytest.mark.parametrize("options", LAYOUTS.values(), ids=LAYOUTS)
 def test_every_layout_is_copied(options: dict[str, Any], tmp_path: Path) -> None:
     origin, copy, clock = tmp_path / "source", tmp_path / "copy", clocks()
-    with quire.open(origin, clock=clock, **{"block_bytes": 1 << 16, **options}) as queue:
+    given: dict[str, Any] = {"block_bytes": 1 << 16, **options}
+    with quire.open(origin, clock=clock, **given) as queue:
         for hour in range(0, 60, 7):
             queue.appender().write_many([b"%d" % hour, b"again"])
             clock.advance(3_600_000 * 7)
@@ -284,9 +284,11 @@ def test_a_sink_of_itself(queue: quire.JournalQueue) -> None:
 
 
 def refuses(queue: quire.JournalQueue, copy: Path) -> QuireError | OSError:
-    with pytest.raises((QuireError, OSError)) as caught:
+    try:
         go(copied(queue, copy))
-    return caught.value
+    except (QuireError, OSError) as error:
+        return error
+    raise AssertionError("it was not refused")
 
 
 def test_a_directory_that_holds_another_queue(queue: quire.JournalQueue, tmp_path: Path) -> None:
@@ -346,7 +348,7 @@ def test_a_copy_directory_that_was_replaced(queue: quire.JournalQueue, tmp_path:
     async def work() -> None:
         async with Source(queue) as source:
             sink = Sink(copy, port=source.address[1], attempts=3, reconnect_s=0.01)
-            with pytest.raises((QuireError, OSError)):
+            with pytest.raises((QuireError, OSError)):  # noqa: PT012
                 async with sink:
                     await sink.stored(index)
                     copy.rename(moved)
@@ -355,6 +357,6 @@ def test_a_copy_directory_that_was_replaced(queue: quire.JournalQueue, tmp_path:
                     await asyncio.wait_for(sink.run_forever(), WAIT_S)
 
     go(work())
-    assert os.listdir(copy) == []
+    assert list(copy.iterdir()) == []
     kept = messages(moved)
     assert kept == messages(queue.path)[: len(kept)]

@@ -38,15 +38,15 @@ class Authority:
     @classmethod
     def make(cls, folder: Path, name: str) -> Authority:
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = common_name(name)
+        public, subject = key.public_key(), common_name(name)
         builder = (
             validity(x509.CertificateBuilder(), NOW + DAY)
             .subject_name(subject)
             .issuer_name(subject)
-            .public_key(key.public_key())
+            .public_key(public)
             .serial_number(x509.random_serial_number())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         )
         made = cls(folder, name, key, builder.sign(key, hashes.SHA256()))
         made.file.write_bytes(made.certificate.public_bytes(serialization.Encoding.PEM))
@@ -68,7 +68,8 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .add_extension(x509.SubjectAlternativeName([host]), critical=False)
             .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), False
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()),
+                critical=False,
             )
         )
         certificate = builder.sign(self.key, hashes.SHA256())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -112,7 +112,7 @@ def acknowledgement(time_ns: int, place: Place, *, is_synced: bool = False) -> b
     return frame(ACKNOWLEDGEMENT, _TIME.pack(time_ns) + _PLACE.pack(*place) + bytes([is_synced]))
 
 
-def decode(kind: int, body: bytes) -> tuple[Any, ...]:
+def decode(kind: int, body: bytes) -> tuple[Any, ...]:  # noqa: PLR0911 - a kind, a line
     """Return what a body holds; what is left over is an error."""
     if kind in {GREETING, WELCOME, REFUSAL}:
         return (json.loads(body),)
@@ -364,7 +364,7 @@ class ReferenceSink:
 
 
 @asynccontextmanager
-async def listening(source: ReferenceSource) -> Any:  # noqa: ANN401 - of the decorator
+async def listening(source: ReferenceSource) -> AsyncGenerator[int]:
     """Have a reference source listen; gives its port."""
     server = await asyncio.start_server(source.serve, HOST, 0)
     async with server:

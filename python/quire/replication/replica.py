@@ -66,12 +66,13 @@ class Replica:
 
     def _opened(self, shape: Mapping[str, Any]) -> JournalQueue:
         """Open the queue, which is created as the source said."""
-        created = layout.options_of(shape)
+        options: dict[str, Any] = {**layout.options_of(shape), **self._options}
         try:
-            return open_queue(self.path, **{**created, **self._options})
+            queue: JournalQueue = open_queue(self.path, **options)
         except (ValueError, UnsupportedError, RollCycleMismatchError) as error:
             text = "no replica can be laid out as the source says"
             raise ReplicationError(f"{text}: path={self.path} reason={str(error)!r}") from None
+        return queue
 
     def _check_epoch(self, found: Standing) -> None:
         own = self.standing

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from quire.errors import ReplicationError
 
@@ -316,12 +316,12 @@ def _digest_of(body: bytes) -> Digest:
 
 def _facts_of(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        found: object = json.loads(body)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError("no JSON object")  # noqa: TRY004 - becomes a ReplicationError
-    return found
+    return cast("dict[str, Any]", found)
 
 
 _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
