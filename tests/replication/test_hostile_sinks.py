@@ -273,6 +273,7 @@ def test_one_byte_at_a_time(filled: quire.JournalQueue) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.check
 def test_a_sink_that_never_acknowledges_gets_no_more_than_the_window(
     filled: quire.JournalQueue,
 ) -> None:

@@ -313,6 +313,7 @@ def test_a_source_that_denies_every_digest(copy: Path) -> None:
     assert after == before
 
 
+@pytest.mark.check
 def test_a_conversation_cut_at_each_byte(tmp_path: Path) -> None:
     path = tmp_path / "copy"
     content = batch(FIRST, b"one", b"two") + batch(FIRST + 2, b"three", ended=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from quire._native import BatchWriter, cycle_digest
 from quire.errors import (
@@ -68,7 +68,7 @@ class Replica:
         """Open the queue, which is created as the source said."""
         options: dict[str, Any] = {**layout.options_of(shape), **self._options}
         try:
-            queue: JournalQueue = open_queue(self.path, **options)
+            queue = cast("JournalQueue", open_queue(self.path, **options))
         except (ValueError, UnsupportedError, RollCycleMismatchError) as error:
             text = "no replica can be laid out as the source says"
             raise ReplicationError(f"{text}: path={self.path} reason={str(error)!r}") from None
