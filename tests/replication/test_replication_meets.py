@@ -13,6 +13,7 @@ import pytest
 
 import quire
 from cli_runs import run
+from ports import free_port
 from queues import DAY_MS, START_MS, exit_code, fork, problems_of
 from quire.errors import (
     CorruptError,
@@ -102,6 +103,22 @@ def test_every_layout_is_copied(options: dict[str, Any], tmp_path: Path) -> None
     )
     if options["roll_cycle"] is not CUSTOM:  # which the reference does not know
         assert problems_of(copy) == []
+
+
+def test_a_source_of_plain_binary_begins_again(tmp_path: Path) -> None:
+    origin, copy, port = tmp_path / "source", tmp_path / "copy", free_port()
+
+    async def work() -> None:
+        async with Sink(copy, port=port, reconnect_s=0.01) as sink:
+            # The handle that creates the queue says BINARY, later ones what the file says.
+            for wire_type in ("BINARY", None):
+                with quire.open(origin, roll_cycle="TEST4_DAILY", wire_type=wire_type) as queue:
+                    index = queue.appender().write_bytes(b"one")
+                    async with Source(queue, port=port):
+                        await asyncio.wait_for(sink.stored(index), WAIT_S)
+
+    go(work())
+    assert messages(copy) == messages(origin)
 
 
 def test_the_copy_has_a_time_index_of_its_own(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ def of_queue(queue: Queue) -> dict[str, Any]:
         "sequences": roll.max_messages,
         "epoch_ms": queue.epoch_ms,
         "time_zone": queue.roll_time_zone,
-        "wire_type": queue.wire_type,
+        # The files of a queue that was created as BINARY have the other name, as Java's.
+        "wire_type": "BINARY_LIGHT" if queue.wire_type == "BINARY" else queue.wire_type,
         "source_id": queue.source_id,
         "block_bytes": queue.block_bytes,
         "index_count": index_count,
