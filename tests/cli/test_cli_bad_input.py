@@ -57,7 +57,9 @@ REST: dict[str, list[str]] = {
     "write": ["lines.yaml"],
 }
 # To `metrics`, a queue that is missing is one that is not up.
-WITHOUT_A_QUEUE = {"bench", "completion", "jitter", "metrics", "pipeline", "replicate", "roll-cycles"}
+WITHOUT_A_QUEUE = {
+    *("bench", "completion", "jitter", "metrics", "pipeline", "replicate", "roll-cycles")
+}
 # These need to write to the queue, and no others do.
 WRITERS = {"drain", "pretouch", "record", "refresh", "time-index", "unlock", "write"}
 

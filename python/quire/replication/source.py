@@ -293,7 +293,7 @@ class _Conversation:
 
     async def _finish(self, reading: asyncio.Task[None], sending: asyncio.Task[None]) -> None:
         """
-        Send the messages that the sink lacks, end the stream, and let the sink close the connection.
+        Send the messages that the sink lacks, end the stream, and let the sink close it.
 
         Acknowledgements that arrive after this side has closed it would have the system reset it,
         and the sink might lose what it was sent.
