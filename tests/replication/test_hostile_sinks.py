@@ -109,9 +109,13 @@ LATER_FRAMES = {
 }
 
 
+# Where readers sleep, and the table, which keeps what the other sinks acknowledge.
+CHANGING = {"waiting.quire", "metadata.cq4t"}
+
+
 def snapshot(path: Path) -> Snapshot:
     """Return the state of a directory, without the file where those who wait are counted."""
-    return {name: it for name, it in snapshot_of_all(path).items() if name != "waiting.quire"}
+    return {name: it for name, it in snapshot_of_all(path).items() if name not in CHANGING}
 
 
 class Bystander:

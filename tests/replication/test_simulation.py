@@ -113,6 +113,6 @@ def test_a_sink_that_goes_on_without_comparing_is_found(
             place = place._replace(metadata=place.metadata + 1)
         start(self, place)
 
-    start = SinkSession._start
+    start = SinkSession._start  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(SinkSession, "_start", ahead)
     assert is_found(memory)

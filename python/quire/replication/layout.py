@@ -38,7 +38,7 @@ def sent_in(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     Return what a source said of its queue's layout.
 
     Raises:
-        ReplicationError: It said nothing.
+        ReplicationError: The facts have no layout.
 
     """
     found = facts.get("layout")

@@ -25,7 +25,7 @@ class Original:
         queue: It, open.
 
     Raises:
-        ReplicationError: It is a replica.
+        ReplicationError: The queue is a replica.
 
     """
 

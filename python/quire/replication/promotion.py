@@ -31,7 +31,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         The number of the epoch that begins.
 
     Raises:
-        ReplicationError: It is no replica.
+        ReplicationError: The queue is no replica.
         AppendLockedError: Its sink did not end in time.
 
     Examples:

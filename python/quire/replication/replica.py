@@ -44,7 +44,7 @@ class Replica:
         Become the replica of a source; create the queue if there is none.
 
         Raises:
-            ReplicationError: It is the replica of another queue, has messages of its own, is laid
+            ReplicationError: The copy is that of another queue, has messages of its own, or is laid
                 out differently, or the source is of an older epoch.
             AppendLockedError: Another sink keeps it.
 

@@ -271,7 +271,7 @@ class Sink:
         Check that the copy is still one.
 
         Raises:
-            ReplicationError: It was promoted.
+            ReplicationError: The copy was promoted.
 
         """
         if self._replica.standing is None:

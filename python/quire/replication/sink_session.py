@@ -71,7 +71,7 @@ class SinkSession:
         Take bytes that the source sent.
 
         Raises:
-            ReplicationError: They break the protocol, or the source is none for this replica. What
+            ReplicationError: The bytes break the protocol, or the source is another queue's. What
                 is to be sent before the connection is closed is outgoing.
 
         """

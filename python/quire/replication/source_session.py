@@ -69,7 +69,7 @@ class SourceSession:
         Take bytes that the sink sent.
 
         Raises:
-            ReplicationError: They break the protocol, or what the sink asks for is not there. What
+            ReplicationError: The bytes break the protocol, or the sink asks for what is gone. What
                 is to be sent before the connection is closed is outgoing.
 
         """

@@ -53,9 +53,9 @@ def parsed(identity: object, epoch: object, role: object) -> Standing | None:
     """Return the standing that values of a file or a peer describe; None if one is invalid."""
     if not isinstance(identity, str) or _IDENTITY.fullmatch(identity) is None:
         return None
-    if not isinstance(epoch, int) or not 1 <= epoch < 1 << 63:
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or not 1 <= epoch < 1 << 63:
         return None
-    return Standing(identity, int(epoch), role) if role in _ROLES else None
+    return Standing(identity, epoch, role) if role in _ROLES else None
 
 
 def read(path: str | PathLike[str]) -> Standing | None:

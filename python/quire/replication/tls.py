@@ -57,7 +57,7 @@ def check_allowed(host: str, tls: Tls | None, *, insecure: bool) -> None:
     Check that what leaves this machine is encrypted.
 
     Raises:
-        OptionsError: It would not be, and nobody asked for that.
+        OptionsError: The connection would not be encrypted, and nobody asked for that.
 
     """
     if tls is None and not insecure and not is_loopback(host):

@@ -37,8 +37,8 @@ class SimulationError(AssertionError):
 class Wire:
     """A connection: bytes under way in both directions, which may be cut anywhere."""
 
-    to_sink: deque[bytes] = field(default_factory=deque)
-    to_source: deque[bytes] = field(default_factory=deque)
+    to_sink: deque[bytes] = field(default_factory=deque[bytes])
+    to_source: deque[bytes] = field(default_factory=deque[bytes])
 
 
 @dataclass
