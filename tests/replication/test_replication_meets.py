@@ -89,8 +89,7 @@ def shape(path: Path) -> list[object]:
 def test_every_layout_is_copied(options: dict[str, Any], tmp_path: Path) -> None:
     origin, copy, clock = tmp_path / "source", tmp_path / "copy", clocks()
     given: dict[str, Any] = {"block_bytes": 1 << 16, **options}
-    opened: quire.JournalQueue = quire.open(origin, clock=clock, **given)
-    with opened as queue:
+    with quire.open(origin, format="chronicle", clock=clock, **given) as queue:
         for hour in range(0, 60, 7):
             queue.appender().write_many([b"%d" % hour, b"again"])
             clock.advance(3_600_000 * 7)
