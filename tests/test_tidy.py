@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import rust_modules
 from figures import upward
@@ -177,7 +178,8 @@ def test_the_map_names_every_room_and_every_room_says_what_is_in_it() -> None:
 def test_tests_import_what_their_environment_has() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     by_name = project["dependency-groups"]
-    included = [it["include-group"] for it in by_name["test"] if isinstance(it, dict)]
+    parts: list[Any] = by_name["test"]
+    included: list[str] = [it["include-group"] for it in parts if not isinstance(it, str)]
     groups = [by_name[name] for name in ("test", *included)]
     groups += project["project"]["optional-dependencies"].values()
     lines = [it for names in groups for it in names if isinstance(it, str)]

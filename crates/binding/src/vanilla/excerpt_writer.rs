@@ -96,7 +96,7 @@ impl ExcerptWriter {
     }
 
     #[doc = stub!("ExcerptWriter.align")]
-    #[pyo3(signature = (width = None, /))]
+    #[pyo3(signature = (width = None, /), text_signature = "($self, width=8, /)")]
     fn align(&self, width: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
         let width: usize = optional("width", width)?.unwrap_or(WORD);
         if ![4, WORD].contains(&width) {

@@ -56,7 +56,7 @@ fn pass_over(tailer: &VanillaTailer, last: Option<i64>) -> bool {
     in_cycle.chain(later).any(|next| tailer.move_to_index(&Detached::here(), next).unwrap_or(false))
 }
 
-fn writers(queue: &Arc<VanillaQueue>) -> Vec<(VanillaAppender, Vec<i64>)> {
+fn writers(queue: &Arc<VanillaQueue>) -> Vec<(Arc<VanillaAppender>, Vec<i64>)> {
     let open = |tid| VanillaAppender::new(Arc::clone(queue), tid).expect("an appender");
     [None, Some(7)].into_iter().map(|tid| (open(tid), Vec::new())).collect()
 }
@@ -87,7 +87,7 @@ impl Family for Vanilla {
                 clock.fetch_add(DAY_MS, Ordering::Relaxed);
             }
             if random.once_in(20) {
-                queue.close();
+                queue.close(&Detached::here());
                 queue = self.open(path, &clock);
                 writers = self::writers(&queue);
             }
