@@ -41,6 +41,15 @@ def past_the_start(tailer: quire.JournalTailer) -> None:
     assert tailer.state == "BEYOND_START_OF_CYCLE"
 
 
+@pytest.mark.parametrize("epoch", [2**32, 1_415_577_600_000, -(2**40)])
+def test_an_epoch_whose_shortest_form_is_a_float(path: Path, epoch: int) -> None:
+    with quire.open(path, epoch_ms=epoch) as queue:
+        queue.appender().write_text("hello")
+    with quire.open(path) as queue:
+        assert queue.epoch_ms == epoch
+        assert queue.tailer().read_text() == "hello"
+
+
 def test_a_tailer_turns_around_before_the_start(path: Path, epoch_ms: int) -> None:
     with filled(path, epoch_ms) as queue, queue.tailer() as tailer:
         past_the_start(tailer)

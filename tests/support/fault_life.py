@@ -117,7 +117,8 @@ class Life:
         yield from [partial(self.read, name) for name in NAMES]
         yield self.delete_name
         yield from [partial(self.write, BIG)] * 5
-        yield from (self.sync, partial(self.tick, 1), self.write, self.write_elsewhere)
+        yield from (self.sync, self.acknowledge, self.replicate)
+        yield from (partial(self.tick, 1), self.write, self.write_elsewhere)
         yield from (partial(self.tick, 4), self.write_too_much, self.write, self.look)
         yield from (self.sync, self.normalise, self.close)
         yield from (self.leave_lost, self.leave_name, self.open, self.write, self.close)
@@ -212,6 +213,18 @@ class Life:
 
     def sync(self) -> None:
         self.appender.sync()
+
+    def acknowledge(self) -> None:
+        """Note what a replica has, as a source does."""
+        last = self.queue.last_index
+        assert last is not None
+        self.queue._note_acknowledged(last)
+
+    def replicate(self) -> None:
+        """Take the append lock of another queue, as a sink does."""
+        replica = quire.open(self.path.with_name("replica"), block_bytes=BLOCK, clock=self.clock)
+        with replica, NATIVE.BatchWriter(replica):
+            pass
 
     def normalise(self) -> None:
         self.appender.normalise_eofs()

@@ -30,6 +30,7 @@ pub struct Raised {
 }
 
 impl Raised {
+    #[cfg(not(loom))]
     pub(crate) fn new(tailer: &Arc<AtomicI64>, expected: i64) -> Self {
         Self { tailer: Arc::clone(tailer), expected }
     }

@@ -340,6 +340,17 @@ impl<'a> Reader<'a> {
         self.if_next(|reader| reader.code().and_then(|code| reader.integer_after(code)))
     }
 
+    /// An integer, also in the shortest form of one beyond 32 bits: a float that equals it.
+    pub fn whole_if(&mut self) -> Option<i64> {
+        self.integer_if().or_else(|| {
+            self.if_next(|reader| match reader.code()? {
+                FLOAT32 => whole(f32::from_le_bytes(reader.array()?).into()),
+                FLOAT64 => whole(f64::from_le_bytes(reader.array()?)),
+                _ => None,
+            })
+        })
+    }
+
     /// A string of any length.
     pub fn string_if(&mut self) -> Option<&'a [u8]> {
         self.if_next(|reader| match reader.code()? {
@@ -370,6 +381,13 @@ impl<'a> Reader<'a> {
         }
         found
     }
+}
+
+/// The integer that a float equals.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
+fn whole(value: f64) -> Option<i64> {
+    let integer = value as i64;
+    (integer as f64 == value).then_some(integer)
 }
 
 /// The content of a block.

@@ -185,6 +185,7 @@ mod names {
         "sync.directory.sync",
         "sync.parent.sync",
         "sync.last-synced.cas",
+        "replica.acknowledged.cas",
         // After a power cut.
         "restart.from.store",
         "restart.normalised.cas",
@@ -346,7 +347,6 @@ mod names {
         "map.new",
         "map.populate-read",
         "map.populate-write",
-        "replica.acknowledged.cas",
         "record-lock.take",
         "record-lock.look",
         "record-lock.release",

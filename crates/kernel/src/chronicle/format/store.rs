@@ -182,9 +182,9 @@ pub fn parse_roll(block: &mut Reader<'_>) -> Option<RollFields> {
     let mut roll = RollFields::default();
     while fields.peek().is_some() {
         match fields.name_if()? {
-            b"length" => roll.length_ms = fields.integer_if()?,
+            b"length" => roll.length_ms = fields.whole_if()?,
             b"format" => roll.format = text(fields.string_if()?),
-            b"epoch" => roll.epoch_ms = fields.integer_if()?,
+            b"epoch" => roll.epoch_ms = fields.whole_if()?,
             b"rollTime" => roll.roll_time = fields.string_if().map(text),
             b"rollTimeZone" => roll.roll_time_zone = fields.string_if().map(text),
             _ => fields.skip().ok()?,

@@ -264,6 +264,15 @@ mod tests {
     }
 
     #[test]
+    fn an_epoch_reads_back_whose_shortest_form_is_a_float() {
+        for epoch_ms in [1 << 32, 1_415_577_600_000, 1 << 50, i64::MIN, -(1 << 40)] {
+            let mut late = metadata();
+            late.roll.epoch_ms = epoch_ms;
+            assert_eq!(parse(&encode(&late)), Some(late));
+        }
+    }
+
+    #[test]
     fn an_entry_holds_its_value_at_a_multiple_of_8() {
         for key in [HIGHEST_CYCLE, LOWEST_CYCLE, MOD_COUNT, LAST_ACKNOWLEDGED, "index.a"] {
             for position in [0x98, 0x9c, 0xc4] {
