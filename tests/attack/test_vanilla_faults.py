@@ -39,17 +39,17 @@ def read(path: Path) -> dict[int, str]:
     texts = [
         (index, data.decode())
         for cycle, folder in folders.items()
-        for index, data in reference.messages(folder, cycle, geometry(folder, bits))
+        for index, data in reference.messages(folder, cycle, geometry(bits))
     ]
     assert [*found.items()] == texts
     return found
 
 
-def geometry(folder: Path, sequence_bits: int) -> reference.Geometry:
-    """The plain appender's thread id is the greatest there is."""
-    tids = [int(it.name.split("-")[1]) for it in folder.glob("data-*")]
+def geometry(sequence_bits: int) -> reference.Geometry:
+    """A thread id has as many bits as this machine's greatest, 16 at least."""
+    greatest = int(Path("/proc/sys/kernel/pid_max").read_text("ascii")) - 1
     return reference.Geometry(
-        max(tids, default=0).bit_length(), 8 * ENTRIES, DATA_BYTES, sequence_bits
+        max(greatest.bit_length(), 16), 8 * ENTRIES, DATA_BYTES, sequence_bits
     )
 
 

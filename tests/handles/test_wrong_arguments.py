@@ -96,7 +96,10 @@ APPENDS: dict[str, tuple[Callable[[quire.JournalAppender, Any], object], str]] =
     "write_bytes": (lambda it, wrong: it.write_bytes(wrong), "payload|bytes"),
     "write_text": (lambda it, wrong: it.write_text(wrong), "text"),
     "write_map": (lambda it, wrong: it.write_map(wrong), "mapping|name=|keys? |value"),
-    "write_message": (lambda it, wrong: it.write_message(wrong), r"class of quire\.message"),
+    "write_message": (
+        lambda it, wrong: it.write_message(wrong),
+        r"class of quire\.message|TypedDict",
+    ),
     "write_many": (lambda it, wrong: it.write_many(wrong), "payload|bytes"),
     "write_yaml": (lambda it, wrong: it.write_yaml(wrong), "text|YAML|yaml"),
     "write_json": (lambda it, wrong: it.write_json(wrong), "text|JSON|json"),
