@@ -55,6 +55,9 @@ check: need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/
 	@if cargo +nightly miri --version >/dev/null 2>&1 && \
 	  test -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library"; then $(MAKE) --no-print-directory miri; \
 	  else echo "· miri: NOT RUN, needs rustup component add --toolchain nightly miri rust-src"; fi
+	@echo "· Rust's tests of damage and power cuts, before a test's clock runs"
+	@cargo test --quiet --locked --profile fuzz -p quire-fuzz --test damage --no-run
+	@$(QUICK_RELEASE) cargo test --quiet --locked --release -p quire-kernel --features power-loss --target-dir target/power --test power_loss --no-run
 	@$(call pytest,check)
 
 miri: ## Run the format and the raw memory access under Miri (nightly Rust with miri and rust-src)

@@ -15,25 +15,12 @@ import replication_reference as reference
 from queues import DAY_MS, START_MS, snapshot
 from quire.errors import OldEpochError, PeerLostError, PeerSilentError, QuireError, ReplicationError
 from quire.replication import Sink
+from replicas import LAYOUT, NUMBERED
 from replication_reference import HOST, SEQUENCE_BITS, Batch, Document, Peer, Place, frame
 
 CYCLE = START_MS // DAY_MS
 FIRST = CYCLE << SEQUENCE_BITS
-NUMBERED = 4096
 MIN, MAX = -(1 << 63), (1 << 63) - 1
-LAYOUT: Mapping[str, Any] = {
-    "roll_cycle": "TEST4_DAILY",
-    "pattern": "yyyyMMdd'T4'",
-    "length_ms": DAY_MS,
-    "sequences": NUMBERED,
-    "epoch_ms": 0,
-    "time_zone": "UTC",
-    "wire_type": "BINARY_LIGHT",
-    "source_id": 0,
-    "block_bytes": 1 << 16,
-    "index_count": 32,
-    "index_spacing": 4,
-}
 WELCOME: Mapping[str, Any] = {
     "version": 1,
     "queue": "0123456789abcdef" * 2,

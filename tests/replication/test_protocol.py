@@ -17,6 +17,7 @@ from paths import ROOT
 from queues import DAY_MS, START_MS, problems_of
 from quire.errors import DivergedError
 from quire.replication import Sink, Source
+from replicas import LAYOUT
 from replication_reference import (
     SEQUENCE_BITS,
     Batch,
@@ -30,21 +31,7 @@ from replication_reference import (
 )
 
 PAGE = ROOT / "docs" / "replication.md"
-NUMBERED = 4096  # what TEST4_DAILY can number: indexes have 32 bits for it
 FIRST_CYCLE = START_MS // DAY_MS
-LAYOUT = {
-    "roll_cycle": "TEST4_DAILY",
-    "pattern": "yyyyMMdd'T4'",
-    "length_ms": DAY_MS,
-    "sequences": NUMBERED,
-    "epoch_ms": 0,
-    "time_zone": "UTC",
-    "wire_type": "BINARY_LIGHT",
-    "source_id": 0,
-    "block_bytes": 1 << 16,
-    "index_count": 32,
-    "index_spacing": 4,
-}
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import asyncio
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,24 +17,10 @@ from cli_runs import Cli, run, started
 from ports import free_port
 from quire.errors import AppendLockedError, ReplicationError
 from quire.replication import Sink, Source, promote
+from replicas import last_index, wait_until
 from replication_reference import REFUSAL, ReferenceSink, facts
 
 WAIT_S = 60.0
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def last_index(path: Path) -> int:
-    if not (path / "metadata.cq4t").exists():
-        return -1
-    with quire.open(path, read_only=True) as copy:
-        found = copy.last_index
-        return -1 if found is None else found
 
 
 def payloads(path: Path) -> list[bytes]:
@@ -94,10 +79,10 @@ def test_the_two_terminals_of_the_page(
         source_of(orders, port) as source,
         started("replicate", "sink", copy, "--from", f"127.0.0.1:{port}") as sink,
     ):
-        wait_until(lambda: last_index(copy) == last_index(orders))
+        wait_until(lambda: last_index(copy) == last_index(orders), limit_s=WAIT_S)
         with quire.open(orders) as queue:
             index = queue.appender().write_bytes(b"three")
-        wait_until(lambda: last_index(copy) == index)
+        wait_until(lambda: last_index(copy) == index, limit_s=WAIT_S)
         sink_code, sink_errors = ended(sink, number)
         source_code, source_errors = ended(source, number)
     assert (sink_code, source_code) == (code, code)
@@ -113,11 +98,11 @@ def test_what_the_source_has_is_sent_before_it_ends(orders: Path, tmp_path: Path
         source_of(orders, port) as source,
         started("replicate", "sink", copy, "--from", f"127.0.0.1:{port}"),
     ):
-        wait_until(lambda: last_index(copy) == last_index(orders))
+        wait_until(lambda: last_index(copy) == last_index(orders), limit_s=WAIT_S)
         with quire.open(orders) as queue:
             last = queue.appender().write_many([b"%06d" % number * 100 for number in range(5000)])
         assert ended(source, signal.SIGTERM)[0] == 0
-        wait_until(lambda: last_index(copy) == last)
+        wait_until(lambda: last_index(copy) == last, limit_s=WAIT_S)
     assert payloads(copy) == payloads(orders)
 
 
@@ -244,7 +229,7 @@ def test_an_old_source_ends_when_it_hears_of_the_new_epoch(
     cli.ok("promote", copy)
     second, old, new = tmp_path / "second", free_port(), free_port()
     with source_of(copy, new), started("replicate", "sink", second, "--from", str(new)):
-        wait_until(lambda: last_index(second) == last_index(copy))
+        wait_until(lambda: last_index(second) == last_index(copy), limit_s=WAIT_S)
     with source_of(orders, old) as source:
         ran = run("replicate", "sink", second, "--from", str(old), timeout_s=WAIT_S)
         assert ran.code == 1
@@ -256,7 +241,10 @@ def test_an_old_source_ends_when_it_hears_of_the_new_epoch(
         queue.appender().write_bytes(b"lost")
     assert cli("replicate", "source", orders).code == 1
     with source_of(copy, new), started("replicate", "sink", orders, "--from", str(new)) as sink:
-        wait_until(lambda: json.loads((orders / "replication.json").read_text())["epoch"] == 2)
+        wait_until(
+            lambda: json.loads((orders / "replication.json").read_text())["epoch"] == 2,
+            limit_s=WAIT_S,
+        )
         ended(sink, signal.SIGTERM)
 
 

@@ -7,7 +7,6 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from ports import free_port
 from queues import problems_of
 from quire.errors import AppendLockedError
 from quire_peer import start
+from replicas import last_index, wait_until
 from tally import Tally, scaled
 
 PROMISE = "A copy has every message that its sink acknowledged, and gets every other"
@@ -33,21 +33,6 @@ def peer(kind: str, path: Path, port: int) -> JavaProcess:
     process = JavaProcess([sys.executable, script, kind, str(path), str(port)])
     process.expect(f"READY {port}")
     return process
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
-def last_index(path: Path) -> int:
-    if not (path / "metadata.cq4t").exists():
-        return -1
-    with quire.open(path, read_only=True) as copy:
-        found = copy.last_index
-        return -1 if found is None else found
 
 
 def documents(path: Path) -> list[tuple[int, bytes]]:

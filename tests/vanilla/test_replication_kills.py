@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import quire
 from any_format import open_vanilla
 from paths import SUPPORT
 from ports import free_port
+from replicas import wait_until
 from replication_wire import CAPTURED_MS, SMALL, WAIT_S, contents
 
 
@@ -32,13 +31,6 @@ class Peer:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def last_index(path: Path) -> int:
@@ -62,7 +54,7 @@ def test_a_killed_peer_resumes_without_gap_or_repeat(victim: str, tmp_path: Path
                 wanted = appender.write_bytes(b"%d" % number)
                 for size in range(400):
                     last = appender.write_bytes(bytes(chance.randrange(size + 1)))
-                wait_until(lambda: last_index(copy) >= wanted)  # noqa: B023 - called at once
+                wait_until(lambda: last_index(copy) >= wanted, limit_s=WAIT_S)  # noqa: B023 - called at once
                 if victim in {"sink", "both"}:
                     sink.kill()
                 if victim in {"source", "both"}:
@@ -70,7 +62,7 @@ def test_a_killed_peer_resumes_without_gap_or_repeat(victim: str, tmp_path: Path
                     source = Peer("source", tmp_path / "source", source.port)
                 if victim in {"sink", "both"}:
                     sink = Peer("sink", copy, source.port)
-        wait_until(lambda: last_index(copy) >= last)
+        wait_until(lambda: last_index(copy) >= last, limit_s=WAIT_S)
         sink.kill()
         source.kill()
         with quire.open(copy, format="vanilla", read_only=True) as found:

@@ -132,7 +132,7 @@ impl BatchWriter {
         let applied = detached(py, |may_wait| {
             self.appender.apply(Signals::Handled(may_wait), time_ms, &parsed)
         });
-        or_raise(py, applied).map(|()| end_of(ReplicaEnd::after(&parsed)))
+        or_raise(py, applied).map(|()| end_of(parsed.end()))
     }
 
     #[doc = stub!("BatchWriter.sync")]

@@ -26,6 +26,11 @@ fn open(dir: &Path, page_bytes: u64) -> Arc<QuickQueue> {
     QuickQueue::open(dir, options(page_bytes)).unwrap()
 }
 
+fn append_as(queue: &Arc<QuickQueue>, producer: &str, message: &[u8]) {
+    let mut may_wait = Detached::here();
+    queue.producer(&mut may_wait, producer).unwrap().append(&may_wait, message).unwrap();
+}
+
 fn next(tailer: &Tailer) -> Result<Option<(u64, Vec<u8>)>> {
     tailer.read(&Detached::here(), |message| (message.index, message.bytes.as_slice().to_vec()))
 }
@@ -201,21 +206,13 @@ fn a_restarted_producer_holds_up_nobody() {
 fn a_message_that_was_not_claimed_is_taken_back() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 4096);
-    queue
-        .producer(&mut Detached::here(), "AA0")
-        .unwrap()
-        .append(&Detached::here(), b"first")
-        .unwrap();
+    append_as(&queue, "AA0", b"first");
     queue.close(&Detached::here());
     let path = dir.path().join("AA0.qm");
     let profile = fs::OpenOptions::new().write(true).open(&path).unwrap();
     profile.write_all_at(&42_u64.to_le_bytes(), 0).unwrap();
     let queue = open(dir.path(), 64);
-    queue
-        .producer(&mut Detached::here(), "AA0")
-        .unwrap()
-        .append(&Detached::here(), b"second")
-        .unwrap();
+    append_as(&queue, "AA0", b"second");
     queue.close(&Detached::here());
     let bytes: [u8; 32] = fs::read(&path).unwrap().try_into().unwrap();
     let profile = Profile::read(&bytes);
@@ -228,19 +225,11 @@ fn a_message_that_was_not_claimed_is_taken_back() {
 fn a_lost_profile_loses_no_message() {
     let dir = tempfile::tempdir().unwrap();
     let queue = open(dir.path(), 4096);
-    queue
-        .producer(&mut Detached::here(), "AA0")
-        .unwrap()
-        .append(&Detached::here(), b"first")
-        .unwrap();
+    append_as(&queue, "AA0", b"first");
     queue.close(&Detached::here());
     fs::remove_file(dir.path().join("AA0.qm")).unwrap();
     let queue = open(dir.path(), 64);
-    queue
-        .producer(&mut Detached::here(), "AA0")
-        .unwrap()
-        .append(&Detached::here(), b"second")
-        .unwrap();
+    append_as(&queue, "AA0", b"second");
     assert_eq!(texts(&queue.tailer(true).unwrap()), ["first", "second"]);
 }
 
@@ -276,11 +265,7 @@ fn read_only_makes_nothing() {
     assert!(QuickQueue::open(&dir.path().join("none"), options.clone()).is_err());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     let queue = open(dir.path(), 64);
-    queue
-        .producer(&mut Detached::here(), "AA0")
-        .unwrap()
-        .append(&Detached::here(), b"first")
-        .unwrap();
+    append_as(&queue, "AA0", b"first");
     queue.close(&Detached::here());
     let before = fs::read_dir(dir.path()).unwrap().count();
     let queue = QuickQueue::open(dir.path(), options).unwrap();

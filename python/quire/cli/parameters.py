@@ -23,6 +23,7 @@ from quire.ranges.event_time import datetime_of
 if TYPE_CHECKING:
     from quire._native import Method
     from quire.cli.where.conditions import Condition
+    from quire.recording.addresses import Address
 
 Zone: TypeAlias = Callable[[datetime], datetime]
 """Moves a time to a time zone."""
@@ -64,6 +65,20 @@ class NumberRange(click.FloatRange):
 
 
 PATH: Final = _Path(path_type=Path, readable=False)  # the library says why it cannot
+
+
+def address_like(example: str) -> Callable[[str], Address]:
+    """Return what parses an address, ``HOST:PORT`` or a port alone; an error shows the example."""
+    from quire.recording.addresses import parse_address
+
+    def address_of(value: str) -> Address:
+        try:
+            return parse_address(value)
+        except ValueError:
+            expected = f"HOST:PORT, such as {example}, or a port alone"
+            raise click.BadParameter(f"{value!r} is no {expected}") from None
+
+    return address_of
 
 
 def index_of(value: str) -> int:

@@ -46,7 +46,7 @@ class Connection:
 
     async def send(self, data: bytes, timeout_s: float) -> None:
         """
-        Return when the peer has taken enough of what it was sent.
+        Send bytes; return once the send buffer has drained far enough for more.
 
         Raises:
             PeerLostError: The connection was closed, or failed.

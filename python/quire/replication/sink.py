@@ -1,4 +1,4 @@
-"""The sink of a replication: a client that keeps a copy of what a source sends."""
+"""The sink of a replication: a client that keeps a copy of the source's queue."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from quire.errors import (
 from quire.replication import standing
 from quire.replication.connection import Connection, failures
 from quire.replication.replica import Replica
+from quire.replication.session import HEARTBEAT_NS, SILENCE_NS
 from quire.replication.sink_session import SinkSession
-from quire.replication.source_session import HEARTBEAT_NS, SILENCE_NS
 from quire.replication.tls import Tls, check_allowed
 from quire.replication.wire import Place
 

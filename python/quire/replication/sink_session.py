@@ -1,15 +1,15 @@
-"""A sink's side of one connection: bytes and times in, bytes out. It knows no sockets."""
+"""A sink's side of one connection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quire.errors import DivergedError, OldEpochError, PeerSilentError, ReplicationError
+from quire.errors import DivergedError, OldEpochError, ReplicationError
 from quire.replication import wire
 from quire.replication.replica import Replica
-from quire.replication.source_session import HEARTBEAT_NS, SILENCE_NS
-from quire.replication.wire import Frame, FrameReader, Kind, Place
+from quire.replication.session import Session
+from quire.replication.wire import Frame, Kind, Place
 
 STORED: Final = "stored"
 SYNCED: Final = "synced"
@@ -18,7 +18,7 @@ _EXPECTED: Final = frozenset(
 )
 
 
-class SinkSession:
+class SinkSession(Session):
     """
     What a sink says to its source.
 
@@ -32,10 +32,9 @@ class SinkSession:
     """
 
     def __init__(self, replica: Replica, *, name: str, peer: str, level: str, now_ns: int) -> None:
-        self._replica, self._peer, self._level = replica, peer, level
-        self._frames = FrameReader(_EXPECTED)
-        self._out = [wire.facts(Kind.GREETING, {"name": name})]
-        self._heard_ns = self._spoke_ns = now_ns
+        super().__init__("source", peer, _EXPECTED, now_ns)
+        self._replica, self._level = replica, level
+        self._out.append(wire.facts(Kind.GREETING, {"name": name}))
         self._search: _Search | None = None
         self._unacknowledged: tuple[int, Place] | None = None
         self.is_started = self._is_welcome = False
@@ -46,13 +45,11 @@ class SinkSession:
         """Return the bytes that are to be sent, once."""
         if self._level == STORED:
             self._acknowledge()
-        out = b"".join(self._out)
-        self._out.clear()
-        return out
+        return super().outgoing()
 
     @property
     def awaits_sync(self) -> bool:
-        """Whether :meth:`synced` is due before what is stored can be acknowledged."""
+        """Whether :meth:`sync` is due before what is stored can be acknowledged."""
         return self._level == SYNCED and self._unacknowledged is not None
 
     def sync(self) -> None:
@@ -66,31 +63,13 @@ class SinkSession:
             self._out.append(wire.acknowledgement(time_ns, place, self._level))
             self._unacknowledged = None
 
-    def receive(self, data: bytes, now_ns: int) -> None:
-        """
-        Take bytes that the source sent.
-
-        Raises:
-            ReplicationError: The bytes break the protocol, or the source is another queue's. What
-                is to be sent before the connection is closed is outgoing.
-
-        """
-        self._heard_ns = now_ns
-        try:
-            for frame in self._frames.feed(data):
-                self._take(frame)
-        except ReplicationError as error:
-            code = _CODES.get(type(error), "protocol")
-            self._out.append(wire.refusal(code, str(error)))
-            raise
-
     def _take(self, frame: Frame) -> None:
         match frame:
             case wire.Facts(_, facts) if not self._is_welcome:
                 self._is_welcome = True
                 self._join(facts)
             case wire.Refused(code, reason):
-                raise _refusal(code, reason, self._peer)
+                raise _refusal(code, reason, self.peer)
             case wire.Digest(place, digest) if self._search is not None:
                 self._compare(self._search, place, digest)
             case wire.Batch(time_ns, documents) if self.is_started:
@@ -101,20 +80,16 @@ class SinkSession:
             case wire.Ended() if self.is_started:
                 self.has_ended = True
             case _:
-                text = "the source sent a frame out of turn"
-                raise ReplicationError(f"{text}: frame={type(frame).__name__} peer={self._peer}")
+                self._out_of_turn(frame)
 
     def _join(self, facts: Mapping[str, Any]) -> None:
-        if facts.get("version") != wire.VERSION:
-            text = "the source speaks another version of the protocol"
-            found = f"version={facts.get('version')!r} own_version={wire.VERSION}"
-            raise ReplicationError(f"{text}: {found} peer={self._peer}")
+        self._check_version(facts)
         self._replica.join(facts)
         end = self._replica.end
         if end is None:
             self._start(None)
         else:
-            self._search = _Search(self._replica, end, self._peer, facts.get("first"))
+            self._search = _Search(self._replica, end, self.peer, facts.get("first"))
             self._out.append(wire.digest_request(end))
 
     def _start(self, place: Place | None) -> None:
@@ -136,12 +111,8 @@ class SinkSession:
             PeerSilentError: The source was silent for too long.
 
         """
-        if now_ns - self._heard_ns >= SILENCE_NS:
-            text = "the source sent nothing for too long"
-            raise PeerSilentError(f"{text}: peer={self._peer} silence_s={SILENCE_NS / 1e9:g}")
-        if now_ns - self._spoke_ns >= HEARTBEAT_NS:
-            self._out.append(wire.heartbeat(now_ns))
-            self._spoke_ns = now_ns
+        self._check_silence(self._heard_ns, now_ns)
+        self._beat(now_ns)
 
 
 class _Search:
@@ -199,12 +170,6 @@ class _Search:
         text = "the replica and its source hold different messages"
         where = f"first_different_index={index:#x} path={self._replica.path} peer={self._peer}"
         return DivergedError(f"{text}: {where} (nothing was changed)", index)
-
-
-_CODES: Final[Mapping[type[ReplicationError], str]] = {
-    OldEpochError: "old-epoch",
-    DivergedError: "diverged",
-}
 
 
 def _refusal(code: str, reason: str, peer: str) -> ReplicationError:

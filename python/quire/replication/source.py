@@ -16,7 +16,8 @@ from quire.errors import OldEpochError, PeerLostError, QuireError, ReadOnlyError
 from quire.handles.journal.queue import JournalQueue
 from quire.replication.connection import Connection
 from quire.replication.original import Original
-from quire.replication.source_session import HEARTBEAT_NS, SILENCE_NS, SourceSession
+from quire.replication.session import HEARTBEAT_NS, SILENCE_NS
+from quire.replication.source_session import SourceSession
 from quire.replication.tls import Tls, check_allowed
 
 _log = logging.getLogger("quire")

@@ -1,4 +1,4 @@
-"""A source's side of one connection: bytes and times in, bytes out. It knows no sockets."""
+"""A source's side of one connection."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quire.errors import PeerSilentError, ReplicationError
+from quire.errors import ReplicationError
 from quire.replication import wire
 from quire.replication.original import Original, Reader
-from quire.replication.wire import Frame, FrameReader, Kind, Place
+from quire.replication.session import Session
+from quire.replication.wire import Frame, Kind, Place
 
-HEARTBEAT_NS: Final = 1_000_000_000
-SILENCE_NS: Final = 10 * HEARTBEAT_NS
-_GREETING_NS: Final = 10_000_000_000
 _WINDOW_BYTES: Final = 16 << 20
 _NAME_LIMIT: Final = 200
 _EXPECTED: Final = frozenset(
@@ -28,7 +26,7 @@ _EXPECTED: Final = frozenset(
 )
 
 
-class SourceSession:
+class SourceSession(Session):
     """
     What a source says to one sink.
 
@@ -40,15 +38,13 @@ class SourceSession:
     """
 
     def __init__(self, original: Original, peer: str, now_ns: int) -> None:
-        self._original = original
-        self._frames = FrameReader(_EXPECTED)
-        self._out: list[bytes] = []
-        self._began_ns = self._heard_ns = self._spoke_ns = now_ns
+        super().__init__("sink", peer, _EXPECTED, now_ns)
+        self._original, self._began_ns = original, now_ns
         self._reader: Reader | None = None
         self._in_flight: deque[tuple[Place, int]] = deque()
         self._in_flight_bytes = 0
         self._is_greeted = self._has_ended = False
-        self.peer, self.name, self.level = peer, "", "stored"
+        self.name, self.level = "", "stored"
         self.sent: Place | None = None
         self.acknowledged: Place | None = None
         self.refused: wire.Refused | None = None
@@ -57,33 +53,6 @@ class SourceSession:
     def reader(self) -> Reader | None:
         """What reads for the sink, once it has asked for batches."""
         return self._reader
-
-    def outgoing(self) -> bytes:
-        """Return the bytes that are to be sent, once."""
-        out = b"".join(self._out)
-        self._out.clear()
-        return out
-
-    def receive(self, data: bytes, now_ns: int) -> None:
-        """
-        Take bytes that the sink sent.
-
-        Raises:
-            ReplicationError: The bytes break the protocol, or the sink asks for what is gone. What
-                is to be sent before the connection is closed is outgoing.
-
-        """
-        self._heard_ns = now_ns
-        try:
-            for frame in self._frames.feed(data):
-                self._take(frame)
-        except ReplicationError as error:
-            self.refuse("protocol", str(error))
-            raise
-
-    def refuse(self, code: str, reason: str) -> None:
-        """Refuse the sink, and say why."""
-        self._out.append(wire.refusal(code, reason))
 
     def _take(self, frame: Frame) -> None:
         match frame:
@@ -101,14 +70,10 @@ class SourceSession:
             case wire.Heartbeat():
                 pass
             case _:
-                text = "a sink sent a frame out of turn"
-                raise ReplicationError(f"{text}: frame={type(frame).__name__} peer={self.peer}")
+                self._out_of_turn(frame)
 
     def _greet(self, facts: Mapping[str, Any]) -> None:
-        if facts.get("version") != wire.VERSION:
-            text = "the sink speaks another version of the protocol"
-            found = f"version={facts.get('version')!r} own_version={wire.VERSION}"
-            raise ReplicationError(f"{text}: {found} peer={self.peer}")
+        self._check_version(facts)
         name = facts.get("name")
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not name.isprintable():
             raise ReplicationError(f"a sink has no valid name: name={name!r} peer={self.peer}")
@@ -144,7 +109,7 @@ class SourceSession:
             ReplicationError: Messages that the sink lacks were deleted.
 
         """
-        if self._reader is None or self._has_ended or self._in_flight_bytes >= _WINDOW_BYTES:
+        if self._reader is None or self._has_ended or not self.is_waiting:
             return False
         documents = self._reader.read()
         if documents is None:
@@ -174,14 +139,10 @@ class SourceSession:
             PeerSilentError: The sink was silent for too long.
 
         """
-        limit_ns = SILENCE_NS if self._is_greeted else _GREETING_NS
-        since_ns = self._heard_ns if self._is_greeted else self._began_ns
-        if now_ns - since_ns >= limit_ns:
-            text = "the sink sent nothing for too long"
-            raise PeerSilentError(f"{text}: peer={self.peer} silence_s={limit_ns / 1e9:g}")
-        if self._is_greeted and now_ns - self._spoke_ns >= HEARTBEAT_NS:
-            self._out.append(wire.heartbeat(now_ns))
-            self._spoke_ns = now_ns
+        # A sink has as long to greet, however slowly it sends.
+        self._check_silence(self._heard_ns if self._is_greeted else self._began_ns, now_ns)
+        if self._is_greeted:
+            self._beat(now_ns)
 
     def end(self) -> None:
         """End the stream: no batch follows."""

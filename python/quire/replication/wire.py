@@ -1,7 +1,7 @@
 """
 The frames of a replication: what each byte between a source and a sink means.
 
-A frame is the length of what follows (uint32), a kind (one byte) and a body; all integers are
+A frame is the length of the rest (uint32), a kind (one byte) and a body; all integers are
 little-endian. ``docs/replication.md`` has the bodies and test vectors. Nothing here knows
 connections, clocks or queues.
 """

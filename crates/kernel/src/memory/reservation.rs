@@ -1,8 +1,9 @@
-//! How far ahead of what is written a file's blocks are reserved and its pages populated: the policy
-//! of all three formats.
+//! The reservation policy of all three formats: how many blocks of a file are reserved, and pages
+//! populated, ahead of the writer.
 //!
 //! Each step pauses the thread that takes it. One that is needed at once is small if the appender is
-//! slow, else large, and never more than a part of what the file holds already ([`Reservation::step`]).
+//! slow, large if it is fast, and never larger than a fraction of the file's content
+//! ([`Reservation::step`]).
 //! Where the disk has no room for a whole step, exactly what is needed is reserved
 //! (`Window::reserve_step`).
 //!

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quire.cli.exit_codes import OK, print_error
-from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.reading.sources import sources_of
 from quire.cli.signals import exit_on_sigterm
-from quire.recording.addresses import Address, parse_address, show_address
+from quire.recording.addresses import Address, show_address
 
 if TYPE_CHECKING:
     from quire.metrics.prometheus import Collector
@@ -21,19 +21,11 @@ if TYPE_CHECKING:
 _LOOK_S: Final = 10.0  # between looks for queues that were made or removed
 
 
-def _address_of(value: str) -> Address:
-    try:
-        return parse_address(value)
-    except ValueError:
-        expected = "HOST:PORT, such as 127.0.0.1:9464, or a port alone"
-        raise click.BadParameter(f"{value!r} is no {expected}") from None
-
-
 @click.command()
 @click.argument("paths", metavar="PATH...", type=PATH, nargs=-1, required=True)
 @click.option(
     "--listen",
-    type=_address_of,
+    type=address_like("127.0.0.1:9464"),
     metavar="ADDRESS",
     help="Serve them over HTTP at HOST:PORT or PORT, until interrupted.",
 )

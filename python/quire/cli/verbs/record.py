@@ -17,12 +17,12 @@ import click
 import quire
 from quire.cli.exit_codes import INTERRUPTED, print_error
 from quire.cli.output.progress import Progress
-from quire.cli.parameters import PATH, NumberRange, value_errors_as_usage
+from quire.cli.parameters import PATH, NumberRange, address_like, value_errors_as_usage
 from quire.cli.verbs.write import open_target, roll_cycle_of
 from quire.formats.adapters import adapter_at, adapter_named
 from quire.formats.detection import FORMATS, Format
 from quire.recording import StreamRecorder, TcpRecorder, UdpRecorder
-from quire.recording.addresses import Address, parse_address, parse_url, show_address, show_url
+from quire.recording.addresses import Address, parse_url, show_address, show_url
 from quire.recording.framing import FRAMINGS
 from quire.recording.recorder import MAX_BYTES, Recorder
 
@@ -45,19 +45,7 @@ _OPTIONS: Final[dict[str, dict[str, str]]] = {
 """Of each transport, its options and the arguments that they are."""
 
 
-def address_of(value: str) -> Address:
-    """
-    Return the address that an option gives.
-
-    Raises:
-        click.BadParameter: The value is not an address.
-
-    """
-    try:
-        return parse_address(value)
-    except ValueError:
-        expected = "HOST:PORT, such as 127.0.0.1:9000, or a port alone"
-        raise click.BadParameter(f"{value!r} is no {expected}") from None
+address_of: Final = address_like("127.0.0.1:9000")
 
 
 def websocket_of(value: str) -> Address | str:

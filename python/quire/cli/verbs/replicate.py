@@ -15,21 +15,13 @@ import click
 
 import quire
 from quire.cli.exit_codes import INTERRUPTED, OK, print_error
-from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.verb_group import WholeSummaries
 from quire.errors import OptionsError
-from quire.recording.addresses import Address, parse_address, show_address
+from quire.recording.addresses import Address, show_address
 
 if TYPE_CHECKING:
     from quire.replication.tls import Tls
-
-
-def _address_of(value: str) -> Address:
-    try:
-        return parse_address(value)
-    except ValueError:
-        expected = "HOST:PORT, such as 127.0.0.1:7001, or a port alone"
-        raise click.BadParameter(f"{value!r} is no {expected}") from None
 
 
 def _tls_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -74,7 +66,7 @@ def replicate() -> None:
 @click.argument("path", type=PATH)
 @click.option(
     "--listen",
-    type=_address_of,
+    type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
     default="127.0.0.1:0",
     help="Where sinks connect: HOST:PORT or PORT; port 0 takes a free one.",
@@ -122,7 +114,7 @@ def source(  # noqa: PLR0913 - its options
 @click.option(
     "--from",
     "origin",
-    type=_address_of,
+    type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
     required=True,
     help="The source's address: HOST:PORT or PORT.",

@@ -188,7 +188,7 @@ def _waiting(ring: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _replicated(found: dict[str, Any] | None) -> Iterator[str]:
-    """Yield what there is to say of copies of the queue, or of what it is a copy of."""
+    """Yield the queue's role in a replication, and up to where it is acknowledged."""
     if found is not None and found["wrong"] is not None:
         yield escape_line(found["wrong"])
     elif found is not None:

@@ -75,7 +75,7 @@ impl Codec {
         Ok(())
     }
 
-    /// A dictionary of what was found.
+    /// The dictionary of a message: its fields, defaults where they are missing, and unknown ones.
     pub(super) fn items<'py>(
         &self,
         py: Python<'py>,

@@ -38,6 +38,8 @@ pub struct Batch<'a> {
     pub is_ended: bool,
     /// How many of the documents are messages.
     pub messages: u64,
+    /// Metadata documents after the last message.
+    metadata_after: u32,
     documents: &'a [u8],
 }
 
@@ -61,12 +63,14 @@ impl<'a> Batch<'a> {
         if flags & !ENDED != 0 {
             return Err(bad("a batch has unknown flags", 16));
         }
-        let count = word_at(head, 12);
+        let (metadata_before, count) = (word_at(head, 8), word_at(head, 12));
         let (mut left, mut messages, mut found) = (documents, 0, 0);
+        let mut metadata_after = metadata_before;
         while !left.is_empty() {
             let offset = bytes.len() - left.len();
             let (document, rest) = split(left).map_err(|what| bad(what, offset))?;
             messages += u64::from(!document.is_metadata);
+            metadata_after = metadata_through(metadata_after, document.is_metadata);
             found += 1;
             left = rest;
         }
@@ -75,7 +79,17 @@ impl<'a> Batch<'a> {
         }
         let first = i64::from_le_bytes(*head.first_chunk().unwrap_or(&[0; 8]));
         let is_ended = flags & ENDED != 0;
-        Ok(Self { first, metadata_before: word_at(head, 8), is_ended, messages, documents })
+        Ok(Self { first, metadata_before, is_ended, messages, metadata_after, documents })
+    }
+
+    /// Where a replica ends that has applied the batch.
+    #[must_use]
+    pub const fn end(&self) -> ReplicaEnd {
+        ReplicaEnd {
+            next: self.first + self.messages.cast_signed(),
+            metadata: self.metadata_after,
+            is_ended: self.is_ended,
+        }
     }
 
     /// The documents, in order.
@@ -108,6 +122,12 @@ fn split(bytes: &[u8]) -> Result<(Document<'_>, &[u8]), &'static str> {
         Some((payload, rest)) => Ok((Document { is_metadata, payload }, rest)),
         None => Err("a document in a batch is cut off"),
     }
+}
+
+/// Metadata documents since the last message, after one more document; `before` came before it.
+#[must_use]
+pub const fn metadata_through(before: u32, is_metadata: bool) -> u32 {
+    if is_metadata { before.saturating_add(1) } else { 0 }
 }
 
 /// A batch in the making.
@@ -149,12 +169,6 @@ impl BatchWriter {
         self.bytes.len()
     }
 
-    /// The index of the first message, or of the one that comes next.
-    #[must_use]
-    pub const fn first(&self) -> i64 {
-        self.first
-    }
-
     /// Metadata documents since the last message.
     #[must_use]
     pub const fn metadata(&self) -> u32 {
@@ -188,24 +202,22 @@ impl BatchWriter {
         self.bytes[start..start + WORD]
             .copy_from_slice(&document::word(length, is_metadata).to_le_bytes());
         self.documents += 1;
-        if is_metadata {
-            self.metadata += 1;
-        } else {
-            (self.messages, self.metadata) = (self.messages + 1, 0);
-        }
+        self.messages += u64::from(!is_metadata);
+        self.metadata = metadata_through(self.metadata, is_metadata);
         Ok(())
     }
 
-    /// The bytes of the batch.
+    /// The bytes of the batch, and where a replica ends that has applied it.
     #[must_use]
-    pub fn finish(mut self, is_ended: bool) -> Vec<u8> {
+    pub fn finish(mut self, is_ended: bool) -> (Vec<u8>, ReplicaEnd) {
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(&self.first.to_le_bytes());
         head[8..12].copy_from_slice(&self.metadata_before.to_le_bytes());
         head[12..16].copy_from_slice(&self.documents.to_le_bytes());
         head[16..].copy_from_slice(&u32::from(is_ended).to_le_bytes());
         self.bytes[..HEAD].copy_from_slice(&head);
-        self.bytes
+        let next = self.first + self.messages.cast_signed();
+        (self.bytes, ReplicaEnd { next, metadata: self.metadata, is_ended })
     }
 }
 
@@ -218,19 +230,6 @@ pub struct ReplicaEnd {
     pub metadata: u32,
     /// Its last cycle has ended.
     pub is_ended: bool,
-}
-
-impl ReplicaEnd {
-    /// Where a replica ends that has applied a batch.
-    #[must_use]
-    pub fn after(batch: &Batch<'_>) -> Self {
-        let mut metadata = batch.metadata_before;
-        for document in batch.documents() {
-            metadata = if document.is_metadata { metadata + 1 } else { 0 };
-        }
-        let next = batch.first + batch.messages.cast_signed();
-        Self { next, metadata, is_ended: batch.is_ended }
-    }
 }
 
 #[cfg(test)]
@@ -249,7 +248,9 @@ mod tests {
                 .unwrap();
         }
         assert_eq!((writer.metadata(), writer.len()), (0, HEAD + 3 * WORD + 8));
-        writer.finish(true)
+        let (bytes, end) = writer.finish(true);
+        assert_eq!(Batch::parse(&bytes).unwrap().end(), end);
+        bytes
     }
 
     #[test]

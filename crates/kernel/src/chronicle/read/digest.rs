@@ -1,8 +1,8 @@
 //! The digest of a cycle's documents, by which a source and a sink find out whether they hold the same
 //! (`docs/replication.md`, "Digest").
 //!
-//! It is the BLAKE3 hash of what a batch holds of each document, from the start of the cycle up to a
-//! place: its header word and its payload. Documents that belong to their file alone do not count.
+//! It is the BLAKE3 hash of the header words and payloads of all documents from the start of the cycle
+//! up to a place, as a batch carries them. The file header and index arrays are left out.
 
 use crate::Result;
 use crate::chronicle::format::batch::ReplicaEnd;

@@ -79,7 +79,7 @@ fn put_decimals(text: &mut String, whole: u64, mut part: u128, bits: u32, size: 
 }
 
 /// The float that Java's reader makes of digits: it divides them in 63 bits by ten for each decimal,
-/// and carries a part of what that cuts off.
+/// and carries part of the remainder.
 #[allow(clippy::cast_precision_loss)] // as in Java
 fn read_by_java(digits: u64, decimals: u32) -> f64 {
     const MOST: u64 = i64::MAX as u64;

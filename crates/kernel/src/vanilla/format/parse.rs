@@ -115,7 +115,7 @@ impl<'a> FieldReader<'a> {
         self.ascii(length)
     }
 
-    /// The start of what is left, and skips the one character after it.
+    /// The next `length` characters; the one after them is skipped.
     fn ascii(&mut self, length: usize) -> Result<&'a str> {
         let rest = self.rest();
         if self.goes_on() && length == rest.len() {

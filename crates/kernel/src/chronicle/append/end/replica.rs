@@ -1,7 +1,7 @@
 //! The end of a replica: documents are appended where they are in the source.
 
 use super::End;
-use crate::chronicle::format::batch::{Batch, Document, ReplicaEnd};
+use crate::chronicle::format::batch::{self, Batch, Document, ReplicaEnd};
 use crate::chronicle::protocol::locate;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::publish::Payload;
@@ -18,11 +18,11 @@ struct Place {
 }
 
 impl Place {
-    const fn after(self, document: Document<'_>) -> Self {
-        if document.is_metadata {
-            Self { metadata: self.metadata + 1, ..self }
-        } else {
-            Self { sequence: self.sequence + 1, metadata: 0 }
+    /// The place after one more document.
+    fn after(self, is_metadata: bool) -> Self {
+        Self {
+            sequence: self.sequence + u64::from(!is_metadata),
+            metadata: batch::metadata_through(self.metadata, is_metadata),
         }
     }
 }
@@ -67,7 +67,7 @@ impl End<'_, DetachedGuard<'_>> {
                 }
                 self.apply_document(document)?;
             }
-            at = at.after(document);
+            at = at.after(document.is_metadata);
         }
         self.show_run()?;
         if batch.is_ended && !is_ended && at >= end {
@@ -140,10 +140,8 @@ fn end_of(view: &mut View) -> Result<(Place, Slot)> {
             slot => return Ok((place, slot)),
         };
         position = found.next;
-        place = match (found.is_metadata, view.is_of_file(&found)) {
-            (false, _) => Place { sequence: place.sequence + 1, metadata: 0 },
-            (true, true) => place,
-            (true, false) => Place { metadata: place.metadata + 1, ..place },
-        };
+        if !view.is_of_file(&found) {
+            place = place.after(found.is_metadata);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::step::MESSAGES_BETWEEN_PAUSES;
 use super::{Ask, Found, How, Inner, Scan, State, Tailer, What};
 use crate::Result;
-use crate::chronicle::format::batch::{Batch, BatchWriter, ReplicaEnd};
+use crate::chronicle::format::batch::{BatchWriter, ReplicaEnd};
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::os::detached::Detached;
 
@@ -107,8 +107,7 @@ impl Tailer {
             }
             batch.begin(from.next, false);
         }
-        let batch = batch.finish(is_ended);
-        let end = Batch::parse(&batch).map_or(from, |batch| ReplicaEnd::after(&batch));
+        let (batch, end) = batch.finish(is_ended);
         Ok(Scan::Found(Sent { batch, end }))
     }
 

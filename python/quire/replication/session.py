@@ -1,0 +1,85 @@
+"""One side of a connection: bytes and times in, bytes out. It knows no sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+from quire.errors import DivergedError, OldEpochError, PeerSilentError, ReplicationError
+from quire.replication import wire
+from quire.replication.wire import Frame, FrameReader, Kind
+
+HEARTBEAT_NS: Final = 1_000_000_000
+SILENCE_NS: Final = 10 * HEARTBEAT_NS
+
+_CODES: Final[Mapping[type[ReplicationError], str]] = {
+    OldEpochError: "old-epoch",
+    DivergedError: "diverged",
+}
+
+
+class Session:
+    """
+    What both sides of a connection share.
+
+    Args:
+        peer_role: What the peer is, for errors: ``"source"`` or ``"sink"``.
+        peer: Its address, for errors.
+        expected: The kinds of frames that it may send.
+        now_ns: The time, of a clock that is never set back.
+
+    """
+
+    def __init__(self, peer_role: str, peer: str, expected: frozenset[Kind], now_ns: int) -> None:
+        self.peer = peer
+        self._peer_role = peer_role
+        self._frames = FrameReader(expected)
+        self._out: list[bytes] = []
+        self._heard_ns = self._spoke_ns = now_ns
+
+    def outgoing(self) -> bytes:
+        """Return the bytes that are to be sent, once."""
+        out = b"".join(self._out)
+        self._out.clear()
+        return out
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """
+        Take bytes that the peer sent.
+
+        Raises:
+            ReplicationError: The bytes break the protocol, or what the peer says cannot be done.
+                The refusal that it gets before the connection is closed is outgoing.
+
+        """
+        self._heard_ns = now_ns
+        try:
+            for frame in self._frames.feed(data):
+                self._take(frame)
+        except ReplicationError as error:
+            self._out.append(wire.refusal(_CODES.get(type(error), "protocol"), str(error)))
+            raise
+
+    def _take(self, frame: Frame) -> None:
+        raise NotImplementedError
+
+    def _check_version(self, facts: Mapping[str, Any]) -> None:
+        if facts.get("version") != wire.VERSION:
+            text = f"the {self._peer_role} speaks another version of the protocol"
+            found = f"version={facts.get('version')!r} own_version={wire.VERSION}"
+            raise ReplicationError(f"{text}: {found} peer={self.peer}")
+
+    def _out_of_turn(self, frame: Frame) -> NoReturn:
+        text = f"the {self._peer_role} sent a frame out of turn"
+        raise ReplicationError(f"{text}: frame={type(frame).__name__} peer={self.peer}")
+
+    def _check_silence(self, since_ns: int, now_ns: int) -> None:
+        if now_ns - since_ns >= SILENCE_NS:
+            text = f"the {self._peer_role} sent nothing for too long"
+            raise PeerSilentError(f"{text}: peer={self.peer} silence_s={SILENCE_NS / 1e9:g}")
+
+    def _beat(self, now_ns: int) -> None:
+        """Say something if nothing was said for long."""
+        if now_ns - self._spoke_ns >= HEARTBEAT_NS:
+            self._out.append(wire.heartbeat(now_ns))
+            self._spoke_ns = now_ns

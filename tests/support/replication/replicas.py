@@ -1,0 +1,43 @@
+"""What tests of replication share: the layout that a source sends, and waiting for copies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import quire
+from queues import DAY_MS
+
+HANG_S = 120.0
+NUMBERED = 4096  # what TEST4_DAILY can number: indexes have 32 bits for it
+LAYOUT: Mapping[str, Any] = {
+    "roll_cycle": "TEST4_DAILY",
+    "pattern": "yyyyMMdd'T4'",
+    "length_ms": DAY_MS,
+    "sequences": NUMBERED,
+    "epoch_ms": 0,
+    "time_zone": "UTC",
+    "wire_type": "BINARY_LIGHT",
+    "source_id": 0,
+    "block_bytes": 1 << 16,
+    "index_count": 32,
+    "index_spacing": 4,
+}
+
+
+def wait_until(is_so: Callable[[], bool], *, limit_s: float = HANG_S) -> None:
+    deadline = time.monotonic() + limit_s
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def last_index(path: Path) -> int:
+    """Return the index of a copy's last message; -1 while there is none, or no queue yet."""
+    if not (path / "metadata.cq4t").exists():
+        return -1
+    with quire.open(path, read_only=True) as copy:
+        found = copy.last_index
+        return -1 if found is None else found
