@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
@@ -18,7 +19,7 @@ _CODES: Final[Mapping[type[ReplicationError], str]] = {
 }
 
 
-class Session:
+class Session(ABC):
     """
     What both sides of a connection share.
 
@@ -60,8 +61,9 @@ class Session:
             self._out.append(wire.refusal(_CODES.get(type(error), "protocol"), str(error)))
             raise
 
+    @abstractmethod
     def _take(self, frame: Frame) -> None:
-        raise NotImplementedError
+        """Do what a frame of the peer asks for."""
 
     def _check_version(self, facts: Mapping[str, Any]) -> None:
         if facts.get("version") != wire.VERSION:
