@@ -315,7 +315,8 @@ ENCODED = {
         1_700_000_000_000_000_000, PLACE, is_synced=True
     ),
     "END": reference.frame(reference.END),
-    "REFUSAL": reference.facts(reference.REFUSAL, code="old-epoch", reason="no"),
+    "REFUSAL": reference.facts(reference.REFUSAL, code="diverged", reason="no"),
+    "REFUSAL of an old epoch": reference.old_epoch("0123456789abcdef" * 2, 3),
     "GREETING": reference.greeting("b"),
     "BATCH, time 1: the message `one` at 0x4d1900000005, then metadata `xy`": reference.batch(
         1, Batch(0x4D19_0000_0005, (Document(b"one"), Document(b"xy", is_metadata=True)))

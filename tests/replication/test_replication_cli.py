@@ -18,7 +18,6 @@ from ports import free_port
 from quire.errors import AppendLockedError, ReplicationError
 from quire.replication import Sink, Source, promote
 from replicas import last_index, wait_until
-from replication_reference import REFUSAL, ReferenceSink, facts
 
 WAIT_S = 60.0
 
@@ -246,35 +245,3 @@ def test_an_old_source_ends_when_it_hears_of_the_new_epoch(
             limit_s=WAIT_S,
         )
         ended(sink, signal.SIGTERM)
-
-
-def test_an_old_source_with_a_ring_takes_no_more_appends(orders: Path) -> None:
-    async def work() -> None:
-        with quire.open(orders, buffer_mode="async") as queue:
-            async with Source(queue) as source:
-                peer = await ReferenceSink("later").join(source.address[1])
-                await peer.send(facts(REFUSAL, code="old-epoch", reason="no"))
-                with pytest.raises(quire.errors.OldEpochError):
-                    await asyncio.wait_for(source.run_forever(), WAIT_S)
-                await peer.close()
-
-    asyncio.run(work())
-    with quire.open(orders) as queue, pytest.raises(AppendLockedError):
-        queue.appender().write_bytes(b"lost")
-
-
-def test_a_stranger_cannot_end_a_source(orders: Path) -> None:
-    """Only a sink that was welcomed can have seen another epoch of this queue."""
-
-    async def work() -> None:
-        with quire.open(orders) as queue:
-            async with Source(queue) as source:
-                reader, writer = await asyncio.open_connection(*source.address)
-                writer.write(facts(REFUSAL, code="old-epoch", reason="no"))
-                await reader.read()
-                writer.close()
-                peer = await ReferenceSink("honest").join(source.address[1])
-                await peer.close()
-            queue.appender().write_bytes(b"still open")
-
-    asyncio.run(work())

@@ -88,6 +88,10 @@ def greeting(name: object, version: object = 1) -> bytes:
     return facts(GREETING, version=version, name=name)
 
 
+def old_epoch(queue: object, epoch: object) -> bytes:
+    return facts(REFUSAL, code="old-epoch", reason="no", queue=queue, epoch=epoch)
+
+
 def heartbeat(time_ns: int = 1) -> bytes:
     return frame(HEARTBEAT, _TIME.pack(time_ns))
 

@@ -56,7 +56,18 @@ class DivergedError(ReplicationError):
 
 
 class OldEpochError(ReplicationError):
-    """A source of an older epoch than its sink knows: another replica was promoted since."""
+    """
+    A source of an older epoch than its sink knows: another replica was promoted since.
+
+    Attributes:
+        epoch: The later epoch; None if the peer did not say.
+        queue: The identity of the queue; None if the peer did not say.
+
+    """
+
+    def __init__(self, message: str, epoch: int | None = None, queue: str | None = None) -> None:
+        super().__init__(message, epoch, queue)
+        self.epoch, self.queue = epoch, queue
 
 
 class PeerLostError(ReplicationError, ConnectionError):

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from quire.errors import PeerLostError, PeerSilentError
+from quire.replication.peers import is_of_same_user
 
 READ_BYTES: Final = 1 << 20
 
@@ -21,11 +22,21 @@ class Connection:
         reader: The bytes it sends.
         writer: The bytes it gets.
 
+    Attributes:
+        peer: Its address.
+        is_trusted: Whether it has shown a certificate, or is a process of this user on this
+            machine.
+
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
-        self.peer = _shown(writer.get_extra_info("peername"))
+        own, other = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+        self.peer = _shown(other)
+        # Now: of a connection that the peer has closed, the system no longer knows whose it was.
+        self.is_trusted = writer.get_extra_info("ssl_object") is not None or is_of_same_user(
+            own, other
+        )
         if (found := writer.get_extra_info("socket")) is not None:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from quire._native import BatchReader, BatchWriter, cycle_digest
@@ -43,11 +44,25 @@ class Original:
             "layout": layout.of_queue(self.queue),
         }
 
-    def fence(self) -> None:
-        """Stop everybody's appends for good: another queue is the source of a later epoch."""
+    def later(self, queue: object, epoch: object) -> int | None:
+        """Return the epoch that a sink says it has seen; None unless it is a later one of this."""
+        found = standing.parsed(queue, epoch, "sink")
+        if found is None or found.identity != self.standing.identity:
+            return None
+        return found.epoch if found.epoch > self.standing.epoch else None
+
+    def fence(self, epoch: int) -> None:
+        """
+        Stop everybody's appends for good: another queue is the source of a later epoch.
+
+        Args:
+            epoch: That one, below which this queue follows no source any more.
+
+        """
         # A handle of its own, since the source's may append through a ring.
         with open_queue(self.queue.path, create=False) as queue, BatchWriter(queue):
-            standing.write(self.queue.path, self.standing.as_role("sink"))
+            self.standing = replace(self.standing, role="sink", epoch=epoch)
+            standing.write(self.queue.path, self.standing)
 
     def note_acknowledged(self, place: Place) -> None:
         """Have every process know, and Java's, what a replica has."""

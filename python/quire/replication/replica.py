@@ -87,7 +87,8 @@ class Replica:
             raise ReplicationError(f"{text}: path={self.path} epoch={own.epoch}")
         if found.epoch < own.epoch:
             text = "the source is of an older epoch than this replica has seen"
-            raise OldEpochError(f"{text}: epoch={found.epoch} own_epoch={own.epoch}")
+            epochs = f"epoch={found.epoch} own_epoch={own.epoch}"
+            raise OldEpochError(f"{text}: {epochs}", own.epoch, own.identity)
 
     @property
     def end(self) -> Place | None:

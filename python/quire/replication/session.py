@@ -58,7 +58,7 @@ class Session(ABC):
             for frame in self._frames.feed(data):
                 self._take(frame)
         except ReplicationError as error:
-            self._out.append(wire.refusal(_CODES.get(type(error), "protocol"), str(error)))
+            self._out.append(_refusal_of(error))
             raise
 
     @abstractmethod
@@ -85,3 +85,10 @@ class Session(ABC):
         if now_ns - self._spoke_ns >= HEARTBEAT_NS:
             self._out.append(wire.heartbeat(now_ns))
             self._spoke_ns = now_ns
+
+
+def _refusal_of(error: ReplicationError) -> bytes:
+    code = _CODES.get(type(error), "protocol")
+    if isinstance(error, OldEpochError):
+        return wire.refusal(code, str(error), queue=error.queue, epoch=error.epoch)
+    return wire.refusal(code, str(error))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Self
 
 from quire._common import arguments
 from quire._waiting.sleeping import sleep_async
-from quire.errors import OldEpochError, PeerLostError, QuireError, ReadOnlyError, ReplicationError
+from quire.errors import OldEpochError, PeerLostError, QuireError, ReadOnlyError
 from quire.handles.journal.queue import JournalQueue
 from quire.replication.connection import Connection
 from quire.replication.original import Original
@@ -102,7 +102,7 @@ class Source:
         check_allowed(host, tls, insecure=insecure)
         self._queue, self._host, self._port = queue, host, port
         self._tls = None if tls is None else tls.context(is_source=True)
-        self._max_sinks = max_sinks
+        self._insecure, self._max_sinks = insecure, max_sinks
         self._original = Original(queue)
         self._sessions: dict[asyncio.Task[None], SourceSession] = {}
         self._server: asyncio.Server | None = None
@@ -240,16 +240,19 @@ class Source:
             if session.name:
                 _log.info("a sink is gone: name=%s reason=%s", session.name, lost)
         except OldEpochError as error:
-            self._end(error)
+            if connection.is_trusted or self._insecure:
+                self._end(error, error.epoch or self.epoch)
+            else:
+                _log.error("not fenced, since another user's process claims it: %s", error)
         except (QuireError, OSError) as error:
             _log.warning("disconnected a sink: %s", error)
             await connection.send_last(session.outgoing(), _LAST_WORDS_S)
 
-    def _end(self, error: OldEpochError) -> None:
+    def _end(self, error: OldEpochError, epoch: int) -> None:
         """Stop everybody's appends: messages that come now would be lost."""
         failure = self._failure()
         try:
-            self._original.fence()
+            self._original.fence(epoch)
             if not failure.done():
                 _log.error("the source ends, and its queue takes no more appends: %s", error)
         except (QuireError, OSError) as reason:
@@ -325,7 +328,7 @@ class _Conversation:
             before, was_started = session.acknowledged, session.reader is not None
             session.receive(data, time.monotonic_ns())
             if session.refused is not None:
-                raise _refusal(session)
+                raise session.refused
             if not was_started and session.reader is not None:
                 _log.info("a sink replicates: name=%s peer=%s", session.name, session.peer)
             if session.acknowledged is not before:
@@ -363,19 +366,6 @@ async def _cancelled(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         if not task.cancelled():
             task.exception()  # it was heard
-
-
-def _refusal(session: SourceSession) -> ReplicationError:
-    refused = session.refused
-    text = "a sink refused this source"
-    if refused is None:
-        return ReplicationError(f"{text}: peer={session.peer}")
-    details = (
-        f"reason={refused.reason!r} code={refused.code!r} name={session.name} peer={session.peer}"
-    )
-    return (OldEpochError if refused.code == "old-epoch" else ReplicationError)(
-        f"{text}: {details}"
-    )
 
 
 def _has(session: SourceSession, index: int) -> bool:

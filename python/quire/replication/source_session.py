@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quire.errors import ReplicationError
+from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
 from quire.replication.original import Original, Reader
 from quire.replication.session import Session
@@ -47,7 +47,7 @@ class SourceSession(Session):
         self.name, self.level = "", "stored"
         self.sent: Place | None = None
         self.acknowledged: Place | None = None
-        self.refused: wire.Refused | None = None
+        self.refused: ReplicationError | None = None
 
     @property
     def reader(self) -> Reader | None:
@@ -59,7 +59,7 @@ class SourceSession(Session):
             case wire.Facts(_, facts) if not self._is_greeted:
                 self._greet(facts)
             case wire.Refused() if self._is_greeted:
-                self.refused = frame
+                self.refused = self._refusal(frame)
             case wire.DigestAsked(place) if self._is_greeted and self._reader is None:
                 self._out.append(wire.digest(place, self._original.digest(place)))
             case wire.Started(place) if self._is_greeted and self._reader is None:
@@ -79,6 +79,19 @@ class SourceSession(Session):
             raise ReplicationError(f"a sink has no valid name: name={name!r} peer={self.peer}")
         self.name, self._is_greeted = name, True
         self._out.append(wire.facts(Kind.WELCOME, self._original.facts()))
+
+    def _refusal(self, refused: wire.Refused) -> ReplicationError:
+        """Return what a refusal means: a later epoch, if it has all that goes with one."""
+        text = "a sink refused this source"
+        details = f"reason={refused.reason!r} code={refused.code!r}"
+        shown = f"{text}: {details} name={self.name} peer={self.peer}"
+        if refused.code != "old-epoch":
+            return ReplicationError(shown)
+        later = self._original.later(refused.queue, refused.epoch)
+        if later is not None:
+            return OldEpochError(shown, later, self._original.standing.identity)
+        claim = f"queue={refused.queue!r} epoch={refused.epoch!r}"
+        return ReplicationError(f"{shown} {claim} (no later epoch of this queue: it goes on)")
 
     def _acknowledge(self, place: Place, level: str) -> None:
         while self._in_flight and self._in_flight[0][0] != place:

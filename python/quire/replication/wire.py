@@ -89,10 +89,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The peer ends the connection, and says why."""
+    """The peer ends the connection, and says why; of an old epoch also which queue has a later."""
 
     code: str
     reason: str
+    queue: object = None
+    epoch: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +156,9 @@ def facts(kind: Kind, found: Mapping[str, Any]) -> bytes:
     return _text(kind, {"version": VERSION, **found})
 
 
-def refusal(code: str, reason: str) -> bytes:
+def refusal(code: str, reason: str, **found: object) -> bytes:
     """Return the frame that ends a connection."""
-    return _text(Kind.REFUSAL, {"code": code, "reason": reason[:1024]})
+    return _text(Kind.REFUSAL, {"code": code, "reason": reason[:1024], **found})
 
 
 def digest_request(place: Place) -> bytes:
@@ -273,7 +275,8 @@ def _decoded(kind: Kind, body: bytes) -> Frame:
 
 def _refused(body: bytes) -> Refused:
     found = _facts_of(body)
-    return Refused(str(found["code"]), str(found["reason"]))
+    code, reason = str(found["code"]), str(found["reason"])
+    return Refused(code, reason, found.get("queue"), found.get("epoch"))
 
 
 def _started(body: bytes) -> Started:
