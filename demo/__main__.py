@@ -39,8 +39,21 @@ _PACKAGES_FOR_SPARK: Final = ("pyspark", "pyarrow")
     show_default=True,
     help="The format of the queue.",
 )
+@click.option(
+    "--replicated",
+    is_flag=True,
+    help="Record on one node, follow on another, and kill the first one in the middle.",
+)
 @click.option("--no-spark", is_flag=True, help="Analyse the journal in plain Python.")
-def demo(folder: Path, limit: int | None, *, kind: Format, keep: bool, no_spark: bool) -> None:
+def demo(  # noqa: PLR0913 - its options
+    folder: Path,
+    limit: int | None,
+    *,
+    kind: Format,
+    keep: bool,
+    replicated: bool,
+    no_spark: bool,
+) -> None:
     """
     Record the flights of New York in 2013, and analyse their delays.
 
@@ -49,8 +62,14 @@ def demo(folder: Path, limit: int | None, *, kind: Format, keep: bool, no_spark:
     figures are checked against the data set, printed and drawn. Of a Chronicle Queue, a consumer
     group shares the events, and retention removes days from a copy.
 
+    With --replicated there are two nodes, of real processes: the first records, the second keeps a
+    copy that is followed. In the middle everything of the first is killed, the second is promoted,
+    and the recording goes on there.
+
     Example: make demo ARGS="--limit 20000"
     """
+    if replicated and kind != CHRONICLE:
+        raise click.UsageError("--replicated goes with the queue format chronicle alone")
     _require(spark=not no_spark)
     from rich.console import Console
 
@@ -58,7 +77,7 @@ def demo(folder: Path, limit: int | None, *, kind: Format, keep: bool, no_spark:
     from demo.run import DemoRun
 
     run = DemoRun(Console(highlight=False), make_anew(folder, keep=keep), limit, kind)
-    wrong = run.run(spark=not no_spark)
+    wrong = run.run(spark=not no_spark, replicated=replicated)
     if wrong:
         raise click.ClickException(f"{len(wrong)} results are wrong; the first: {wrong[0]}")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from demo.analyse import Analysis
+from demo.fail_over import FailOver
 from demo.figures import TOLERANCE, Figures, Group, differences
 from demo.life import Life, left_of
 from demo.record import Recording
@@ -41,9 +42,11 @@ def checks_of(
     analysis: Analysis,
     expected: Mapping[Group, Figures],
     life: Life | None = None,
+    fail_over: FailOver | None = None,
 ) -> list[Check]:
     """Hold the results against one another, and against *expected*, those of the data set."""
     lived = [] if life is None else _checks_of_life(recording, life)
+    failed_over = [] if fail_over is None else [_check_of_fail_over(fail_over)]
     return [
         Check(
             f"figures of {len(analysis.groups):,} groups, from the journal",
@@ -60,12 +63,23 @@ def checks_of(
             "totals over the events that were written",
             _unequal({"tailed": recording.followed}, {"tailed": recording.written}),
         ),
+        *failed_over,
         *lived,
     ]
 
 
+def _check_of_fail_over(fail_over: FailOver) -> Check:
+    lost = fail_over.acknowledged - fail_over.kept
+    return Check(
+        f"{fail_over.acknowledged:,} events that were acknowledged before the first node died",
+        "what the second node had then",
+        (f"{lost:,} acknowledged events were lost",) if lost > 0 else (),
+    )
+
+
 def _checks_of_life(recording: Recording, life: Life) -> list[Check]:
     counted, events = recording.metrics, recording.written.events
+    appended = events - recording.replicated
     return [
         Check(
             "totals of the consumer group",
@@ -84,7 +98,7 @@ def _checks_of_life(recording: Recording, life: Life) -> list[Check]:
             "events that were written",
             _unequal(
                 {"appended": counted.messages_appended, "read": counted.messages_read},
-                {"appended": events, "read": events},
+                {"appended": appended, "read": events},
             ),
         ),
     ]

@@ -23,6 +23,16 @@ class DemoFolder:
         return self.path / "flights"
 
     @property
+    def first_node(self) -> Path:
+        """The queue of the node that dies, of a replicated run; the journal is the second's."""
+        return self.path / "flights-first-node"
+
+    @property
+    def node_log(self) -> Path:
+        """What the commands of a replicated run wrote to stderr."""
+        return self.path / "nodes.log"
+
+    @property
     def pruned(self) -> Path:
         """The copy of the journal on which retention ran."""
         return self.path / "flights-pruned"
@@ -41,6 +51,8 @@ class DemoFolder:
         """Return what the run made, by what it is."""
         made = {
             "journal": self.queue,
+            "dead node": self.first_node,
+            "node log": self.node_log,
             "pruned": self.pruned,
             "page": self.page,
             "Spark log": self.spark_log,

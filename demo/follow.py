@@ -163,7 +163,7 @@ def _serve(journal: Journal, pipe: Connection) -> None:
             journal.tailer(queue, TAILER) as tailer,
         ):
             pipe.send((*_follow(partial(journal.read, tailer), tailer, pipe), True))
-    except (EOFError, BrokenPipeError):
+    except (EOFError, ConnectionError):
         return  # the recorder is gone
     except (QuireError, OSError) as error:
         pipe.send(error)

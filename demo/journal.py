@@ -89,6 +89,14 @@ class Journal:
         """Return what the processes of the queue counted so far."""
         return queue.metrics() if isinstance(queue, quire.JournalQueue) else Metrics()
 
+    def count(self, queue: quire.Queue) -> int:
+        """Return how many events there are, of a Chronicle Queue."""
+        return queue.entry_count if isinstance(queue, quire.JournalQueue) else 0
+
+    def acknowledged_index(self, queue: quire.Queue) -> int | None:
+        """Return the index of the last event that a replica has; None before the first."""
+        return queue.last_acknowledged_index if isinstance(queue, quire.JournalQueue) else None
+
     def tailer(self, queue: quire.Queue, name: str) -> quire.Tailer:
         """Return a tailer, by name where the format keeps positions."""
         return queue.tailer(name if adapter_of(queue).has_tailer_names else None)

@@ -9,11 +9,12 @@ from typing import Final
 
 from demo.analyse import Analysis
 from demo.checks import Check
+from demo.fail_over import FailOver
 from demo.figures import ALL, BAND_FIRST, BAND_LAST, BAND_MIN, Figures, Group
 from demo.flights import FLIGHT_COUNT, short_name
 from demo.life import Life
 from demo.page_of_life import counted, pruned, shared
-from demo.page_of_recording import checking, recorded
+from demo.page_of_recording import checking, failed_over, recorded
 from demo.record import Recording
 from quire.pages import Chart, Lead, Page, Section, charts
 from quire.pages.blocks import Block
@@ -45,6 +46,7 @@ class Story:
         engine: What computed the figures.
         checks: What was held against what, and the verdict.
         life: What a consumer group and retention did; None where the format has neither.
+        fail_over: What became of the events when a node died; None where there was one node.
 
     """
 
@@ -54,6 +56,7 @@ class Story:
     engine: str
     checks: Sequence[Check]
     life: Life | None = None
+    fail_over: FailOver | None = None
 
     @property
     def hours(self) -> list[int]:
@@ -128,6 +131,7 @@ def page_of(story: Story) -> Page:
             Section("Bad days make bad months", list(_by_day(story))),
             Section("Most are early, a few are very late", list(_by_delay(story))),
             Section("The journal", list(recorded(story.recording, story.analysis))),
+            *_failed_over(story),
             *_lived(story),
             Section("How this was checked", list(checking(story.checks))),
         ],
@@ -135,6 +139,11 @@ def page_of(story: Story) -> Page:
         " count as negative minutes, cancelled flights have no delay. Hours and days are those of"
         " the schedule, New York time; the journal's days are those of UTC.",
     )
+
+
+def _failed_over(story: Story) -> Iterator[Section]:
+    if story.fail_over is not None:
+        yield Section("A node died", list(failed_over(story.fail_over)))
 
 
 def _lived(story: Story) -> Iterator[Section]:

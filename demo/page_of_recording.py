@@ -8,6 +8,7 @@ from typing import Final
 
 from demo.analyse import Analysis
 from demo.checks import Check
+from demo.fail_over import FailOver
 from demo.figures import percentile
 from demo.follow import TAILER
 from demo.record import Recording
@@ -45,6 +46,26 @@ def recorded(recording: Recording, analysis: Analysis) -> Iterator[Block]:
         + (", counted by their cycle, which is the number of the day." if store else "."),
     )
     yield from _followed(recording)
+
+
+def failed_over(fail_over: FailOver) -> Iterator[Block]:
+    """Yield the section on the node that died."""
+    yield (
+        "The first half was recorded on one node and replicated to a second one, where the live"
+        " tailer read. Then the recorder and the source of the first node were killed, with"
+        f" SIGKILL: {fail_over.written:,} events had been written there, and the recorder knew that"
+        f" {fail_over.acknowledged:,} of them were replicated. The second node had"
+        f" {fail_over.kept:,}. It was promoted, and {_duration(fail_over.seconds)} after the kill"
+        " a second recorder went on there, after the last event that this node had."
+    )
+    yield Table(
+        "Where the events were recorded",
+        ["node", "epoch", "events"],
+        [
+            ("first, replicated to the second", fail_over.epoch - 1, fail_over.kept),
+            ("second", fail_over.epoch, fail_over.recorded_there),
+        ],
+    )
 
 
 def checking(checks: Sequence[Check]) -> Iterator[Block]:

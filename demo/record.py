@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
@@ -38,6 +38,7 @@ class Recording:
         timed: When each timed message was appended, in seconds since the first one, and the seconds
             until the tailer's process had it.
         metrics: What both processes counted; empty where the format counts nothing.
+        replicated: How many of the events came to this journal by replication.
 
     """
 
@@ -52,6 +53,7 @@ class Recording:
     messages: dict[date, int]
     timed: list[tuple[float, float]]
     metrics: Metrics
+    replicated: int = 0
 
 
 def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recording:
@@ -73,7 +75,7 @@ def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recordin
         queue.appender() as appender,
         Follower(journal) as follower,
     ):
-        writer = _Writer(journal, appender, clock)
+        writer = Writer(journal, appender, clock)
         start = time.perf_counter()
         messages: dict[date, int] = {}
         for day, of_day in groupby(events, key=_day):
@@ -93,7 +95,7 @@ def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recordin
             catch_up_s=caught_up - end,
             disk_bytes=disk_bytes(journal.path),
             messages=messages,
-            timed=_timed(writer.written_ns, follower.read_ns),
+            timed=timed(writer.written_ns, follower.read_ns),
             metrics=journal.metrics(queue),
         )
 
@@ -113,18 +115,22 @@ def disk_bytes(folder: Path) -> int:
     )
 
 
-class _Writer:
-    """Appends each event at its own time."""
+class Writer:
+    """Appends each event at its own time; *first* of them are in the journal already."""
 
     def __init__(
-        self, journal: Journal, appender: quire.Appender, clock: quire.ManualClock
+        self,
+        journal: Journal,
+        appender: quire.Appender,
+        clock: quire.ManualClock,
+        first: int = 0,
     ) -> None:
         self._journal = journal
         self._appender = appender
         self._clock = clock
-        self.count = 0
+        self.count = first
         self.last_index = 0
-        self.written_ns: list[int] = []
+        self.written_ns: dict[int, int] = {}  # by the number of the event
 
     def write(self, events: Iterable[Event]) -> int:
         """Append *events* and return how many they were."""
@@ -132,17 +138,20 @@ class _Writer:
         for event in events:
             self._clock.now_ms = event.time_ms
             if self.count % TIMED_EVERY == 0:
-                self.written_ns.append(time.monotonic_ns())
+                self.written_ns[self.count] = time.monotonic_ns()
             self.last_index = self._journal.write(self._appender, event._asdict())
             self.count += 1
         return self.count - before
 
 
-def _timed(written_ns: list[int], read_ns: list[int]) -> list[tuple[float, float]]:
-    first = written_ns[0]
+def timed(written_ns: Mapping[int, int], read_ns: Sequence[int]) -> list[tuple[float, float]]:
+    """Return when each timed event was appended, and the seconds until it was read."""
+    begin = min(written_ns.values())
+    read = {place * TIMED_EVERY: time_ns for place, time_ns in enumerate(read_ns)}
     return [
-        ((written - first) / 1e9, (read - written) / 1e9)
-        for written, read in zip(written_ns, read_ns, strict=False)
+        ((time_ns - begin) / 1e9, (read[number] - time_ns) / 1e9)
+        for number, time_ns in sorted(written_ns.items())
+        if number in read
     ]
 
 

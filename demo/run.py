@@ -16,6 +16,7 @@ from rich.console import Console
 from demo.analyse import Analysis, analyse, figures_from_journal
 from demo.checks import Check, checks_of
 from demo.events import Event, timeline
+from demo.fail_over import FailOver, record_on_two_nodes
 from demo.figures import figures_from_csv
 from demo.flights import data_folder, read_airlines, read_flights, read_zones
 from demo.folder import DemoFolder
@@ -60,14 +61,17 @@ class DemoRun:
         self._engine = "plain Python"
         self._start = time.perf_counter()
 
-    def run(self, *, spark: bool) -> list[str]:
+    def run(self, *, spark: bool, replicated: bool = False) -> list[str]:
         """Run all steps and return what was found wrong, a line each; nothing when all is right."""
         self._console.print("[bold]Quire demo[/]: the flights that left New York in 2013\n")
-        recording = self._record(self._read())
+        events = self._read()
+        recording, fail_over = (
+            self._record_on_two_nodes(events) if replicated else (self._record(events), None)
+        )
         analysis = self._analyse_on_spark() if spark else self._analyse_in_python()
         life = self._live() if self._journal.has_life else None
-        checks = self._check(recording, analysis, life)
-        self._show(recording, analysis, life, checks)
+        checks = self._check(recording, analysis, life, fail_over)
+        self._show(recording, analysis, life, checks, fail_over)
         self._finish()
         return [line for check in checks for line in check.wrong]
 
@@ -82,6 +86,27 @@ class DemoRun:
     def _record(self, events: Sequence[Event]) -> Recording:
         with recording_bar(self._console, len(events)) as on_day:
             done = record(self._journal, events, on_day)
+        self._tell_of(done)
+        return done
+
+    def _record_on_two_nodes(self, events: Sequence[Event]) -> tuple[Recording, FailOver]:
+        with recording_bar(self._console, len(events)) as on_day:
+            done, fail_over = record_on_two_nodes(self._folder, events, on_day)
+        self._tell(
+            "killed",
+            f"the first node, after {fail_over.written:,} events; its recorder knew that"
+            f" {fail_over.acknowledged:,} of them were replicated",
+        )
+        self._tell(
+            "promoted",
+            f"the second node, which had {fail_over.kept:,}; {fail_over.recorded_there:,} more were"
+            f" recorded there, in epoch {fail_over.epoch}, beginning"
+            f" {fail_over.seconds * 1_000:,.0f} ms after the kill",
+        )
+        self._tell_of(done)
+        return done, fail_over
+
+    def _tell_of(self, done: Recording) -> None:
         self._tell(
             "recorded",
             f"{done.written.events:,} events, {len(done.messages)} {self._journal.stores_of_days},"
@@ -93,7 +118,6 @@ class DemoRun:
             f"{done.followed.events:,} events live, by tailer '{TAILER}' in a second process;"
             f" it was done {done.catch_up_s * 1_000:,.0f} ms after the last write",
         )
-        return done
 
     def _analyse_on_spark(self) -> Analysis:
         from pyspark.errors import PySparkException
@@ -156,10 +180,16 @@ class DemoRun:
         )
         return Life(sharing, pruning)
 
-    def _check(self, recording: Recording, analysis: Analysis, life: Life | None) -> list[Check]:
+    def _check(
+        self,
+        recording: Recording,
+        analysis: Analysis,
+        life: Life | None,
+        fail_over: FailOver | None,
+    ) -> list[Check]:
         def work() -> list[Check]:
             expected = figures_from_csv(self._data, self._limit)
-            return checks_of(recording, analysis, expected, life)
+            return checks_of(recording, analysis, expected, life, fail_over)
 
         checks, seconds = self._timed("checking against the CSV file", work)
         wrong = sum(len(check.wrong) for check in checks)
@@ -177,13 +207,14 @@ class DemoRun:
         analysis: Analysis,
         life: Life | None,
         checks: Sequence[Check],
+        fail_over: FailOver | None,
     ) -> None:
         from demo.page import Story, page_of
 
         names = read_airlines(self._data)
         tables = (table_by_carrier(analysis.groups, names), table_by_hour(analysis.groups))
         self._console.print("", Columns(tables, padding=(0, 4)))
-        story = Story(analysis, recording, names, self._engine, checks, life)
+        story = Story(analysis, recording, names, self._engine, checks, life, fail_over)
         _, seconds = self._timed("drawing", lambda: page_of(story).write(self._folder.page))
         self._tell("drawn", "a page of plots: delays, punctuality, and the recording", seconds)
 

@@ -121,6 +121,37 @@ def test_the_demo_on_spark_checks_itself_again_and_again(tmp_path: Path) -> None
         assert re.search(r"with Spark, warm, .*: [\d,]+ events/s", warm)
 
 
+@pytest.mark.spark
+def test_the_figures_are_those_of_the_whole_recording_when_a_node_is_killed(
+    tmp_path: Path,
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "demo", "--replicated", "--limit", "3000", "--dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stderr == ""
+    assert "all equal" in ran.stdout
+    promoted = re.search(r"which had ([\d,]+); ([\d,]+) more were recorded there", ran.stdout)
+    assert promoted is not None
+    kept, more = (int(it.replace(",", "")) for it in promoted.groups())
+    assert more >= 3_000 // 4
+    assert "A node died" in (tmp_path / "flights.html").read_text("utf-8")
+    assert (tmp_path / "nodes.log").read_text("utf-8").count("the copy was promoted") == 1
+    with quire.open(tmp_path / "flights") as queue:
+        assert queue.entry_count == kept + more
+        queue.appender().write_map({"event": "the second node takes appends"})
+
+
+def test_two_nodes_take_one_format(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--replicated", "--queue-format", "vanilla"]) == 2
+    assert "--replicated goes with the queue format chronicle alone" in capsys.readouterr().err
+
+
 def test_only_a_former_demo_is_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "precious").touch()
 
