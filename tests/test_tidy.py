@@ -28,6 +28,7 @@ RUST_LAYERS = [
     "quire_kernel::os",
     "quire_kernel::memory",
     "quire_kernel::metrics quire_kernel::waiting",
+    "quire_kernel::replicas",
     "quire_kernel::chronicle::format quire_kernel::groups::format",
     "quire_kernel::quick_queue::format quire_kernel::vanilla::format",
     "quire_kernel::chronicle::protocol quire_kernel::groups::protocol",
@@ -45,7 +46,7 @@ RUST_LAYERS = [
     "quire_binding::arrow quire_binding::groups quire_binding::maintenance",
     "quire_binding::handles quire_binding::macros",
     "quire_binding::arrow::infer quire_binding::calls quire_binding::quick_queue",
-    "quire_binding::replication quire_binding::vanilla",
+    "quire_binding::replica_states quire_binding::replication quire_binding::vanilla",
     "quire_binding",
 ]
 RUST_RANKS = {name: rank for rank, names in enumerate(RUST_LAYERS) for name in names.split()}

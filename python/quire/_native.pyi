@@ -50,6 +50,7 @@ __all__ = [
     "RawIn",
     "RawOut",
     "ReadDocument",
+    "ReplicaStates",
     "Ring",
     "RollCycle",
     "Seen",
@@ -63,6 +64,7 @@ __all__ = [
     "WireOut",
     "WriteDocument",
     "_parse_shown",
+    "boot_time_ns",
     "compress_roll_file",
     "count_pruned",
     "cycle_digest",
@@ -1213,6 +1215,131 @@ class Pretoucher(_Context):
 
     def close(self) -> None:
         """End the pretoucher: its thread ends, its files are released; the queue stays open."""
+
+@final
+class ReplicaStates:
+    """
+    What the processes of a queue know of its replicas: the file ``replicas.quire``, mapped.
+
+    Those that append look at the lease; the source's process alone stores what replicas have.
+    """
+
+    @staticmethod
+    def open_or_create(
+        directory: str | bytes | PathLike[str], /, *, mode: int = 0o600
+    ) -> ReplicaStates:
+        """
+        Open the file of a queue's directory, which is made if it is missing.
+
+        Processes that have appended before notice a new file within two seconds. What was stored
+        before the machine was started is void: no replica has acknowledged anything, and a lease is
+        over.
+
+        Raises:
+            CorruptError: The file is damaged.
+
+        """
+
+    @staticmethod
+    def open_existing(
+        directory: str | bytes | PathLike[str], /, *, read_only: bool = False
+    ) -> ReplicaStates | None:
+        """
+        Open the file of a queue's directory; None if there is none.
+
+        Raises:
+            CorruptError: The file is damaged.
+
+        """
+
+    @property
+    def lease_end(self) -> int:
+        """When the lease ends, by :func:`boot_time_ns`; 0 if none is needed."""
+
+    def set_lease_end(self, end_ns: int, /) -> None:
+        """
+        Set when the lease ends, by :func:`boot_time_ns`: later, Quire's appends are refused.
+
+        0 says that no lease is needed, 1 that it is over.
+        """
+
+    @property
+    def epoch(self) -> int:
+        """The number of the source's epoch."""
+
+    def set_epoch(self, epoch: int, /) -> None:
+        """Set the number of the source's epoch."""
+
+    def lock_source(self) -> None:
+        """
+        Become the only one who stores what replicas have, until :meth:`unlock_source`.
+
+        Raises:
+            WriterInUseError: Another source of the queue lives.
+
+        """
+
+    def unlock_source(self) -> None:
+        """End what :meth:`lock_source` began; nothing if it did not."""
+
+    def slot_of(self, name: str, address: str, /) -> int:
+        """
+        Return the slot of a replica, which it gets now if it has none.
+
+        Raises:
+            ReplicationError: All slots belong to others.
+
+        """
+
+    def note_connection(self, slot: int, /, *, is_connected: bool, is_synced: bool) -> None:
+        """Store whether a replica is connected, and what its acknowledgements mean."""
+
+    def note(
+        self, slot: int, /, *, sent: int | None, acknowledged: int | None, time_ns: int
+    ) -> None:
+        """
+        Store the last index that a replica was sent, and the last that it has acknowledged.
+
+        Args:
+            slot: The replica's.
+            sent: None before the first.
+            acknowledged: None before the first.
+            time_ns: When what it has acknowledged was sent, since 1970.
+
+        """
+
+    def set_member(self, slot: int, is_member: bool, /) -> None:
+        """Make a replica a member of the in-sync set, or take it out of it."""
+
+    def forget(self, name: str, /) -> bool:
+        """Take a replica out of the in-sync set; return whether it was in it."""
+
+    def replicas(
+        self,
+    ) -> list[
+        tuple[str, str, bool, bool, Literal["stored", "synced"], int | None, int | None, int]
+    ]:
+        """
+        Return all replicas.
+
+        Name, address, whether it is a member of the in-sync set, whether it is connected, level,
+        acknowledged index, sent index, and when what it has acknowledged was sent.
+        """
+
+    def acknowledged(self, quorum: Literal["any", "all"] | int, /) -> int | None:
+        """Return the index up to which n members have all messages; None if there is none."""
+
+    @property
+    def members(self) -> int:
+        """How many replicas are in the in-sync set."""
+
+    def wait(
+        self, index: int, quorum: Literal["any", "all"] | int, /, *, timeout_s: float | None = None
+    ) -> bool:
+        """Wait until n members have acknowledged the message; False after the time given."""
+
+def boot_time_ns() -> int:
+    """Return the time since the machine was started, with the time it was suspended."""
 
 @final
 class BatchReader:

@@ -55,6 +55,7 @@ NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_m
     "monotonic_time_ns",
     "liveness_from_signal",
     "machine_started",
+    "boot_id",
     "anonymous",
     "user",
     "here",  # the size of a page

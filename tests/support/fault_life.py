@@ -219,6 +219,8 @@ class Life:
         last = self.queue.last_index
         assert last is not None
         self.queue._note_acknowledged(last)
+        states = NATIVE.ReplicaStates.open_or_create(self.path)
+        states.note(states.slot_of("replica", "host:1"), sent=last, acknowledged=last, time_ns=1)
 
     def replicate(self) -> None:
         """Take the append lock of another queue, as a sink does."""

@@ -33,6 +33,7 @@ pyo3::import_exception!(quire.errors, LockTimeoutError);
 pyo3::import_exception!(quire.errors, DataLossError);
 pyo3::import_exception!(quire.errors, TailerInUseError);
 pyo3::import_exception!(quire.errors, AppendLockedError);
+pyo3::import_exception!(quire.errors, LeaseExpiredError);
 pyo3::import_exception!(quire.errors, WriterInUseError);
 pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
@@ -134,7 +135,8 @@ pub fn to_py(error: Error) -> PyErr {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))
         }
         Error::Closed { .. } => ClosedError::new_err(text),
-        Error::NotNext { .. } => ReplicationError::new_err(text),
+        Error::LeaseExpired { .. } => LeaseExpiredError::new_err(text),
+        Error::NotNext { .. } | Error::ReplicasFull { .. } => ReplicationError::new_err(text),
         Error::ReadOnly { .. } => ReadOnlyError::new_err(text),
         Error::NotAQueue { .. }
         | Error::NotAQuickQueue { .. }

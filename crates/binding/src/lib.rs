@@ -6,7 +6,7 @@
 //! - [`groups`] are consumer groups and their members;
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
-//! - [`replication`] are batches of documents for replicas;
+//! - [`replication`] are batches of documents for replicas, and [`replica_states`] what those have;
 //! - [`maintenance`] checks and repairs the files of queues;
 //! - [`error`] converts errors to exceptions, [`arguments`] checks arguments, [`buffer`] is the
 //!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows;
@@ -31,6 +31,7 @@ mod groups;
 mod handles;
 mod maintenance;
 mod quick_queue;
+mod replica_states;
 mod replication;
 mod repr;
 mod values;
@@ -134,6 +135,8 @@ mod _native {
     use crate::quick_queue::tailer::QuickTailer;
     #[pymodule_export]
     use crate::quick_queue::unpacker::MessageUnpacker;
+    #[pymodule_export]
+    use crate::replica_states::{ReplicaStates, boot_time_ns};
     #[pymodule_export]
     use crate::replication::{BatchReader, BatchWriter, cycle_digest};
     #[pymodule_export]

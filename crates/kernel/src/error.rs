@@ -168,6 +168,21 @@ pub enum Error {
          replicated tailers, at the source)"
     )]
     AppendLocked(u32),
+    #[error(
+        "the lease of this source is over, and another machine may be the source now: {} path={} \
+         (append at the source; quire replicate node renews the lease while it is one)",
+        over.map_or_else(
+            || "the machine was started since".to_owned(),
+            |over| format!("over_ms={}", over.as_millis())
+        ),
+        path.display()
+    )]
+    LeaseExpired { path: PathBuf, over: Option<Duration> },
+    #[error(
+        "the queue has too many replicas: limit={limit} path={} (quire replicate forget removes one \
+         from the in-sync set)", path.display()
+    )]
+    ReplicasFull { path: PathBuf, limit: u64 },
     #[error("a batch for a replica does not continue it: path={} {reason}", path.display())]
     NotNext { path: PathBuf, reason: String },
     #[error(

@@ -11,7 +11,8 @@
 //! - `memory` is access to mapped words, for this crate alone, and [`os`] the calls to the system:
 //!   they contain the only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
-//! - [`waiting`] wakes those who sleep until there is a message;
+//! - [`waiting`] wakes those who sleep until there is a message, and [`replicas`] is what other machines
+//!   have of a queue;
 //! - [`probe`] is the seam for tests;
 //! - [`Error`], [`finding`], [`snapshot`], [`explained`] and [`warnings`] are shared by all of them.
 //!
@@ -31,6 +32,7 @@ pub mod metrics;
 pub mod os;
 pub mod probe;
 pub mod quick_queue;
+pub mod replicas;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod snapshot;

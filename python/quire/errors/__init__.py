@@ -40,6 +40,7 @@ QuireError
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
 ├── AppendLockedError        only a replication sink may write to the queue now
+│   └── LeaseExpiredError    the lease of this source is over: another machine may be the source
 ├── DocumentOpenError        this thread has a document open and would wait for itself
 ├── WaitTimeoutError         also a TimeoutError
 ├── LockHeldError            another process holds a lock file
@@ -70,6 +71,7 @@ from quire.errors.queues import (
     GroupLostError,
     IndexNotAvailableError,
     IndexOutOfRangeError,
+    LeaseExpiredError,
     LockHeldError,
     LockLostError,
     LockTimeoutError,
@@ -128,6 +130,7 @@ __all__ = [
     "GroupLostError",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
+    "LeaseExpiredError",
     "LockHeldError",
     "LockLostError",
     "LockTimeoutError",

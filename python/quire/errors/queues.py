@@ -407,6 +407,21 @@ class AppendLockedError(QuireError):
     """The append lock is held, as by a replication sink: only its holder may write."""
 
 
+class LeaseExpiredError(AppendLockedError):
+    """
+    The lease of the source is over: nothing was appended, as another machine may be the source.
+
+    Examples:
+        >>> from quire._native import ReplicaStates
+        >>> with quire.open("leased") as queue:
+        ...     ReplicaStates.open_or_create("leased").set_lease_end(1)  # long ago
+        ...     queue.appender().write_text("hello")
+        Traceback (most recent call last):
+        quire.errors.LeaseExpiredError: ...
+
+    """
+
+
 class DocumentOpenError(QuireError):
     """
     The calling thread has a document open, which an append would wait for: close it first.

@@ -1,7 +1,8 @@
 //! Clocks: the wall clock, which tests can set, the monotonic one, and when the machine started.
 
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -75,4 +76,27 @@ pub fn coarse_time_ms() -> i64 {
 pub fn monotonic_time_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// Nanoseconds since the machine was started, with the time that it was suspended: no step of the wall
+/// clock changes it.
+#[must_use]
+pub fn boot_time_ns() -> u64 {
+    #[cfg(target_os = "linux")]
+    let now = clock_gettime_dynamic(DynamicClockId::Boottime)
+        .unwrap_or_else(|_| clock_gettime(ClockId::Monotonic));
+    #[cfg(not(target_os = "linux"))]
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec * 1_000_000_000 + now.tv_nsec).cast_unsigned()
+}
+
+/// A number for this start of the machine, never 0; the same for each where the system does not say.
+#[must_use]
+pub fn boot_id() -> u64 {
+    static FOUND: OnceLock<u64> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default());
+        hasher.finish() | 1
+    })
 }

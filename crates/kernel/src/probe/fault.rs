@@ -140,6 +140,11 @@ mod names {
         "waiting.file.store",
         "waiting.word.arm",
         "waiting.word.clear",
+        // What is known of replicas.
+        "replicas.file.stat",
+        "replicas.file.write",
+        "replicas.file.publish",
+        "replicas.store",
         // Locks.
         "lock.take-over.cas",
         "lock.take.cas",

@@ -73,7 +73,9 @@ impl Ring {
         let stepped = self.step(drain_state, may_wait);
         let _ = lock_wait::take(); // a step that appends nothing leaves it
         match stepped {
-            Err(Error::LockTimeout { .. } | Error::AppendLocked(_)) => Ok(None),
+            Err(
+                Error::LockTimeout { .. } | Error::AppendLocked(_) | Error::LeaseExpired { .. },
+            ) => Ok(None),
             stepped => stepped,
         }
     }

@@ -445,6 +445,7 @@ impl Appender {
             if clock::coarse_time_ms().abs_diff(claim.looked_ms) >= LOOK_MS.unsigned_abs() {
                 end.table().shared.check_present()?;
             }
+            end.check_lease()?;
             end.go_to(claim.index)?;
             let payload = or_empty(payload);
             if claim.metadata { end.append_metadata(payload) } else { end.append(payload) }

@@ -32,6 +32,7 @@ use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::os::interrupt::Signals;
+use crate::replicas::side_file::ReplicaStates;
 use crate::waiting::side_file::SideFile;
 use crate::waiting::word;
 use crate::{Error, Result, warnings};
@@ -60,6 +61,8 @@ pub struct State {
     pub unsynced: Unsynced,
     /// By which those who sleep are woken, if anybody ever slept.
     pub sleepers: Option<Arc<SideFile>>,
+    /// What is known of replicas, if there are any.
+    replicas: Option<Arc<ReplicaStates>>,
 }
 
 impl State {
@@ -68,6 +71,12 @@ impl State {
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.sleepers.as_ref().is_some_and(|file| file.word().is_armed())
+    }
+
+    /// An error when the queue's source has a lease, and it is over.
+    #[inline]
+    pub fn check_lease(&self) -> Result<()> {
+        self.replicas.as_ref().map_or(Ok(()), |replicas| replicas.check_lease())
     }
 }
 
@@ -132,6 +141,11 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         self.queue
     }
 
+    /// As [`State::check_lease`], of a document that was claimed before.
+    pub fn check_lease(&self) -> Result<()> {
+        self.state.check_lease()
+    }
+
     /// The cycle that is appended to.
     pub const fn cycle(&self) -> i32 {
         self.cycle
@@ -161,6 +175,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
     pub fn try_append(&mut self, payload: Payload<'_>) -> Result<Option<i64>> {
         let now = time_of(self.queue, self.now_ms);
         let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
+        self.state.check_lease()?;
         match &mut self.state.tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len()) && !tail.is_low() => {
                 let index = tail.publish(self.guard.write(), payload, false)?;
@@ -191,7 +206,7 @@ impl End<'_, DetachedGuard<'_>> {
             self.check_surroundings(now)?;
             listing::newest(self.table, self.state.clock_cycle.0)
         };
-        Ok(())
+        self.state.check_lease()
     }
 
     /// Steps 4 to 9 for one message; returns its index.
@@ -355,6 +370,7 @@ impl End<'_, DetachedGuard<'_>> {
         let queue = self.queue();
         self.table.shared.check_present()?;
         queue.look_for_sleepers(&mut self.state.sleepers);
+        ReplicaStates::look_for(queue.path(), &mut self.state.replicas)?;
         let schedule = queue.schedule();
         let cycle = schedule.cycle_at(now)?;
         if let Some(file) = self.state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {

@@ -189,7 +189,9 @@ impl Pretoucher {
         let _ = lock_wait::take();
         match done {
             Ok(done) => Ok(Some(done)),
-            Err(Error::LockTimeout { .. } | Error::AppendLocked(_)) => Ok(None),
+            Err(
+                Error::LockTimeout { .. } | Error::AppendLocked(_) | Error::LeaseExpired { .. },
+            ) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -1,0 +1,203 @@
+//! What the processes of a replicated queue know of its replicas.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use quire_kernel::os::clock;
+use quire_kernel::os::interrupt::Signals;
+use quire_kernel::replicas::quorum::Quorum;
+use quire_kernel::replicas::side_file::{ReplicaStates as KernelStates, SourceLock};
+
+use crate::detached::detached;
+use crate::error::{or_raise, to_py};
+
+/// Name, address, member, connected, level, acknowledged index, sent index, time.
+type Row = (String, String, bool, bool, &'static str, Option<i64>, Option<i64>, u64);
+
+#[doc = stub!("ReplicaStates")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct ReplicaStates {
+    states: KernelStates,
+    source: Mutex<Option<SourceLock>>,
+}
+
+impl ReplicaStates {
+    const fn of(states: KernelStates) -> Self {
+        Self { states, source: Mutex::new(None) }
+    }
+}
+
+#[pymethods]
+impl ReplicaStates {
+    #[doc = stub!("ReplicaStates.open_or_create")]
+    #[staticmethod]
+    #[pyo3(signature = (directory, /, *, mode = 0o600))]
+    fn open_or_create(py: Python<'_>, directory: OsString, mode: u32) -> PyResult<Self> {
+        let directory = PathBuf::from(directory);
+        let made = detached(py, |may_wait| {
+            KernelStates::open_or_create(&directory, mode, Signals::Handled(may_wait))
+        });
+        or_raise(py, made).map(Self::of)
+    }
+
+    #[doc = stub!("ReplicaStates.open_existing")]
+    #[staticmethod]
+    #[pyo3(signature = (directory, /, *, read_only = false))]
+    fn open_existing(
+        py: Python<'_>,
+        directory: OsString,
+        read_only: bool,
+    ) -> PyResult<Option<Self>> {
+        let directory = PathBuf::from(directory);
+        let found = detached(py, |_| {
+            if read_only {
+                KernelStates::open_existing(&directory, false)
+            } else {
+                KernelStates::open_to_wait(&directory)
+            }
+        });
+        Ok(or_raise(py, found)?.map(Self::of))
+    }
+
+    #[doc = stub!("ReplicaStates.lease_end")]
+    #[getter]
+    fn lease_end(&self) -> u64 {
+        self.states.lease_end()
+    }
+
+    #[doc = stub!("ReplicaStates.set_lease_end")]
+    #[pyo3(signature = (end_ns, /))]
+    fn set_lease_end(&self, end_ns: u64) -> PyResult<()> {
+        self.states.set_lease_end(end_ns).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.epoch")]
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.states.epoch()
+    }
+
+    #[doc = stub!("ReplicaStates.set_epoch")]
+    #[pyo3(signature = (epoch, /))]
+    fn set_epoch(&self, epoch: u64) -> PyResult<()> {
+        self.states.set_epoch(epoch).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.lock_source")]
+    fn lock_source(&self, py: Python<'_>) -> PyResult<()> {
+        let taken = or_raise(py, detached(py, |may_wait| self.states.lock_source(may_wait)))?;
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
+        Ok(())
+    }
+
+    #[doc = stub!("ReplicaStates.unlock_source")]
+    fn unlock_source(&self) {
+        drop(self.source.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    #[doc = stub!("ReplicaStates.slot_of")]
+    #[pyo3(signature = (name, address, /))]
+    fn slot_of(&self, name: &str, address: &str) -> PyResult<u64> {
+        self.states.slot_of(name, address).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.note_connection")]
+    #[pyo3(signature = (slot, /, *, is_connected, is_synced))]
+    fn note_connection(&self, slot: u64, is_connected: bool, is_synced: bool) -> PyResult<()> {
+        self.states.note_connection(slot, is_connected, is_synced).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.note")]
+    #[pyo3(signature = (slot, /, *, sent, acknowledged, time_ns))]
+    fn note(
+        &self,
+        slot: u64,
+        sent: Option<i64>,
+        acknowledged: Option<i64>,
+        time_ns: u64,
+    ) -> PyResult<()> {
+        self.states.note(slot, sent, acknowledged, time_ns).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.set_member")]
+    #[pyo3(signature = (slot, is_member, /))]
+    fn set_member(&self, slot: u64, is_member: bool) -> PyResult<()> {
+        self.states.set_member(slot, is_member).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.forget")]
+    #[pyo3(signature = (name, /))]
+    fn forget(&self, name: &str) -> PyResult<bool> {
+        self.states.forget(name).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.replicas")]
+    fn replicas(&self) -> PyResult<Vec<Row>> {
+        let found = self.states.replicas().map_err(to_py)?;
+        let row = |it: quire_kernel::replicas::side_file::Replica| {
+            let level = if it.is_synced { "synced" } else { "stored" };
+            let (sent, time) = (it.sent, it.time_ns);
+            (it.name, it.address, it.is_member, it.is_connected, level, it.acknowledged, sent, time)
+        };
+        Ok(found.into_iter().map(row).collect())
+    }
+
+    #[doc = stub!("ReplicaStates.acknowledged")]
+    #[pyo3(signature = (quorum, /))]
+    fn acknowledged(&self, quorum: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        Ok(self.states.acknowledged(quorum_of(quorum)?))
+    }
+
+    #[doc = stub!("ReplicaStates.members")]
+    #[getter]
+    fn members(&self) -> usize {
+        self.states.members()
+    }
+
+    #[doc = stub!("ReplicaStates.wait")]
+    #[pyo3(signature = (index, quorum, /, *, timeout_s = None))]
+    fn wait(
+        &self,
+        py: Python<'_>,
+        index: i64,
+        quorum: &Bound<'_, PyAny>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<bool> {
+        let quorum = quorum_of(quorum)?;
+        let timeout = timeout_s.map(|it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX));
+        let waited = detached(py, |may_wait| {
+            self.states.wait(index, quorum, timeout, Signals::Handled(may_wait))
+        });
+        or_raise(py, waited)
+    }
+}
+
+/// `"any"`, `"all"` or a number of replicas.
+fn quorum_of(value: &Bound<'_, PyAny>) -> PyResult<Quorum> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return match text.to_str()? {
+            "any" => Ok(Quorum::AtLeast(1)),
+            "all" => Ok(Quorum::All),
+            other => Err(PyValueError::new_err(format!(
+                "wait must be \"any\", \"all\" or a number of replicas: found={other:?}"
+            ))),
+        };
+    }
+    let text = "wait must be \"any\", \"all\" or a number of replicas";
+    match value.extract::<usize>() {
+        Ok(0) => Err(PyValueError::new_err(format!("{text}, at least one: found=0"))),
+        Ok(count) => Ok(Quorum::AtLeast(count)),
+        Err(_) => Err(PyTypeError::new_err(format!("{text}: found={}", value.repr()?))),
+    }
+}
+
+#[doc = stub!("boot_time_ns")]
+#[pyfunction]
+pub fn boot_time_ns() -> u64 {
+    clock::boot_time_ns()
+}

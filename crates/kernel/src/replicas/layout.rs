@@ -1,0 +1,59 @@
+//! Where each field of `replicas.quire` lies. All words are little-endian and aligned.
+
+/// The first word, which also is the version.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireRp1");
+pub const MAGIC_AT: u64 = 0;
+/// Which start of the machine the file is about: what was stored before it counts no more.
+pub const BOOT_AT: u64 = 8;
+/// When the lease ends, in nanoseconds of the clock that counts from the machine's start; 0: there
+/// is none, and none is needed.
+pub const LEASE_AT: u64 = 16;
+/// The number of the source's epoch.
+pub const EPOCH_AT: u64 = 24;
+/// The 32-bit word of those who wait for acknowledgements, as in `waiting/word.rs`.
+pub const WORD_AT: u64 = 64;
+
+/// How many replicas are kept.
+pub const SLOTS: u64 = 64;
+/// The longest name, and the longest address, in bytes.
+pub const TEXT_MAX: usize = 200;
+const SLOTS_AT: u64 = 4096;
+const SLOT_LEN: u64 = 512;
+/// The length of the file.
+pub const LEN: u64 = SLOTS_AT + SLOTS * SLOT_LEN;
+
+/// [`FREE`], [`OBSERVER`] or [`MEMBER`].
+pub const STATE: u64 = 0;
+/// Changes with the texts: odd meanwhile.
+pub const VERSION: u64 = 8;
+/// 1 while it is connected.
+pub const CONNECTED: u64 = 16;
+/// 1 if what it acknowledges is on its medium.
+pub const SYNCED: u64 = 24;
+/// The index of the last message it has acknowledged; -1 before the first.
+pub const ACKNOWLEDGED: u64 = 32;
+/// The index of the last message it was sent; -1 before the first.
+pub const SENT: u64 = 40;
+/// When what it has acknowledged was sent, in nanoseconds since 1970.
+pub const TIME: u64 = 48;
+/// Two texts: a length, and the bytes.
+pub const NAME: u64 = 64;
+pub const ADDRESS: u64 = 288;
+const _: () = assert!(ADDRESS >= NAME + 8 + TEXT_MAX as u64);
+const _: () = assert!(SLOT_LEN >= ADDRESS + 8 + TEXT_MAX as u64);
+
+/// Nobody has the slot.
+pub const FREE: u64 = 0;
+/// A replica that is not in sync: nobody waits for it.
+pub const OBSERVER: u64 = 1;
+/// A member of the in-sync set.
+pub const MEMBER: u64 = 2;
+
+/// Before the first message.
+pub const NO_INDEX: u64 = u64::MAX;
+
+/// Where a field of a slot lies.
+#[must_use]
+pub const fn at(slot: u64, field: u64) -> u64 {
+    SLOTS_AT + slot * SLOT_LEN + field
+}

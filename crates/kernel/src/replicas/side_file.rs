@@ -1,0 +1,495 @@
+//! The side file `replicas.quire` of a queue, mapped. It has one length, is made whole before it has
+//! its name, and Java ignores it.
+//!
+//! The source's process is the only one that stores what replicas have; `forget` and the lease are
+//! single words. A start of the machine makes what the file says of before void: a power cut may
+//! have taken messages that replicas acknowledged, and the clock of the lease starts at 0.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::layout::{self, LEN, MAGIC, NO_INDEX, SLOTS, TEXT_MAX, at};
+use super::quorum::Quorum;
+use crate::memory::{Cells, Mapping};
+use crate::os::clock;
+use crate::os::detached::Detached;
+use crate::os::files::{self, Access};
+use crate::os::futex::{self, Expected};
+use crate::os::interrupt::Signals;
+use crate::os::locked_file::LockedFile;
+use crate::os::names;
+use crate::os::new_file::NewFile;
+use crate::os::range_lock::{Kind, Range};
+use crate::probe::fault::{self, step};
+use crate::waiting::word::{self, Word};
+use crate::{Error, Result};
+
+/// The name of the side file.
+pub const FILE_NAME: &str = "replicas.quire";
+
+/// The source of the queue keeps this byte locked.
+const SOURCE: Range = Range { start: layout::MAGIC_AT.cast_signed(), length: 1 };
+/// Locked while the file is brought up to date after a start of the machine.
+const RENEWAL: Range = Range { start: layout::BOOT_AT.cast_signed(), length: 1 };
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The end of a lease that is over already.
+const OVER: u64 = 1;
+
+/// What is known of a replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// What it calls itself.
+    pub name: String,
+    /// Where it was last connected from.
+    pub address: String,
+    /// It belongs to the in-sync set.
+    pub is_member: bool,
+    pub is_connected: bool,
+    /// What it acknowledges is on its medium.
+    pub is_synced: bool,
+    /// The last message it has acknowledged.
+    pub acknowledged: Option<i64>,
+    /// The last message it was sent.
+    pub sent: Option<i64>,
+    /// When what it has acknowledged was sent, in nanoseconds since 1970; 0: unknown.
+    pub time_ns: u64,
+}
+
+/// The side file of a queue.
+pub struct ReplicaStates {
+    cells: Cells,
+    path: PathBuf,
+    /// Device and inode number.
+    identity: (u64, u64),
+    is_writable: bool,
+    /// Which start of the machine this one is.
+    boot: u64,
+}
+
+/// The right of one process to store what replicas have; it ends when this is dropped.
+pub struct SourceLock(#[expect(dead_code, reason = "holds the lock")] LockedFile);
+
+impl ReplicaStates {
+    /// That of the queue in a directory, which is made if it is missing, and brought up to date if
+    /// the machine was started since.
+    pub fn open_or_create(directory: &Path, mode: u32, signals: Signals<'_>) -> Result<Self> {
+        let path = directory.join(FILE_NAME);
+        let found = loop {
+            if let Some(found) = Self::open_existing(directory, true)? {
+                break found;
+            }
+            let publish = |from: &Path, to: &Path| {
+                fault::call!("replicas.file.publish", names::publish(from, to))
+            };
+            make_whole(&path, mode)?
+                .name(&path, publish)
+                .map_err(|e| Error::io("cannot make", &path, e))?;
+        };
+        found.renew(signals)?;
+        Ok(found)
+    }
+
+    /// That of the queue in a directory; None if it was never replicated.
+    pub fn open_existing(directory: &Path, is_writable: bool) -> Result<Option<Self>> {
+        let path = directory.join(FILE_NAME);
+        let access = Access { write: is_writable, create_mode: None };
+        let Some(file) = files::open(&path, access)? else { return Ok(None) };
+        let found = fault::call!("replicas.file.stat", file.metadata());
+        let found = found.map_err(|e| Error::io("cannot look at", &path, e))?;
+        if found.len() != LEN {
+            let found = format!("{} bytes", found.len());
+            return Err(corrupt(&path, 0, found, format!("{LEN} bytes")));
+        }
+        let failed = |e| Error::io("cannot map", &path, e);
+        if is_writable {
+            files::reserve(&file, 0, LEN).map_err(failed)?; // a store never meets a full disk
+        }
+        let cells = Cells::new(Mapping::new(&file, LEN, is_writable).map_err(failed)?);
+        let magic = cells.load_acquire(layout::MAGIC_AT);
+        if magic != MAGIC {
+            let (found, expected) = (format!("{magic:#018x}"), format!("{MAGIC:#018x}"));
+            return Err(corrupt(&path, layout::MAGIC_AT, found, expected));
+        }
+        let (identity, boot) = ((found.dev(), found.ino()), clock::boot_id());
+        Ok(Some(Self { cells, path, identity, is_writable, boot }))
+    }
+
+    /// Finds that of the queue in a directory for an appender, which may not be allowed to write to it.
+    /// One that was removed stays known: its lease ends.
+    pub fn look_for(directory: &Path, known: &mut Option<Arc<Self>>) -> Result<()> {
+        if known.as_ref().is_some_and(|known| known.is_in(directory)) {
+            return Ok(());
+        }
+        if let Some(found) = Self::open_to_wait(directory)? {
+            *known = Some(Arc::new(found));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::open_existing`], for writing if that is allowed.
+    pub fn open_to_wait(directory: &Path) -> Result<Option<Self>> {
+        match Self::open_existing(directory, true) {
+            Err(Error::Io { source, .. }) if is_refused(&source) => {
+                Self::open_existing(directory, false)
+            }
+            found => found,
+        }
+    }
+
+    /// Makes void what was stored before the machine was started.
+    fn renew(&self, signals: Signals<'_>) -> Result<()> {
+        if self.is_current() {
+            return Ok(());
+        }
+        let Some(file) = LockedFile::open_existing(&self.path)? else {
+            return Err(Error::gone("removed", &self.path));
+        };
+        let _lock = file.lock(&self.path, RENEWAL, RENEWAL_TIMEOUT, signals)?;
+        if self.is_current() {
+            return Ok(()); // by another process
+        }
+        for slot in 0..SLOTS {
+            self.store(at(slot, layout::CONNECTED), 0);
+            self.store(at(slot, layout::ACKNOWLEDGED), NO_INDEX);
+            self.store(at(slot, layout::SENT), NO_INDEX);
+        }
+        if self.lease_end() != 0 {
+            self.store(layout::LEASE_AT, OVER);
+        }
+        self.store(layout::BOOT_AT, self.boot);
+        Ok(())
+    }
+
+    /// What was stored is about this start of the machine.
+    fn is_current(&self) -> bool {
+        self.cells.load_acquire(layout::BOOT_AT) == self.boot
+    }
+
+    /// Whether the directory at a path has this file under its name.
+    #[must_use]
+    pub fn is_in(&self, directory: &Path) -> bool {
+        let path = directory.join(FILE_NAME);
+        fault::call!("replicas.file.stat", std::fs::symlink_metadata(path))
+            .is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+    }
+
+    fn store(&self, position: u64, value: u64) {
+        self.cells.store_release(position, value, step!("replicas.store"));
+    }
+
+    /// When the lease ends; 0 if none is needed.
+    #[must_use]
+    pub fn lease_end(&self) -> u64 {
+        self.cells.load_acquire(layout::LEASE_AT)
+    }
+
+    /// Sets when the lease ends.
+    pub fn set_lease_end(&self, end_ns: u64) -> Result<()> {
+        self.check_writable()?;
+        self.store(layout::LEASE_AT, end_ns);
+        Ok(())
+    }
+
+    /// An error when the lease is over.
+    #[inline]
+    pub fn check_lease(&self) -> Result<()> {
+        if self.lease_end() == 0 { Ok(()) } else { self.check_end() }
+    }
+
+    fn check_end(&self) -> Result<()> {
+        // In this order: an end that is renewed meanwhile is never taken for that of another start.
+        let (is_current, end) = (self.is_current(), self.lease_end());
+        let now = clock::boot_time_ns();
+        if end == 0 || is_current && now < end {
+            return Ok(());
+        }
+        let over = is_current.then(|| Duration::from_nanos(now - end));
+        Err(Error::LeaseExpired { path: self.path.clone(), over })
+    }
+
+    /// The number of the source's epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.cells.load_acquire(layout::EPOCH_AT)
+    }
+
+    /// Sets the number of the source's epoch.
+    pub fn set_epoch(&self, epoch: u64) -> Result<()> {
+        self.check_writable()?;
+        self.store(layout::EPOCH_AT, epoch);
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        let refused = || Error::ReadOnly {
+            what: "a change of what is known of replicas",
+            path: self.path.clone(),
+        };
+        self.is_writable.then_some(()).ok_or_else(refused)
+    }
+
+    /// Becomes the one who stores what replicas have.
+    ///
+    /// # Errors
+    /// Another source of the queue lives.
+    pub fn lock_source(&self, may_wait: &Detached) -> Result<SourceLock> {
+        self.check_writable()?;
+        let file = LockedFile::open_existing(&self.path)?;
+        let file = file.ok_or_else(|| Error::gone("removed", &self.path))?;
+        match file.keep(&self.path, SOURCE, Kind::Exclusive, Duration::ZERO, may_wait) {
+            Ok(()) => {}
+            Err(Error::FileLocked { .. }) => {
+                let what = "another source sends the messages of this queue:".to_owned();
+                return Err(Error::WriterInUse { what, path: self.path.clone() });
+            }
+            Err(error) => return Err(error),
+        }
+        // Those of a source that was killed.
+        (0..SLOTS).for_each(|slot| self.store(at(slot, layout::CONNECTED), 0));
+        Ok(SourceLock(file))
+    }
+
+    /// The slot of a replica of this name, which gets one if it has none; the source's process calls
+    /// it.
+    ///
+    /// # Errors
+    /// All slots belong to others.
+    pub fn slot_of(&self, name: &str, address: &str) -> Result<u64> {
+        self.check_writable()?;
+        let (name, address) = (text(name)?, text(address)?);
+        let has_name = |slot: &u64| self.text(*slot, layout::NAME).is_ok_and(|it| it == name);
+        let taken = |slot: &u64| self.field(*slot, layout::STATE) != layout::FREE;
+        let known = (0..SLOTS).find(|slot| taken(slot) && has_name(slot));
+        let is_gone = |slot: &u64| {
+            self.field(*slot, layout::STATE) == layout::OBSERVER
+                && self.field(*slot, layout::CONNECTED) == 0
+        };
+        let slot = known
+            .or_else(|| (0..SLOTS).find(|slot| !taken(slot)))
+            .or_else(|| (0..SLOTS).find(is_gone))
+            .ok_or_else(|| Error::ReplicasFull { path: self.path.clone(), limit: SLOTS })?;
+        let version = self.field(slot, layout::VERSION) | 1;
+        self.store(at(slot, layout::VERSION), version);
+        if known.is_none() {
+            self.store(at(slot, layout::STATE), layout::OBSERVER);
+            self.store(at(slot, layout::ACKNOWLEDGED), NO_INDEX);
+            self.store(at(slot, layout::SENT), NO_INDEX);
+            self.store(at(slot, layout::TIME), 0);
+            self.put_text(at(slot, layout::NAME), name);
+        }
+        self.put_text(at(slot, layout::ADDRESS), address);
+        self.store(at(slot, layout::VERSION), version.wrapping_add(1));
+        Ok(slot)
+    }
+
+    /// Stores whether a replica is connected, and what its acknowledgements mean.
+    pub fn note_connection(&self, slot: u64, is_connected: bool, is_synced: bool) -> Result<()> {
+        let slot = self.checked(slot)?;
+        self.store(at(slot, layout::SYNCED), u64::from(is_synced));
+        self.store(at(slot, layout::CONNECTED), u64::from(is_connected));
+        Ok(())
+    }
+
+    /// Stores what a replica was sent, and what of it it has acknowledged: the last index of each, or
+    /// None before the first. Wakes those who wait for it.
+    pub fn note(
+        &self,
+        slot: u64,
+        sent: Option<i64>,
+        acknowledged: Option<i64>,
+        time_ns: u64,
+    ) -> Result<()> {
+        let slot = self.checked(slot)?;
+        self.store(at(slot, layout::SENT), word_of(sent));
+        self.store(at(slot, layout::TIME), time_ns);
+        let position = at(slot, layout::ACKNOWLEDGED);
+        if self.cells.load_acquire(position) != word_of(acknowledged) {
+            self.store(position, word_of(acknowledged));
+            self.wake();
+        }
+        Ok(())
+    }
+
+    /// Makes a replica a member of the in-sync set, or takes it out of it.
+    pub fn set_member(&self, slot: u64, is_member: bool) -> Result<()> {
+        let slot = self.checked(slot)?;
+        let state = if is_member { layout::MEMBER } else { layout::OBSERVER };
+        self.store(at(slot, layout::STATE), state);
+        self.wake(); // those who wait for all wait for others now
+        Ok(())
+    }
+
+    /// Takes the replica of this name out of the in-sync set; whether it was in it. Any process may.
+    pub fn forget(&self, name: &str) -> Result<bool> {
+        self.check_writable()?;
+        let mut found = false;
+        for slot in 0..SLOTS {
+            if self.field(slot, layout::STATE) != layout::FREE
+                && self.text(slot, layout::NAME)? == name.as_bytes()
+            {
+                let (position, step) = (at(slot, layout::STATE), step!("replicas.store"));
+                let (old, new) = (layout::MEMBER, layout::OBSERVER);
+                found |= self.cells.swap_acq_rel(position, old, new, step).is_ok();
+            }
+        }
+        self.wake();
+        Ok(found)
+    }
+
+    fn checked(&self, slot: u64) -> Result<u64> {
+        self.check_writable()?;
+        let refused = || Error::Invalid(format!("no such slot: slot={slot} slots={SLOTS}"));
+        (slot < SLOTS).then_some(slot).ok_or_else(refused)
+    }
+
+    /// All replicas.
+    pub fn replicas(&self) -> Result<Vec<Replica>> {
+        let taken = |slot: &u64| self.field(*slot, layout::STATE) != layout::FREE;
+        (0..SLOTS).filter(taken).map(|slot| self.replica(slot)).collect()
+    }
+
+    fn replica(&self, slot: u64) -> Result<Replica> {
+        let string = |field| {
+            let bytes = self.text(slot, field)?;
+            String::from_utf8(bytes).map_err(|bad| {
+                let found = format!("{:02x?}", bad.as_bytes());
+                corrupt(&self.path, at(slot, field), found, "UTF-8".to_owned())
+            })
+        };
+        Ok(Replica {
+            name: string(layout::NAME)?,
+            address: string(layout::ADDRESS)?,
+            is_member: self.field(slot, layout::STATE) == layout::MEMBER,
+            is_connected: self.field(slot, layout::CONNECTED) == 1,
+            is_synced: self.field(slot, layout::SYNCED) == 1,
+            acknowledged: self.acknowledged_by(slot),
+            sent: index_of(self.field(slot, layout::SENT)),
+            time_ns: self.field(slot, layout::TIME),
+        })
+    }
+
+    /// The index up to which the members of the in-sync set have all messages; None if they
+    /// have none.
+    #[must_use]
+    pub fn acknowledged(&self, quorum: Quorum) -> Option<i64> {
+        let is_member = |slot: &u64| self.field(*slot, layout::STATE) == layout::MEMBER;
+        quorum
+            .reached((0..SLOTS).filter(is_member).map(|slot| self.acknowledged_by(slot)).collect())
+    }
+
+    /// How many replicas are in the in-sync set.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        (0..SLOTS).filter(|slot| self.field(*slot, layout::STATE) == layout::MEMBER).count()
+    }
+
+    fn acknowledged_by(&self, slot: u64) -> Option<i64> {
+        index_of(self.field(slot, layout::ACKNOWLEDGED)).filter(|_| self.is_current())
+    }
+
+    fn field(&self, slot: u64, field: u64) -> u64 {
+        self.cells.load_acquire(at(slot, field))
+    }
+
+    /// The bytes of a text that nobody was changing meanwhile.
+    fn text(&self, slot: u64, field: u64) -> Result<Vec<u8>> {
+        let (position, mut tries) = (at(slot, field), 0);
+        loop {
+            let before = self.field(slot, layout::VERSION);
+            let length = self.cells.load_acquire(position);
+            if length <= TEXT_MAX as u64 {
+                let bytes = self.cells.copy_out_relaxed(position + 8, length);
+                std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+                tries += 1;
+                // Odd for long: the source was killed in between, and its bytes are what there is.
+                if before == self.field(slot, layout::VERSION) && before.is_multiple_of(2)
+                    || tries == 1000
+                {
+                    return Ok(bytes);
+                }
+                std::thread::yield_now();
+                continue;
+            }
+            let expected = format!("at most {TEXT_MAX}");
+            return Err(corrupt(&self.path, position, length.to_string(), expected));
+        }
+    }
+
+    fn put_text(&self, position: u64, bytes: &[u8]) {
+        self.cells.store_each_relaxed(position + 8, bytes, step!("replicas.store"));
+        self.store(position, bytes.len() as u64);
+    }
+
+    /// The word of those who wait.
+    #[must_use]
+    pub const fn word(&self) -> Word<'_> {
+        Word::new(&self.cells, layout::WORD_AT)
+    }
+
+    /// What to sleep at while the word has this value.
+    pub(super) fn expected(&self, value: u32) -> Expected<'_> {
+        Expected { word: self.cells.word(layout::WORD_AT), value, is_shared: true }
+    }
+
+    /// The file can be stored to.
+    pub(super) const fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    fn wake(&self) {
+        word::settle(); // between the index and the look at the word
+        if self.word().clear() {
+            futex::wake(self.cells.word(layout::WORD_AT), true);
+        }
+    }
+}
+
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+const fn word_of(index: Option<i64>) -> u64 {
+    match index {
+        Some(index) => index.cast_unsigned(),
+        None => NO_INDEX,
+    }
+}
+
+fn index_of(word: u64) -> Option<i64> {
+    i64::try_from(word).ok()
+}
+
+fn text(text: &str) -> Result<&[u8]> {
+    if text.is_empty() || text.len() > TEXT_MAX {
+        let length = text.len();
+        return Err(Error::Invalid(format!(
+            "a name or an address has 1 to {TEXT_MAX} bytes: length={length}"
+        )));
+    }
+    Ok(text.as_bytes())
+}
+
+/// A complete side file, without its name.
+fn make_whole(path: &Path, mode: u32) -> Result<NewFile> {
+    let (new, file) = NewFile::create(path, mode)?;
+    let written = fault::call!("replicas.file.write", fill(&file));
+    written.map_err(|e| Error::io("cannot make", path, e))?;
+    Ok(new)
+}
+
+fn fill(file: &File) -> io::Result<()> {
+    files::extend(file, LEN)?;
+    files::reserve(file, 0, LEN)?;
+    let header = [MAGIC.to_le_bytes(), clock::boot_id().to_le_bytes()].concat();
+    file.write_all_at(&header, layout::MAGIC_AT)?;
+    files::sync(file)
+}
+
+fn corrupt(path: &Path, position: u64, found: String, expected: String) -> Error {
+    let what = "not a file of replicas (remove it while no process has the queue open)";
+    Error::corrupt(what, path, position, found, expected)
+}
