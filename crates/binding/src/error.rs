@@ -113,6 +113,13 @@ fn system_error(code: i32, what: &str, path: PathBuf, source: &io::Error) -> PyE
     PyOSError::new_err((code, text, path.into_os_string()))
 }
 
+fn io_error(text: String, what: &str, path: PathBuf, source: &io::Error) -> PyErr {
+    match source.raw_os_error() {
+        Some(code) => system_error(code, what, path, source),
+        None => PyOSError::new_err(text),
+    }
+}
+
 /// What a handler of a signal raised.
 fn raised() -> Option<PyErr> {
     RAISED.with(RefCell::take)
@@ -123,10 +130,7 @@ fn raised() -> Option<PyErr> {
 pub fn to_py(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Io { what, path, source } => match source.raw_os_error() {
-            Some(code) => system_error(code, what, path, &source),
-            None => PyOSError::new_err(text),
-        },
+        Error::Io { what, path, source } => io_error(text, what, path, &source),
         Error::Hole { file, .. } => {
             let text = format!("{text}{ROOM_FOR_HOLE}");
             PyOSError::new_err((Error::NO_SPACE, text, file.into_os_string()))

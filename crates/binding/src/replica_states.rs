@@ -39,10 +39,10 @@ impl ReplicaStates {
     #[pyo3(signature = (directory, /, *, mode = 0o600))]
     fn open_or_create(py: Python<'_>, directory: OsString, mode: u32) -> PyResult<Self> {
         let directory = PathBuf::from(directory);
-        let made = detached(py, |may_wait| {
+        let opened = detached(py, |may_wait| {
             KernelStates::open_or_create(&directory, mode, Signals::Handled(may_wait))
         });
-        or_raise(py, made).map(Self::of)
+        or_raise(py, opened).map(Self::of)
     }
 
     #[doc = stub!("ReplicaStates.open_existing")]
