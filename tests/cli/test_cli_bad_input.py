@@ -33,6 +33,7 @@ REST: dict[str, list[str]] = {
     "dump": [],
     "explain": [INDEX],
     "groups": [],
+    "handover": ["--to", "nobody", "--timeout", "1"],
     "history": [],
     "merge": [OUT, "--by", "n"],
     "pretouch": ["--once"],

@@ -53,6 +53,7 @@ REST: dict[str, list[str]] = {
 }
 # How the verbs that cannot end well here end.
 REFUSALS = {
+    "handover": b"no source of this queue took the request",
     "history": b"no message has a history",
     "promote": b"only a replica is promoted",
     "replicate": b"certificate",

@@ -105,6 +105,11 @@ LATER_FRAMES = {
     "acknowledgement cut off": EVERYTHING + frame(reference.ACKNOWLEDGEMENT, bytes(21)),
     "refusal": reference.facts(reference.REFUSAL, code="protocol", reason="\n\x1b[2J"),
     "refusal of a strange code": reference.facts(reference.REFUSAL, code=["x"], reason=5),
+    "taken over unasked": reference.taken_over(2),
+    "taken over by nobody": EVERYTHING + reference.taken_over(2),
+    "taken over without an epoch": reference.taken_over(None),
+    "taken over at a strange host": reference.taken_over(2, 5, 7001),
+    "taken over at a strange port": reference.taken_over(2, "a", "7001"),
     "refusal without a code": reference.facts(reference.REFUSAL),
 }
 

@@ -67,7 +67,8 @@ NEVER_FROM_A_SOURCE = {
     "start": reference.start(None),
     "acknowledgement": reference.acknowledgement(1, Place(FIRST)),
     "kind 0": frame(0),
-    "kind 11": frame(11),
+    "taken over": reference.taken_over(4),
+    "kind 13": frame(13),
     "kind 255": frame(255),
 }
 FIRST_FRAMES = {
@@ -79,6 +80,7 @@ FIRST_FRAMES = {
     **NEVER_FROM_A_SOURCE,
     "batch first": batch(FIRST, b"x"),
     "end first": frame(reference.END),
+    "handover first": reference.handover(4, None),
     "digest first": reference.digest(Place(FIRST), None),
     "no JSON": raw(b"hello"),
     "no text": raw(b"\xff"),
@@ -124,6 +126,12 @@ FIRST_FRAMES = {
 LATER_FRAMES = {
     **NEVER_FROM_A_SOURCE,
     "welcome again": welcome(),
+    "handover without what it has": reference.handover(4, None),
+    "handover of more": reference.handover(4, Place(FIRST + 99)),
+    "handover of an epoch that is not the next": reference.handover(9, Place(FIRST + 3)),
+    "handover of this epoch": reference.handover(3, Place(FIRST + 3)),
+    "handover cut off": frame(reference.HANDOVER, bytes(8)),
+    "handover with more": frame(reference.HANDOVER, bytes(10)),
     "digest unasked": reference.digest(Place(FIRST), bytes(32)),
     "too long for a batch": b"\xff\xff\xff\xff\x07",
     "batch empty": frame(reference.BATCH),

@@ -317,7 +317,9 @@ ENCODED = {
     "END": reference.frame(reference.END),
     "REFUSAL": reference.facts(reference.REFUSAL, code="diverged", reason="no"),
     "REFUSAL of an old epoch": reference.old_epoch("0123456789abcdef" * 2, 3),
-    "GREETING": reference.greeting("b"),
+    "GREETING": reference.greeting("b", features=["handover"], address="10.0.0.2:7001"),
+    "HANDOVER, epoch 2, the same place": reference.handover(2, PLACE),
+    "TAKEN_OVER, epoch 2": reference.taken_over(2, "10.0.0.2", 7001),
     "BATCH, time 1: the message `one` at 0x4d1900000005, then metadata `xy`": reference.batch(
         1, Batch(0x4D19_0000_0005, (Document(b"one"), Document(b"xy", is_metadata=True)))
     ),

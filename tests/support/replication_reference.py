@@ -19,7 +19,8 @@ from blake3 import blake3
 HOST: Final = "127.0.0.1"
 GREETING, WELCOME, REFUSAL, DIGEST_REQUEST, DIGEST = 1, 2, 3, 4, 5
 START, BATCH, ACKNOWLEDGEMENT, HEARTBEAT, END = 6, 7, 8, 9, 10
-KINDS: Final = range(GREETING, END + 1)
+HANDOVER, TAKEN_OVER = 11, 12
+KINDS: Final = range(GREETING, TAKEN_OVER + 1)
 METADATA: Final = 0x4000_0000
 HASH_BYTES: Final = 32
 SEQUENCE_BITS: Final = 32  # of an index, in the roll cycles that the tests have
@@ -84,8 +85,8 @@ def facts(kind: int, **content: object) -> bytes:
     return frame(kind, json.dumps(content, separators=(",", ":")).encode())
 
 
-def greeting(name: object, version: object = 1) -> bytes:
-    return facts(GREETING, version=version, name=name)
+def greeting(name: object, version: object = 1, **more: object) -> bytes:
+    return facts(GREETING, version=version, name=name, **more)
 
 
 def old_epoch(queue: object, epoch: object) -> bytes:
@@ -116,12 +117,22 @@ def acknowledgement(time_ns: int, place: Place, *, is_synced: bool = False) -> b
     return frame(ACKNOWLEDGEMENT, _TIME.pack(time_ns) + _PLACE.pack(*place) + bytes([is_synced]))
 
 
+def handover(epoch: int, place: Place | None) -> bytes:
+    return frame(HANDOVER, _TIME.pack(epoch) + start(place)[_FRAME.size :])
+
+
+def taken_over(epoch: object, host: object = None, port: object = None) -> bytes:
+    return facts(TAKEN_OVER, epoch=epoch, host=host, port=port)
+
+
 def decode(kind: int, body: bytes) -> tuple[Any, ...]:  # noqa: PLR0911 - a kind, a line
     """Return what a body holds; what is left over is an error."""
-    if kind in {GREETING, WELCOME, REFUSAL}:
+    if kind in {GREETING, WELCOME, REFUSAL, TAKEN_OVER}:
         return (json.loads(body),)
     if kind == HEARTBEAT:
         return _TIME.unpack(body)
+    if kind == HANDOVER:
+        return (*_TIME.unpack(body[:8]), *decode(START, body[8:]))
     if kind == END:
         assert body == b""
         return ()

@@ -21,6 +21,7 @@ VERBS: Final = {
     "dump": "quire.cli.verbs.dump:dump",
     "explain": "quire.cli.verbs.explain:explain",
     "groups": "quire.cli.verbs.groups:groups",
+    "handover": "quire.cli.verbs.handover:handover",
     "history": "quire.cli.verbs.history:history",
     "jitter": "quire.cli.verbs.jitter:jitter",
     "merge": "quire.cli.verbs.merge:merge",

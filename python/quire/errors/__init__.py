@@ -34,6 +34,7 @@ QuireError
 ├── ReplayError              the queue to replay into holds other messages, or has another writer
 ├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
 │   ├── DivergedError        a replica and its source hold different messages
+│   ├── HandoverError        a sink did not say that it took over; the queue stays closed
 │   ├── OldEpochError        another replica was promoted since this source was one
 │   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
 │   └── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
@@ -98,6 +99,7 @@ from quire.errors.tools import (
     ArchiveError,
     ConvertError,
     DivergedError,
+    HandoverError,
     MalformedInputError,
     NoJavaError,
     OldEpochError,
@@ -128,6 +130,7 @@ __all__ = [
     "ForkedError",
     "GroupError",
     "GroupLostError",
+    "HandoverError",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
     "LeaseExpiredError",

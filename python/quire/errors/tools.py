@@ -70,6 +70,10 @@ class OldEpochError(ReplicationError):
         self.epoch, self.queue = epoch, queue
 
 
+class HandoverError(ReplicationError):
+    """A queue was handed over to a sink that did not say it was promoted: it stays closed."""
+
+
 class PeerLostError(ReplicationError, ConnectionError):
     """The connection to the peer was lost: a message under way may or may not be appended."""
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from quire._common.later import imported_later
 
 if TYPE_CHECKING:
+    from quire.replication.handover_requests import handover
     from quire.replication.promotion import promote
     from quire.replication.sink import Sink
     from quire.replication.source import SinkStatus, Source
+    from quire.replication.succession import Successor
     from quire.replication.tls import Tls
 
-__all__ = ["Sink", "SinkStatus", "Source", "Tls", "promote"]
+__all__ = ["Sink", "SinkStatus", "Source", "Successor", "Tls", "handover", "promote"]
 
 # asyncio and ssl take long to import, and `quire stat` reads what a queue is without them.
 __getattr__ = imported_later(
@@ -26,7 +28,9 @@ __getattr__ = imported_later(
         "Sink": "quire.replication.sink",
         "SinkStatus": "quire.replication.source",
         "Source": "quire.replication.source",
+        "Successor": "quire.replication.succession",
         "Tls": "quire.replication.tls",
+        "handover": "quire.replication.handover_requests",
         "promote": "quire.replication.promotion",
     },
 )

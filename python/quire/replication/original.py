@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from quire._native import BatchReader, BatchWriter, cycle_digest
-from quire.errors import IndexOutOfRangeError, ReplicationError
+from quire.errors import AppendLockedError, IndexOutOfRangeError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.opening.opener import open as open_queue
@@ -14,6 +15,7 @@ from quire.replication import layout, standing
 from quire.replication.standing import Standing
 from quire.replication.wire import Place
 
+APPEND_LOCK: Final = "chronicle.append.lock"
 BATCH_BYTES: Final = 256 << 10
 """About how many bytes one batch has, unless a single message is longer."""
 
@@ -116,6 +118,10 @@ class Reader:
 
 def _source_standing(queue: JournalQueue) -> Standing:
     found = standing.read(queue.path) or Standing.new()
+    if found.role == "source" and queue.lock_holder(APPEND_LOCK) is not None:
+        # A handover that was killed before it gave the queue away, or a promotion before its end.
+        with suppress(AppendLockedError), open_queue(queue.path, create=False) as own:
+            BatchWriter(own).promote()
     if found.role == "sink":
         text = "this queue is a replica, which no source reads from"
         hint = f"quire promote {queue.path} makes it a source"

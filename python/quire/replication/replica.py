@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
@@ -108,6 +109,16 @@ class Replica:
         except IndexOutOfRangeError as error:
             text = "the source sent a message that this queue cannot have"
             raise ReplicationError(f"{text}: path={self.path} reason={error}") from None
+
+    def promote(self, epoch: int) -> None:
+        """Make it the source of a new epoch, and close it: everybody may append."""
+        writer, own = self._joined(), self.standing
+        if own is None:
+            raise ReplicationError(f"no source was connected yet: path={self.path}")
+        self.standing = replace(own, epoch=epoch, role="source")
+        standing.write(self.path, self.standing)
+        writer.promote()
+        self.close()
 
     def sync(self) -> None:
         """Return when what was applied is on the medium."""

@@ -37,6 +37,7 @@ class Session(ABC):
         self._frames = FrameReader(expected)
         self._out: list[bytes] = []
         self._heard_ns = self._spoke_ns = now_ns
+        self.features: frozenset[str] = frozenset()
 
     def outgoing(self) -> bytes:
         """Return the bytes that are to be sent, once."""
@@ -70,6 +71,14 @@ class Session(ABC):
             text = f"the {self._peer_role} speaks another version of the protocol"
             found = f"version={facts.get('version')!r} own_version={wire.VERSION}"
             raise ReplicationError(f"{text}: {found} peer={self.peer}")
+        features = facts.get("features", [])
+        if isinstance(features, list):
+            self.features = frozenset(it for it in wire.FEATURES if it in features)
+
+    @property
+    def heard_ns(self) -> int:
+        """When the peer was last heard."""
+        return self._heard_ns
 
     def _out_of_turn(self, frame: Frame) -> NoReturn:
         text = f"the {self._peer_role} sent a frame out of turn"

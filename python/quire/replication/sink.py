@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -57,6 +57,9 @@ class Sink:
             survives a killed process, or ``"synced"`` to the medium, which survives a power cut.
         tls: The certificates. Addresses beyond this machine need them.
         insecure: Connect beyond this machine without them.
+        address: Where it will serve once it is promoted, for the source to name it by.
+        on_promoted: Called once the source has handed over to this sink, when everybody may append
+            to the queue: it begins to serve, and returns where, for the old source to follow.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that failed; None: never.
         options: Those of :func:`quire.open` for the copy, without the ones that the source decides.
@@ -90,6 +93,8 @@ class Sink:
         acknowledge: Literal["stored", "synced"] = "stored",
         tls: Tls | None = None,
         insecure: bool = False,
+        address: str | None = None,
+        on_promoted: Callable[[int], Awaitable[tuple[str, int]]] | None = None,
         reconnect_s: float = 0.5,
         attempts: int | None = None,
         **options: Any,  # noqa: ANN401 - as `quire.open` takes them
@@ -103,7 +108,9 @@ class Sink:
         self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)
         self._reconnect_s = arguments.seconds("reconnect_s", reconnect_s)
-        self._attempts = attempts
+        self._attempts, self._on_promoted = attempts, on_promoted
+        self._promoted_epoch: int | None = None
+        self._address = address
         self._failed = 0  # connections in a row that brought nothing
         self._progress = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -123,7 +130,8 @@ class Sink:
     ) -> None:
         """Close the connection and the copy; the error that ended the replication is raised."""
         await self._stop()
-        if error is None and not self._started().cancelled():
+        is_failed = not self._started().cancelled() and self._promoted_epoch is None
+        if error is None and is_failed:
             raise self._failure()
 
     async def close(self) -> None:
@@ -138,11 +146,19 @@ class Sink:
         """
         Replicate until the task is cancelled, or raise what ends the replication.
 
+        It returns once the source has handed over to this sink: the copy is a source's queue then.
+
             async with Sink("copy", host="10.0.0.1", port=7001, tls=tls) as sink:
                 await sink.run_forever()
         """
         await asyncio.wait({self._started()})
-        raise self._failure()
+        if self._promoted_epoch is None:
+            raise self._failure()
+
+    @property
+    def promoted_epoch(self) -> int | None:
+        """The epoch that began when the source handed over to this sink; None before that."""
+        return self._promoted_epoch
 
     @property
     def last_index(self) -> int | None:
@@ -196,7 +212,7 @@ class Sink:
             self._replica.close()  # a promotion waits for that
 
     async def _run_on(self) -> None:
-        while True:
+        while self._promoted_epoch is None:
             try:
                 await self._replicate()
             except (PeerLostError, PeerSilentError) as error:
@@ -205,8 +221,9 @@ class Sink:
                     raise
                 level = logging.WARNING if self._failed == 1 else logging.DEBUG
                 _log.log(level, "%s (connecting again)", error)
-            self._check_role()
-            await asyncio.sleep(self._reconnect_s)
+            if self._promoted_epoch is None:
+                self._check_role()
+                await asyncio.sleep(self._reconnect_s)
 
     async def _replicate(self) -> None:
         connection = await self._connect()
@@ -216,6 +233,7 @@ class Sink:
             peer=connection.peer,
             level=self._level,
             now_ns=time.monotonic_ns(),
+            address=self._address,
         )
         try:
             await self._converse(session, connection)
@@ -260,11 +278,24 @@ class Sink:
             if now_ns - looked_ns >= _TICK_NS:  # also while messages come all the time
                 self._check_role()
                 looked_ns = now_ns
+            if session.handed_over is not None:
+                await self._take_over(session, session.handed_over.epoch)
+                break
             session.tick(now_ns)
         if session.awaits_sync:
             await asyncio.to_thread(session.sync)
         self._note(session)
         await connection.send_last(session.outgoing(), _LAST_WORDS_S)
+
+    async def _take_over(self, session: SinkSession, epoch: int) -> None:
+        """Become the source of a new epoch, as the one before wishes."""
+        await asyncio.to_thread(self._replica.promote, epoch)
+        self._promoted_epoch = epoch
+        _log.info("promoted by a handover: path=%s epoch=%d", self._replica.path, epoch)
+        serve, address = self._on_promoted, None
+        if serve is not None:
+            address = await serve(epoch)
+        session.take_over(address)
 
     def _check_role(self) -> None:
         """

@@ -14,7 +14,10 @@ from quire.replication.wire import Frame, Kind, Place
 STORED: Final = "stored"
 SYNCED: Final = "synced"
 _EXPECTED: Final = frozenset(
-    {Kind.WELCOME, Kind.REFUSAL, Kind.DIGEST, Kind.BATCH, Kind.HEARTBEAT, Kind.END}
+    {
+        *(Kind.WELCOME, Kind.REFUSAL, Kind.DIGEST, Kind.BATCH, Kind.HEARTBEAT, Kind.END),
+        Kind.HANDOVER,
+    }
 )
 
 
@@ -28,18 +31,30 @@ class SinkSession(Session):
         peer: The source's address, for errors.
         level: What it acknowledges: what is ``"stored"``, or only what is ``"synced"``.
         now_ns: The time, of a clock that is never set back.
+        address: Where it will serve once it is promoted; None: nowhere.
 
     """
 
-    def __init__(self, replica: Replica, *, name: str, peer: str, level: str, now_ns: int) -> None:
+    def __init__(  # noqa: PLR0913 - what it says
+        self,
+        replica: Replica,
+        *,
+        name: str,
+        peer: str,
+        level: str,
+        now_ns: int,
+        address: str | None = None,
+    ) -> None:
         super().__init__("source", peer, _EXPECTED, now_ns)
         self._replica, self._level = replica, level
-        self._out.append(wire.facts(Kind.GREETING, {"name": name}))
+        facts = {"name": name} if address is None else {"name": name, "address": address}
+        self._out.append(wire.facts(Kind.GREETING, facts))
         self._search: _Search | None = None
         self._unacknowledged: tuple[int, Place] | None = None
         self.is_started = self._is_welcome = False
         self.stored: Place | None = None
         self.has_ended = False
+        self.handed_over: wire.HandedOver | None = None
 
     def outgoing(self) -> bytes:
         """Return the bytes that are to be sent, once."""
@@ -72,15 +87,32 @@ class SinkSession(Session):
                 raise _refusal(code, reason, self.peer)
             case wire.Digest(place, digest) if self._search is not None:
                 self._compare(self._search, place, digest)
-            case wire.Batch(time_ns, documents) if self.is_started:
+            case wire.Batch(time_ns, documents) if self.is_started and self.handed_over is None:
                 self.stored = self._replica.apply(documents, time_ns // 1_000_000)
                 self._unacknowledged = (time_ns, self.stored)
             case wire.Heartbeat():
                 pass
             case wire.Ended() if self.is_started:
                 self.has_ended = True
+            case wire.HandedOver() if self.is_started and self.handed_over is None:
+                self._check_handover(frame)
+                self.handed_over = frame
             case _:
                 self._out_of_turn(frame)
+
+    def _check_handover(self, frame: wire.HandedOver) -> None:
+        """Check that the copy has all, and that the epoch is the next one."""
+        own, epoch = self._replica.standing, frame.epoch
+        is_whole = (self.stored and self.stored[:2]) == (frame.place and frame.place[:2])
+        if not is_whole or own is None or epoch != own.epoch + 1:
+            text = "the source handed over what this replica does not have, or another epoch"
+            found = f"place={frame.place} own_place={self.stored} epoch={epoch}"
+            raise ReplicationError(f"{text}: {found} peer={self.peer}")
+
+    def take_over(self, address: tuple[str, int] | None) -> None:
+        """Say that the replica is the source of the new epoch, and where it serves."""
+        if self.handed_over is not None:
+            self._out.append(wire.taken_over(self.handed_over.epoch, address))
 
     def _join(self, facts: Mapping[str, Any]) -> None:
         self._check_version(facts)

@@ -12,12 +12,21 @@ from typing import Final, NamedTuple, Self
 
 from quire._common import arguments
 from quire._waiting.sleeping import sleep_async
-from quire.errors import OldEpochError, PeerLostError, QuireError, ReadOnlyError
+from quire.errors import (
+    HandoverError,
+    OldEpochError,
+    PeerLostError,
+    QuireError,
+    ReadOnlyError,
+    ReplicationError,
+)
 from quire.handles.journal.queue import JournalQueue
 from quire.replication.connection import Connection
+from quire.replication.handover_requests import done, failed, give_answer, take_request
 from quire.replication.original import Original
 from quire.replication.session import HEARTBEAT_NS, SILENCE_NS
 from quire.replication.source_session import SourceSession
+from quire.replication.succession import Succession, Successor
 from quire.replication.tls import Tls, check_allowed
 
 _log = logging.getLogger("quire")
@@ -108,6 +117,9 @@ class Source:
         self._server: asyncio.Server | None = None
         self._changed = asyncio.Event()
         self._failed: asyncio.Future[None] | None = None
+        self._successor: Successor | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._is_handing_over = False
 
     async def __aenter__(self) -> Self:
         """Start listening."""
@@ -119,6 +131,7 @@ class Source:
             ssl=self._tls,
             ssl_handshake_timeout=_HANDSHAKE_S if self._tls else None,
         )
+        self._watching = asyncio.create_task(self._watch_requests())
         return self
 
     async def __aexit__(
@@ -140,7 +153,7 @@ class Source:
         if server is None:
             return
         server.close()
-        tasks = [*self._sessions]
+        tasks = [*self._sessions, *([self._watching] if self._watching else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -148,7 +161,7 @@ class Source:
 
     async def run_forever(self) -> None:
         """
-        Serve until the task is cancelled.
+        Serve until the task is cancelled, or the queue was handed over to a sink.
 
             async with Source(queue, host="10.0.0.1", port=7001, tls=tls) as source:
                 await source.run_forever()
@@ -160,6 +173,87 @@ class Source:
         """
         self._listening()
         await asyncio.shield(self._failure())
+
+    async def hand_over(self, to: str, *, timeout_s: float = 30.0) -> Successor:
+        """
+        Make a sink the source, without loss.
+
+        Nobody may append from then on. The sink gets what it lacks, is promoted, and begins the
+        next epoch; :meth:`run_forever` returns. If the sink does not get there, appends go on.
+
+            successor = await source.hand_over("standby")
+
+        Args:
+            to: The name of a connected sink, or its address.
+            timeout_s: How long the sink may take to get all messages, and to be promoted.
+
+        Raises:
+            ReplicationError: There is no such sink, or it cannot take over; nothing has changed.
+            PeerSilentError: The sink did not get all messages in time, and appends go on.
+            HandoverError: The sink did not say that it was promoted: the queue stays closed,
+                and :meth:`run_forever` raises this.
+
+        """
+        session = self._named(to)
+        if self._is_handing_over:
+            raise ReplicationError(f"the queue is being handed over: path={self._queue.path}")
+        self._is_handing_over = True
+        try:
+            successor = await self._succession(session, timeout_s).run()
+        except HandoverError as error:
+            self._fail(error)
+            raise
+        finally:
+            self._is_handing_over = False
+        self._successor = successor
+        if not (failure := self._failure()).done():
+            failure.set_result(None)
+        return successor
+
+    def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
+        def is_served() -> bool:
+            return session in self._sessions.values()
+
+        return Succession(self._original, session, is_served, self._next_change, timeout_s)
+
+    async def _next_change(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TICK_S):
+                await self._changed.wait()
+
+    def _named(self, to: str) -> SourceSession:
+        named = [it for it in self._sessions.values() if it.name]
+        found = [it for it in named if to and to in {it.name, it.peer, it.address}]
+        if len(found) == 1:
+            return found[0]
+        text = "no sink of this name or address" if not found else "more than one sink of this name"
+        shown = " ".join(sorted({it.name for it in named})) or "none"
+        raise ReplicationError(f"{text} is connected: to={to!r} connected={shown}")
+
+    async def _watch_requests(self) -> None:
+        """Hand over when another process asks for it."""
+        while True:
+            await asyncio.sleep(_TICK_S)
+            names = {it for each in self._sessions.values() for it in (each.name, each.address)}
+            request = take_request(self._queue.path, names - {""})
+            if request is None:
+                continue
+            try:
+                answer = done(await self.hand_over(request.to, timeout_s=request.timeout_s))
+            except (QuireError, OSError) as error:
+                _log.warning("did not hand over: %s", error)
+                answer = failed(error)
+            give_answer(self._queue.path, request, answer)
+
+    @property
+    def successor(self) -> Successor | None:
+        """
+        The sink that the queue was handed over to; None while it was not.
+
+            await source.run_forever()
+            print(source.successor)
+        """
+        return self._successor
 
     @property
     def address(self) -> tuple[str, int]:
@@ -258,10 +352,14 @@ class Source:
         except (QuireError, OSError) as reason:
             _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)
         finally:
-            if not failure.done():
-                failure.set_exception(error)
-                failure.exception()  # it was heard
-            self._notify()
+            self._fail(error)
+
+    def _fail(self, error: QuireError) -> None:
+        """End the source with an error."""
+        if not (failure := self._failure()).done():
+            failure.set_exception(error)
+            failure.exception()  # it was heard
+        self._notify()
 
 
 class _Conversation:
@@ -331,7 +429,7 @@ class _Conversation:
                 raise session.refused
             if not was_started and session.reader is not None:
                 _log.info("a sink replicates: name=%s peer=%s", session.name, session.peer)
-            if session.acknowledged is not before:
+            if session.acknowledged is not before or session.taken_over is not None:
                 self._notify()
             self._news.set()
 

@@ -22,6 +22,7 @@ _EXPECTED: Final = frozenset(
         Kind.START,
         Kind.ACKNOWLEDGEMENT,
         Kind.HEARTBEAT,
+        Kind.TAKEN_OVER,
     }
 )
 
@@ -44,10 +45,12 @@ class SourceSession(Session):
         self._in_flight: deque[tuple[Place, int]] = deque()
         self._in_flight_bytes = 0
         self._is_greeted = self._has_ended = False
-        self.name, self.level = "", "stored"
+        self.name, self.address, self.level = "", "", "stored"
         self.sent: Place | None = None
         self.acknowledged: Place | None = None
         self.refused: ReplicationError | None = None
+        self.taken_over: wire.TakenOver | None = None
+        self._promised: int | None = None
 
     @property
     def reader(self) -> Reader | None:
@@ -67,6 +70,8 @@ class SourceSession(Session):
                 self.sent = self.acknowledged = place
             case wire.Acknowledged(_, place, level):
                 self._acknowledge(place, level)
+            case wire.TakenOver(epoch, _) if epoch == self._promised and self.taken_over is None:
+                self.taken_over = frame
             case wire.Heartbeat():
                 pass
             case _:
@@ -77,7 +82,11 @@ class SourceSession(Session):
         name = facts.get("name")
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not name.isprintable():
             raise ReplicationError(f"a sink has no valid name: name={name!r} peer={self.peer}")
-        self.name, self._is_greeted = name, True
+        address: object = facts.get("address", "")
+        if not isinstance(address, str) or len(address) > _NAME_LIMIT or not address.isprintable():
+            text = "a sink has no valid address"
+            raise ReplicationError(f"{text}: address={address!r} peer={self.peer}")
+        self.name, self.address, self._is_greeted = name, address, True
         self._out.append(wire.facts(Kind.WELCOME, self._original.facts()))
 
     def _refusal(self, refused: wire.Refused) -> ReplicationError:
@@ -106,6 +115,11 @@ class SourceSession(Session):
     def _drop_first(self) -> None:
         _, size = self._in_flight.popleft()
         self._in_flight_bytes -= size
+
+    def hand_over(self, epoch: int, place: Place | None) -> None:
+        """Make the sink, which has all up to a place, the source of a new epoch."""
+        self._promised, self._has_ended = epoch, True
+        self._out.append(wire.hand_over(epoch, place))
 
     def pull(self, time_ns: int, now_ns: int) -> bool:
         """

@@ -20,6 +20,10 @@ from quire.errors import ReplicationError
 VERSION: Final = 1
 """The version of the protocol."""
 
+HANDOVER: Final = "handover"
+FEATURES: Final = (HANDOVER,)
+"""What this side knows beyond version 1; a peer uses what both know."""
+
 HEAD: Final = struct.Struct("<IB")
 TEXT_LIMIT: Final = 4096
 """The longest body before both sides know each other, and of every body that is text."""
@@ -47,6 +51,8 @@ class Kind(IntEnum):
     ACKNOWLEDGEMENT = 8
     HEARTBEAT = 9
     END = 10
+    HANDOVER = 11
+    TAKEN_OVER = 12
 
 
 _LIMITS: Final[Mapping[Kind, int]] = {
@@ -60,6 +66,8 @@ _LIMITS: Final[Mapping[Kind, int]] = {
     Kind.ACKNOWLEDGEMENT: _TIME.size + _PLACE.size + 1,
     Kind.HEARTBEAT: _TIME.size,
     Kind.END: 0,
+    Kind.HANDOVER: _TIME.size + 1 + _PLACE.size,
+    Kind.TAKEN_OVER: TEXT_LIMIT,
 }
 
 
@@ -148,12 +156,29 @@ class Ended:
     """The source sends no more, and the sink has everything."""
 
 
-Frame = Facts | Refused | DigestAsked | Digest | Started | Batch | Acknowledged | Heartbeat | Ended
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """The source takes no more appends, and the sink, which has all, begins a new epoch."""
+
+    epoch: int
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """The sink is the source of a new epoch; the address is where it serves, if it does."""
+
+    epoch: int
+    address: tuple[str, int] | None
+
+
+Answer = Batch | Acknowledged | Heartbeat | Ended | HandedOver | TakenOver
+Frame = Facts | Refused | DigestAsked | Digest | Started | Answer
 
 
 def facts(kind: Kind, found: Mapping[str, Any]) -> bytes:
     """Return the frame of a greeting or a welcome."""
-    return _text(kind, {"version": VERSION, **found})
+    return _text(kind, {"version": VERSION, "features": FEATURES, **found})
 
 
 def refusal(code: str, reason: str, **found: object) -> bytes:
@@ -197,6 +222,18 @@ def heartbeat(time_ns: int) -> bytes:
 def end() -> bytes:
     """Return the frame that ends a source's stream."""
     return _framed(Kind.END, b"")
+
+
+def hand_over(epoch: int, place: Place | None) -> bytes:
+    """Return the frame that makes the sink the source of a new epoch."""
+    has = b"\0" if place is None else b"\1" + _PLACE.pack(*place)
+    return _framed(Kind.HANDOVER, _TIME.pack(epoch) + has)
+
+
+def taken_over(epoch: int, address: tuple[str, int] | None) -> bytes:
+    """Return the frame that says that the sink is the source now."""
+    host, port = address or (None, None)
+    return _text(Kind.TAKEN_OVER, {"epoch": epoch, "host": host, "port": port})
 
 
 def _framed(kind: Kind, body: bytes) -> bytes:
@@ -287,6 +324,24 @@ def _started(body: bytes) -> Started:
     return Started(None)
 
 
+def _handed_over(body: bytes) -> HandedOver:
+    [epoch] = _TIME.unpack_from(body)
+    return HandedOver(epoch, _started(body[_TIME.size :]).place)
+
+
+def _taken_over(body: bytes) -> TakenOver:
+    found = _facts_of(body)
+    epoch, host, port = found["epoch"], found["host"], found["port"]
+    if type(epoch) is not int:
+        raise ValueError(f"an epoch is no integer: found={epoch!r}")
+    if host is None and port is None:
+        return TakenOver(epoch, None)
+    is_port = isinstance(port, int) and not isinstance(port, bool) and 0 < port < 1 << 16
+    if isinstance(host, str) and host.isprintable() and is_port:
+        return TakenOver(epoch, (host, port))
+    raise ValueError(f"an address is invalid: host={host!r} port={port!r}")
+
+
 def _batch_of(body: bytes) -> Batch:
     [time_ns] = _TIME.unpack_from(body)
     return Batch(time_ns, body[_TIME.size :])
@@ -338,4 +393,6 @@ _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
     Kind.ACKNOWLEDGEMENT: _acknowledged,
     Kind.HEARTBEAT: lambda body: Heartbeat(*_TIME.unpack(body)),
     Kind.END: lambda _: Ended(),
+    Kind.HANDOVER: _handed_over,
+    Kind.TAKEN_OVER: _taken_over,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-import quire
 from quire.cli.exit_codes import INTERRUPTED, OK, print_error
 from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.verb_group import WholeSummaries
 from quire.errors import OptionsError
-from quire.recording.addresses import Address, show_address
+from quire.recording.addresses import Address
 
 if TYPE_CHECKING:
     from quire.replication.tls import Tls
@@ -86,7 +84,8 @@ def source(  # noqa: PLR0913 - its options
 
     It prints `listening ADDRESS`. Any process may append to the queue meanwhile. Addresses beyond
     this machine need certificates. It ends with exit code 1 when a sink has seen a later epoch:
-    another replica was promoted, and this queue takes no more appends.
+    another replica was promoted, and this queue takes no more appends. After `quire handover` it
+    goes on as a sink of the new source, if that serves.
 
     \b
     Examples:
@@ -94,19 +93,11 @@ def source(  # noqa: PLR0913 - its options
       quire replicate source orders --listen 10.0.0.1:7001 \\
           --certificate a.pem --key a.key --authority ca.pem
     """  # noqa: D301 - click reads the backspace
-    from quire.replication import Source
+    from quire.cli.replicas import Member
 
-    tls = _tls_of(certificate, key, authority)
-    host, port = listen
-
-    async def serve(queue: quire.JournalQueue) -> None:
-        async with Source(queue, host=host, port=port, tls=tls, insecure=insecure) as serving:
-            click.echo(f"listening {show_address(serving.address)}")
-            sys.stdout.flush()
-            await serving.run_forever()
-
-    with _options_as_usage(), quire.open(path, create=False) as queue:
-        return _run(lambda: serve(queue))
+    member = Member(path, listen, _tls_of(certificate, key, authority), insecure=insecure)
+    with _options_as_usage():
+        return _run(member.serve)
 
 
 @replicate.command()
@@ -127,6 +118,12 @@ def source(  # noqa: PLR0913 - its options
     show_default=True,
     help="What is acknowledged: what survives a killed process, or a power cut.",
 )
+@click.option(
+    "--listen",
+    type=address_like("127.0.0.1:7001"),
+    metavar="ADDRESS",
+    help="Where it serves once the source has handed over to it: HOST:PORT or PORT.",
+)
 @_tls_options
 def sink(  # noqa: PLR0913 - its options
     path: Path,
@@ -134,6 +131,7 @@ def sink(  # noqa: PLR0913 - its options
     origin: Address,
     name: str | None,
     acknowledge: Literal["stored", "synced"],
+    listen: Address | None,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -144,7 +142,8 @@ def sink(  # noqa: PLR0913 - its options
 
     PATH is created if it does not exist. A lost connection is made again, and the copy goes on
     where it was. Nobody else can append to it, also while no sink runs, until it is promoted. If
-    it holds other messages than the source it ends with exit code 1, and changes nothing.
+    it holds other messages than the source it ends with exit code 1, and changes nothing. After
+    `quire handover` it goes on as the source, with --listen, or ends.
 
     \b
     Examples:
@@ -152,26 +151,12 @@ def sink(  # noqa: PLR0913 - its options
       quire replicate sink copy --from 10.0.0.1:7001 --acknowledge synced \\
           --certificate b.pem --key b.key --authority ca.pem
     """  # noqa: D301 - click reads the backspace
-    from quire.replication import Sink
+    from quire.cli.replicas import Member
 
     tls = _tls_of(certificate, key, authority)
-    host, port = origin
-
-    async def keep() -> None:
-        keeping = Sink(
-            path,
-            host=host,
-            port=port,
-            name=name,
-            acknowledge=acknowledge,
-            tls=tls,
-            insecure=insecure,
-        )
-        async with keeping:
-            await keeping.run_forever()
-
+    member = Member(path, listen, tls, insecure=insecure, name=name, acknowledge=acknowledge)
     with _options_as_usage():
-        return _run(keep)
+        return _run(lambda: member.follow(origin))
 
 
 def _run(work: Callable[[], Awaitable[None]]) -> int:

@@ -1,0 +1,49 @@
+"""``quire handover``: have a sink take the place of its source, without loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from quire.cli.exit_codes import OK
+from quire.cli.parameters import PATH
+from quire.recording.addresses import show_address
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--to",
+    required=True,
+    metavar="NAME",
+    help="The sink: its name, or the address where it will serve.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=86400),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the sink may take to get all messages, and to be promoted.",
+)
+def handover(path: Path, *, to: str, timeout: float) -> int:
+    """
+    Have a sink take the place of its source, without loss.
+
+    PATH is the queue of a source that runs. Nobody may append to it from then on; the sink gets
+    what it lacks, is promoted, and begins a new epoch. Where the sink runs with --listen, or as a
+    node, it serves then, and the old source follows it. If it does not get all messages in time,
+    appends go on at the old source, and the exit code is 1.
+
+    \b
+    Examples:
+      quire handover orders --to standby
+      quire handover orders --to 10.0.0.2:7001 --timeout 5
+    """  # noqa: D301 - click reads the backspace
+    from quire.replication import handover as hand_over
+
+    successor = hand_over(path, to, timeout_s=timeout)
+    where = "" if successor.address is None else f" address={show_address(successor.address)}"
+    click.echo(f"handed over {path} to={successor.name} epoch={successor.epoch}{where}")
+    return OK

@@ -1,0 +1,183 @@
+"""Closing a source's queue, and giving its epoch to a sink: nothing that was appended is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from quire._native import BatchWriter
+from quire.errors import (
+    HandoverError,
+    PeerLostError,
+    PeerSilentError,
+    ReplicationError,
+)
+from quire.opening.opener import open as open_queue
+from quire.replication import standing, wire
+from quire.replication.original import Original
+from quire.replication.source_session import SourceSession
+from quire.replication.wire import Place
+
+_EMPTY_BATCH: Final = struct.Struct("<qIII")
+
+
+class Successor(NamedTuple):
+    """
+    The sink that a source has handed over to.
+
+        successor = quire.replication.handover("orders", "standby")
+        print(successor.name, successor.epoch, successor.address)
+
+    Attributes:
+        name: What it calls itself.
+        epoch: The number of its epoch.
+        address: Host and port where it serves; None if it does not.
+
+    """
+
+    name: str
+    epoch: int
+    address: tuple[str, int] | None
+
+
+class ClosedQueue:
+    """
+    The queue of a source while nobody may append to it, until it is opened again or given away.
+
+    Killed meanwhile, the next source of the queue opens it again, unless it was given away.
+
+    Args:
+        original: The source's queue.
+
+    Raises:
+        AppendLockedError: Another process has closed it.
+
+    """
+
+    def __init__(self, original: Original) -> None:
+        self._original = original
+        # A handle of its own, since the source's may append through a ring.
+        self._queue = open_queue(original.queue.path, create=False)
+        try:
+            self._writer = BatchWriter(self._queue)
+        except BaseException:
+            self._queue.close()
+            raise
+
+    def end(self) -> Place | None:
+        """Return where the queue ends, once appends that were under way have ended: may wait."""
+        end = self._writer.end
+        if end is None:
+            return None
+        # It takes the write lock, which an append that had begun still holds.
+        self._writer.apply(_EMPTY_BATCH.pack(end[0], end[1], 0, 0))
+        end = self._writer.end
+        return None if end is None else Place(*end)
+
+    def open_again(self) -> None:
+        """Let everybody append."""
+        self._writer.promote()
+        self._queue.close()
+
+    def give_away(self) -> int:
+        """Keep the queue closed for good, and return the number of its successor's epoch."""
+        own = self._original.standing
+        self._original.standing = replace(own, epoch=own.epoch + 1, role="sink")
+        standing.write(self._queue.path, self._original.standing)
+        self.close()
+        return own.epoch + 1
+
+    def close(self) -> None:
+        """Let go of the files: nobody can append."""
+        self._writer.close()
+        self._queue.close()
+
+
+class Succession:
+    """
+    A handover, from the side of the source.
+
+    Args:
+        original: The source's queue.
+        session: What it says to the sink that takes over.
+        is_served: Whether that sink is still connected.
+        next_change: Returns when a sink has said something, or soon.
+        timeout_s: How long the sink may take for each of the two steps.
+
+    """
+
+    def __init__(
+        self,
+        original: Original,
+        session: SourceSession,
+        is_served: Callable[[], bool],
+        next_change: Callable[[], Awaitable[None]],
+        timeout_s: float,
+    ) -> None:
+        self._original, self._session = original, session
+        self._is_served, self._next_change = is_served, next_change
+        self._timeout_s = timeout_s
+
+    async def run(self) -> Successor:
+        """
+        Close the queue, wait until the sink has it all, and make it the source.
+
+        Raises:
+            ReplicationError: The sink cannot take over; the queue is open again.
+            HandoverError: The sink did not say that it is the source; the queue stays
+                closed.
+
+        """
+        if wire.HANDOVER not in self._session.features:
+            raise ReplicationError(f"the sink is too old to take over: {self._shown}")
+        closed = await asyncio.to_thread(ClosedQueue, self._original)
+        try:
+            place = await self._drained(closed)
+            epoch = closed.give_away()
+        except BaseException:
+            if self._original.standing.role == "source":
+                closed.open_again()
+            raise
+        self._session.hand_over(epoch, place)
+        return await self._confirmed(epoch)
+
+    @property
+    def _shown(self) -> str:
+        where = f"path={self._original.queue.path}"
+        return f"name={self._session.name} peer={self._session.peer} {where}"
+
+    async def _drained(self, closed: ClosedQueue) -> Place | None:
+        """Wait until the sink has all, and has been heard since nobody appends."""
+        closed_ns = time.monotonic_ns()
+        ends = time.monotonic() + self._timeout_s
+        end = await asyncio.to_thread(closed.end)
+        while not _has_all(self._session, end) or self._session.heard_ns <= closed_ns:
+            if not self._is_served():
+                text = "the sink was lost before it had all messages; appends go on"
+                raise PeerLostError(f"{text}: {self._shown}")
+            if time.monotonic() >= ends:
+                text = "the sink did not acknowledge all messages in time; appends go on"
+                raise PeerSilentError(f"{text}: {self._shown} timeout_s={self._timeout_s}")
+            await self._next_change()
+        return end
+
+    async def _confirmed(self, epoch: int) -> Successor:
+        ends = time.monotonic() + self._timeout_s
+        while (found := self._session.taken_over) is None:
+            if not self._is_served() or time.monotonic() >= ends:
+                text = "the sink did not say that it was promoted, and this queue stays closed"
+                hint = "if it was not, promote either; else have this queue follow it as a sink"
+                raise HandoverError(f"{text}: {self._shown} epoch={epoch} ({hint})")
+            await self._next_change()
+        return Successor(self._session.name, epoch, found.address)
+
+
+def _has_all(session: SourceSession, end: Place | None) -> bool:
+    found = session.acknowledged
+    if found is None or end is None:
+        return session.reader is not None and found is end
+    return found[:2] == end[:2]

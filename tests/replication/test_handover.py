@@ -1,0 +1,339 @@
+"""A sink takes the place of its source: nothing is lost, and never are two of them open."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import quire
+from cli_runs import Cli, run, started
+from event_loops import until
+from java_peer import JavaProcess
+from paths import SUPPORT
+from ports import free_port
+from quire.errors import AppendLockedError, HandoverError, PeerSilentError, ReplicationError
+from quire.replication import Sink, Source, handover, promote, standing
+from quire_peer import start
+from replicas import last_index, wait_until
+from replication_reference import (
+    HANDOVER,
+    HEARTBEAT,
+    Peer,
+    Place,
+    ReferenceSink,
+    acknowledgement,
+    greeting,
+    heartbeat,
+    taken_over,
+)
+from replication_reference import start as start_frame
+
+WAIT_S = 60.0
+
+
+def payloads(path: Path) -> list[bytes]:
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        return list(tailer.payloads())
+
+
+def is_open(path: Path) -> bool:
+    """Whether anybody may append to a queue."""
+    try:
+        with quire.open(path, create=False) as queue:
+            queue.appender().write_bytes(b"probe")
+    except AppendLockedError:
+        return False
+    return True
+
+
+def part(path: Path) -> tuple[int, str]:
+    found = standing.read(path)
+    assert found is not None
+    return found.epoch, found.role
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    path = tmp_path / "orders"
+    with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=1 << 16) as queue:
+        queue.appender().write_many([b"one", b"two"])
+    return path
+
+
+@pytest.mark.parametrize("level", ["stored", "synced"])
+def test_a_sink_takes_over(level: str, orders: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            async with Source(queue) as source:
+                sink = Sink(copy, port=source.address[1], name="b", acknowledge=level)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+                async with sink:
+                    await sink.stored(queue.last_index or 0)
+                    queue.appender().write_bytes(b"three")
+                    found = await source.hand_over("b")
+                    assert (found.name, found.epoch, found.address) == ("b", 2, None)
+                    await asyncio.wait_for(sink.run_forever(), WAIT_S)
+                    assert sink.promoted_epoch == 2
+                await asyncio.wait_for(source.run_forever(), WAIT_S)
+                assert source.successor == found
+
+    asyncio.run(work())
+    assert payloads(copy) == [b"one", b"two", b"three"]
+    assert (part(orders), part(copy)) == ((2, "sink"), (2, "source"))
+    assert (is_open(orders), is_open(copy)) == (False, True)
+
+
+def test_a_queue_without_messages(tmp_path: Path) -> None:
+    path, copy = tmp_path / "orders", tmp_path / "copy"
+
+    async def work() -> None:
+        with quire.open(path) as queue:
+            async with Source(queue) as source, Sink(copy, port=source.address[1], name="b"):
+                await until(lambda: bool(source.sinks))
+                await source.hand_over("b")
+
+    asyncio.run(work())
+    assert (is_open(path), is_open(copy)) == (False, True)
+
+
+def test_a_sink_that_does_not_answer_changes_nothing(orders: Path) -> None:
+    """It acknowledges what it had, and says nothing more."""
+
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            async with Source(queue) as source:
+                peer = await Peer.connect(source.address[1])
+                await peer.send(greeting("b", features=["handover"]), start_frame(None))
+                await until(lambda: bool(source.sinks))
+                with pytest.raises(PeerSilentError, match="appends go on"):
+                    await source.hand_over("b", timeout_s=0.3)
+                await peer.close()
+            assert source.successor is None
+
+    asyncio.run(work())
+    assert part(orders) == (1, "source")
+    assert is_open(orders)
+
+
+def test_a_sink_that_is_not_there_or_too_old(orders: Path) -> None:
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            async with Source(queue) as source:
+                with pytest.raises(ReplicationError, match="connected=none"):
+                    await source.hand_over("b")
+                first = await ReferenceSink("b").join(source.address[1])
+                with pytest.raises(ReplicationError, match="too old"):
+                    await source.hand_over("b")
+                second = await ReferenceSink("b").join(source.address[1])
+                with pytest.raises(ReplicationError, match="more than one"):
+                    await source.hand_over("b")
+                await first.close()
+                await second.close()
+
+    asyncio.run(work())
+    assert is_open(orders)
+
+
+async def handed_over(source: Source, queue: quire.JournalQueue) -> tuple[Peer, int, Place]:
+    """Take part as another implementation until HANDOVER has come."""
+    sink = ReferenceSink("b")
+    peer = await Peer.connect(source.address[1])
+    await peer.send(greeting("b", features=["handover", "strange"], address="h:1"))
+    (sink.welcome,) = await peer.expect(2)
+    assert "handover" in sink.welcome["features"]
+    await peer.send(start_frame(None))
+    while sink.end is None or sink.end.next <= (queue.last_index or 0):
+        time_ns, content = await peer.expect(7)
+        sink.take(content)
+        await peer.send(acknowledgement(time_ns, content.end))
+    kind, body = HEARTBEAT, b""
+    while kind != HANDOVER:
+        await peer.send(heartbeat())
+        kind, body = await peer.receive_raw()
+    epoch = int.from_bytes(body[:8], "little")
+    assert body[8] == 1
+    following = int.from_bytes(body[9:17], "little")
+    assert following == sink.end.next
+    return peer, epoch, sink.end
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_another_implementation_takes_over(answers: bool, orders: Path) -> None:  # noqa: FBT001
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            async with Source(queue) as source:
+                taking = asyncio.ensure_future(handed_over(source, queue))
+                await until(lambda: bool(source.sinks))
+                handing = asyncio.ensure_future(source.hand_over("h:1"))
+                peer, epoch, _ = await taking
+                assert epoch == 2
+                if answers:
+                    await peer.send(taken_over(2, "127.0.0.1", 1))
+                    assert (await handing).address == ("127.0.0.1", 1)
+                    await source.run_forever()
+                await peer.close()
+                if not answers:
+                    with pytest.raises(HandoverError, match="stays closed"):
+                        await handing
+                    with pytest.raises(HandoverError):
+                        await source.run_forever()
+
+    asyncio.run(work())
+    assert not is_open(orders)
+    assert part(orders) == (2, "sink")
+    assert promote(orders) == 3  # later than what the other may have begun
+    assert is_open(orders)
+
+
+def test_requests_that_nobody_takes(cli: Cli, orders: Path, copy_of_nothing: Path) -> None:
+    ran = cli("handover", orders, "--to", "b")
+    assert ran.code == 1
+    assert "no source of this queue took the request" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not list(orders.glob("*handover*"))
+    assert cli("handover", copy_of_nothing, "--to", "b").code == 1
+    assert not copy_of_nothing.exists()
+
+
+@pytest.fixture
+def copy_of_nothing(tmp_path: Path) -> Path:
+    return tmp_path / "missing"
+
+
+HOSTILE = [
+    b"",
+    b"[]",
+    b"{}",
+    b"\xff",
+    b"[" * 9000,
+    b'{"id":1,"to":"b","timeout_s":1,"until":1e99}',
+    b'{"id":"x","to":["b"],"timeout_s":1,"until":1e99}',
+    b'{"id":"x","to":"b","timeout_s":-1,"until":1e99}',
+    b'{"id":"x","to":"b","timeout_s":"1","until":1e99}',
+    b'{"id":"x","to":"b","timeout_s":1,"until":null}',
+    b'{"id":"x","to":"b","timeout_s":1,"until":1}',
+    b'{"id":"x","to":"b","timeout_s":1,"until":1e99,"more":1}',
+]
+
+
+@pytest.mark.parametrize("content", HOSTILE)
+def test_requests_that_are_none(content: bytes, orders: Path, tmp_path: Path) -> None:
+    from quire.replication.handover_requests import take_request
+
+    (orders / "handover.json").write_bytes(content)
+    assert take_request(orders, {"b"}) is None
+    (orders / "handover.json").unlink()
+    secret = tmp_path / "secret"
+    secret.write_bytes(b'{"id":"x","to":"b","timeout_s":1,"until":1e99}')
+    (orders / "handover.json").symlink_to(secret)
+    assert take_request(orders, {"b"}) is None
+    assert secret.exists()
+
+
+@pytest.mark.check
+def test_the_verbs_while_a_producer_appends(orders: Path, tmp_path: Path) -> None:
+    """What the producer was told is appended is in both; the old source follows the new one."""
+    copy, old, new = tmp_path / "copy", str(free_port()), str(free_port())
+    with (
+        started("replicate", "source", orders, "--listen", old) as source,
+        started(
+            *("replicate", "sink", copy, "--from", old, "--name", "b", "--listen", new)
+        ) as sink,
+        start("produce", dir=orders, count=10**9, id=1, pause_us=100, ack=True) as producer,
+    ):
+        producer.expect("READY")
+        wait_until(lambda: last_index(copy) >= 0, limit_s=WAIT_S)
+        ran = run("handover", orders, "--to", f"127.0.0.1:{new}", timeout_s=WAIT_S)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out == f"handed over {orders} to=b epoch=2 address=127.0.0.1:{new}\n"
+        assert producer.wait() != 0
+        written = [int(line.split()[0], 16) for line in producer.rest() if " " in line]
+        with quire.open(copy) as queue:
+            index = queue.appender().write_bytes(b"of the new source")
+        wait_until(lambda: last_index(orders) == index, limit_s=WAIT_S)
+        for process in (source, sink):
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=WAIT_S)
+            assert (process.returncode, b"Traceback" in errors) == (0, False), errors.decode()
+    assert payloads(orders) == payloads(copy)
+    assert written
+    assert max(written) < index
+    with quire.open(copy, read_only=True) as queue, queue.tailer() as tailer:
+        assert set(written) <= {it.index for it in tailer}
+
+
+@pytest.mark.check
+def test_a_stopped_sink_lets_appends_go_on(orders: Path, tmp_path: Path) -> None:
+    copy, port = tmp_path / "copy", str(free_port())
+    with (
+        started("replicate", "source", orders, "--listen", port),
+        started("replicate", "sink", copy, "--from", port, "--name", "b") as sink,
+    ):
+        wait_until(lambda: last_index(copy) == last_index(orders), limit_s=WAIT_S)
+        sink.send_signal(signal.SIGSTOP)
+        ran = run("handover", orders, "--to", "b", "--timeout", "1", timeout_s=WAIT_S)
+        assert ran.code == 1
+        assert "appends go on" in ran.err
+        sink.send_signal(signal.SIGCONT)
+        assert is_open(orders)
+        wait_until(lambda: last_index(copy) == last_index(orders), limit_s=WAIT_S)
+        assert handover(orders, "b").epoch == 2
+    assert payloads(copy) == payloads(orders)
+
+
+async def served(path: Path) -> None:
+    with quire.open(path) as queue:
+        async with Source(queue):
+            pass
+
+
+STEPS = [
+    *[("source", it) for it in ("closed", "drained", "given", "sent", "confirmed")],
+    *[("sink", it) for it in ("asked", "kept", "promoted", "answered")],
+]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(("side", "step"), STEPS)
+def test_a_kill_at_each_step(side: str, step: str, orders: Path, tmp_path: Path) -> None:
+    copy, port = tmp_path / "copy", free_port()
+    victim = str(SUPPORT / "handover_victim.py")
+
+    def peer(kind: str, path: Path) -> JavaProcess:
+        dies_at = step if kind == side else ""
+        return JavaProcess([sys.executable, victim, kind, str(path), str(port), dies_at])
+
+    with peer("source", orders) as source, peer("sink", copy) as sink:
+        source.expect("READY")
+        wait_until(lambda: last_index(copy) == last_index(orders), limit_s=WAIT_S)
+        with suppress(ReplicationError):
+            handover(orders, "b", timeout_s=3)
+        (source if side == "source" else sink).wait()
+    before = payloads(orders)
+    assert payloads(copy)[: len(before)] == before
+    if part(orders)[1] == "source":  # the next source opens what was not given away
+        asyncio.run(served(orders))
+    opened = (is_open(orders), is_open(copy))
+    assert opened != (True, True), (side, step)
+    assert opened == EXPECTED[side, step]
+    if opened == (False, False):
+        assert promote(orders) > part(copy)[0]
+
+
+EXPECTED = {
+    ("source", "closed"): (True, False),
+    ("source", "drained"): (True, False),
+    ("source", "given"): (False, False),
+    ("source", "sent"): (False, True),
+    ("source", "confirmed"): (False, True),
+    ("sink", "asked"): (False, False),
+    ("sink", "kept"): (False, False),
+    ("sink", "promoted"): (False, True),
+    ("sink", "answered"): (False, True),
+}
