@@ -43,6 +43,7 @@ RUST_LAYERS = [
     "quire_binding::calls::history quire_binding::values",
     "quire_binding::handles::clock quire_binding::handles::column quire_binding::handles::payload",
     "quire_binding::handles::roll_cycle quire_binding::handles::scan quire_binding::handles::spin",
+    "quire_binding::handles::waits",
     "quire_binding::arrow quire_binding::groups quire_binding::maintenance",
     "quire_binding::handles quire_binding::macros",
     "quire_binding::arrow::infer quire_binding::calls quire_binding::quick_queue",

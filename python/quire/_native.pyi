@@ -613,6 +613,9 @@ class GroupMember:
     def give_back(self, of: Claim, /) -> bool:
         """Offer what is pending of a claim to all members; False if it was lost."""
 
+    def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Wait:
+        """Begin a wait of a task: its number is among those due once there is a claim to take."""
+
     def close(self) -> None:
         """Leave the group; what is pending is offered to all."""
 
@@ -1444,6 +1447,9 @@ class EventLoopWaits:
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when a wait is due."""
+
+    def wake(self, number: int, /) -> None:
+        """Make the wait with a number due; from any thread."""
 
     def take_due(self) -> list[int]:
         """Return the numbers of the waits that have become due since the last call."""

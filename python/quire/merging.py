@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from quire._common import arguments
+from quire._waiting.sleeping import AnyOf, Sleeper, pauser_at
 from quire.errors import ClosedError
 from quire.pausers import Pauser, pauser_of
 
@@ -79,13 +80,14 @@ def read_merged(
     for source in given:
         if not hasattr(source, "tailer") and not hasattr(source, "read"):
             raise arguments.refusal("sources", "queues or tailers", source)
-    return _merged(given, key, pauser_of(pauser), follow=follow, all_first=wait_for_all)
+    given_pauser = None if pauser is None else pauser_of(pauser)
+    return _merged(given, key, given_pauser, follow=follow, all_first=wait_for_all)
 
 
 def _merged(
     sources: list[Openable[_E_co] | Source[_E_co]],
     key: Callable[[_E_co], Any],
-    pauser: Pauser,
+    pauser: Pauser | None,
     *,
     follow: bool,
     all_first: bool,
@@ -97,6 +99,11 @@ def _merged(
         opened.callback(_give_back, tailers, own, held)
         heads: list[tuple[Any, int]] = []
         empty = [*range(len(tailers))]
+        if all(isinstance(tailer, Sleeper) for tailer in tailers):
+            sleepers = AnyOf(lambda: (cast("Sleeper", tailers[place]) for place in empty))
+            pauser = pauser_at(sleepers, pauser)
+        else:
+            pauser = pauser_of(pauser)
         while True:
             for place in empty:
                 if (excerpt := tailers[place].read()) is not None:

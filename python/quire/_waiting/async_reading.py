@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from quire._common import arguments
-from quire._waiting.sleeping import Sleeper, sleep_async
+from quire._waiting.sleeping import Sleeper, pauser_at
 from quire.errors import WaitTimeoutError
 from quire.pausers import TURN_S, Pauser, pauser_of
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Coroutine
     from types import TracebackType
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -119,7 +118,8 @@ async def _when_there(
     """Wait until *read* returns something: the one place where a task waits for messages."""
     import asyncio
 
-    pause = _pause_of(handle, timeout_s, pauser)
+    pauser = pauser_at(handle, pauser) if isinstance(handle, Sleeper) else pauser_of(pauser)
+    pauser.reset()
     ends = math.inf
     if timeout_s is not None:
         ends = monotonic() + arguments.seconds("timeout_s", timeout_s)
@@ -136,20 +136,9 @@ async def _when_there(
         if left_s <= 0:
             return None
         try:
-            await pause(left_s)
+            await pauser.apause(timeout_s)
         except WaitTimeoutError:
             return None
-
-
-def _pause_of(
-    handle: Awaited, timeout_s: float | None, pauser: Pauser | None
-) -> Callable[[float], Awaitable[None]]:
-    """Return what pauses for at most a number of seconds: the given pauser, or a sleep."""
-    if pauser is None and isinstance(handle, Sleeper):
-        return partial(sleep_async, handle)
-    pauser = pauser_of(pauser)
-    pauser.reset()
-    return lambda _left_s: pauser.apause(timeout_s)
 
 
 class AsyncMessages(Generic[_T_co]):

@@ -16,6 +16,7 @@ from quire._common import arguments
 from quire._common.known_attributes import KnownAttributes
 from quire._native import Appender, AwaitedDocument, Queue, Tailer
 from quire._waiting.async_reading import AsyncClosing
+from quire._waiting.sleeping import pauser_at
 from quire.calls.interfaces import check_ids, handlers_of
 from quire.calls.method_writer import Filter
 from quire.errors import ClosedError
@@ -60,6 +61,7 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
     """
 
     _pauser: Pauser | None = None
+    _has_metadata = False  # tailers that sleep wake for messages alone
 
     def run(
         self, pauser: Pauser | None = None, *, until: Callable[[], object] | None = None
@@ -68,14 +70,15 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
         Read messages as they come, until the reader is closed.
 
         Args:
-            pauser: How to wait, from :mod:`quire.pausers`; balanced by default.
+            pauser: How to wait, from :mod:`quire.pausers`; by default asleep until there is a
+                message, or balanced with *until* or a handler of metadata.
             until: Called when there is no message; a true result ends the loop.
 
         Raises:
             WaitTimeoutError: The pauser has a timeout, and no message arrived within that time.
 
         """
-        pauser = self._begin(pauser)
+        pauser = self._begin(pauser, polls=until is not None)
         while not self.closed:
             if self._read_some():
                 pauser.reset()
@@ -140,7 +143,8 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
         """
         import asyncio
 
-        pauser, turn_ends = self._begin(pauser), monotonic() + TURN_S
+        pauser = self._begin(pauser, polls=until is not None)
+        turn_ends = monotonic() + TURN_S
         while not self.closed:
             if await self._aread_some():
                 pauser.reset()
@@ -172,9 +176,11 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
         """Close the reader."""
         self.close()
 
-    def _begin(self, pauser: Pauser | None) -> Pauser:
-        if pauser is None:
+    def _begin(self, pauser: Pauser | None, *, polls: bool) -> Pauser:
+        if pauser is None and (polls or self._has_metadata):
             pauser = pausers.balanced()
+        else:
+            pauser = pauser_at(self.tailer, pauser)
         self._pauser = pauser
         return pauser
 
@@ -241,7 +247,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
     if not found and default is None and metadata_handler is None:
         raise TypeError("a method reader needs a handler: handlers=()")
     check_ids([method for method, _ in found])
-    return MethodReader(
+    reader = MethodReader(
         tailer,
         found,
         metadata=None if metadata_handler is None else handlers_of(metadata_handler, None, names),
@@ -250,6 +256,8 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
         on_failure=_on_failure(tailer, on_error, dead_letter),
         scanning=scanning,
     )
+    reader._has_metadata = metadata_handler is not None  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return reader
 
 
 def _on_failure(

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
-    from quire._native import Buffer
+    from quire._native import Buffer, EventLoopWaits, Wait
 
 
 class AnyQueue(Protocol):
@@ -52,6 +52,7 @@ class AnyTailer(Protocol):
     def _read_columns(
         self, count: int, /, *, max_bytes: int | None = None, end: int = ...
     ) -> tuple[int, Buffer, Buffer, Buffer]: ...
+    def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Wait: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(

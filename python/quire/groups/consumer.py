@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from quire._common import arguments
 from quire._common.known_attributes import KnownAttributes
 from quire._waiting.async_reading import AsyncClosing, AsyncMessages, Tasks
+from quire._waiting.sleeping import AnyOf, pauser_at
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
-from quire.pausers import pauser_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from quire._native import EventLoopWaits
+    from quire._waiting.sleeping import Begun
     from quire.groups.membership import Membership
     from quire.pausers import Pauser
 
@@ -53,6 +55,7 @@ class Consumer(AsyncClosing, KnownAttributes):
         """Keep the membership."""
         self._name, self._membership = name, membership
         self._tasks = Tasks(sole=False)
+        self._any = AnyOf(membership.sleepers)
 
     @property
     def name(self) -> str:
@@ -122,9 +125,8 @@ class Consumer(AsyncClosing, KnownAttributes):
             hello True
 
         """
-        if timeout_s is not None:
-            arguments.seconds("timeout_s", timeout_s)
-        pauser = pauser_of(pauser)
+        arguments.optional(arguments.seconds)("timeout_s", timeout_s)
+        pauser = pauser_at(self, pauser)
         pauser.reset()
         while True:
             message = self.read()
@@ -212,6 +214,9 @@ class Consumer(AsyncClosing, KnownAttributes):
 
     def _prepare(self) -> bool:
         return True  # only a read knows
+
+    def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Begun:
+        return self._any._begin_wait(waits, number)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:
         """Leave the group: other members get the messages that are not acknowledged."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quire._native import Claim, ClaimKey, Excerpt, GroupMember, Queue, QuickExcerpt
+    from quire._waiting.sleeping import Sleeper
     from quire.formats.columns import Columns
     from quire.formats.protocols import AnyQueue
     from quire.groups.delivered import Parts
@@ -101,6 +102,10 @@ class Membership:
     def known(self) -> int:
         """Messages before this index may have been delivered by a state whose counts are lost."""
         return self._member.known
+
+    def sleepers(self) -> tuple[Sleeper, Sleeper]:
+        """Return what is due once there is a message to claim, or one to take over."""
+        return self._reader.sleeper, self._member
 
     def close(self) -> None:
         """Offer all messages that are not acknowledged to other members, and leave."""

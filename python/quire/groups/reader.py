@@ -10,6 +10,7 @@ from quire.formats.adapters import adapter_of, journal_of, numbering_of, tailer_
 from quire.formats.columns import Columns
 
 if TYPE_CHECKING:
+    from quire._waiting.sleeping import Sleeper
     from quire.formats.protocols import AnyQueue, AnyTailer
 
 _BATCH_BYTES: Final = 8 * 2**20
@@ -30,6 +31,11 @@ class Reader:
             self._again = Tailer(journal, on_missing="skip")  # the member says what is gone
         self._adapter = adapter_of(queue)
         self.step = numbering_of(queue).step
+
+    @property
+    def sleeper(self) -> Sleeper:
+        """The tailer that goes ahead: it is due once there is a message where it stopped."""
+        return self._ahead
 
     def ahead(self, index: int, count: int) -> Columns:
         """Return messages from an index on, 0 for the first."""

@@ -27,11 +27,11 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeAlias, cast, get_type_hints
 
-from quire import pausers
 from quire._common import arguments
 from quire._common.durable import locked_directory
 from quire._common.known_attributes import KnownAttributes
 from quire._waiting.async_reading import AsyncClosing
+from quire._waiting.sleeping import AnyOf, pauser_at
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
 from quire.handles.base import Queue
@@ -177,6 +177,7 @@ class Service(AsyncClosing, KnownAttributes):
                 )
                 for queue in queues
             }
+            self._any_input = AnyOf(lambda: [it.tailer for it in self._inputs.values()])
             self._output.consumed = self._consumed
             plan = self._still_there(done(target, ids), on_missing)
             if plan:
@@ -273,7 +274,7 @@ class Service(AsyncClosing, KnownAttributes):
 
     def run(self, pauser: Pauser | None = None) -> None:
         """Handle messages as they come, until :meth:`stop`."""
-        self._pauser = pauser = pauser or pausers.balanced()
+        self._pauser = pauser = pauser_at(self._any_input, pauser)
         while not self._stopping:
             if self.run_once():
                 pauser.reset()
@@ -306,7 +307,7 @@ class Service(AsyncClosing, KnownAttributes):
             >>> asyncio.run(main())
 
         """
-        self._pauser = pauser = pauser or pausers.async_()
+        self._pauser = pauser = pauser_at(self._any_input, pauser)
         turn_ends = monotonic() + TURN_S
         while not self._stopping:
             if await self.arun_once():
@@ -429,7 +430,7 @@ class _Input:
         self, queue: JournalQueue, tailer: JournalTailer, handler: object, names: Mapping[str, Any]
     ) -> None:
         self._queue = queue
-        self._tailer = tailer
+        self.tailer = tailer
         self._source_id = queue.source_id
         self._per_cycle = queue.roll_cycle.to_index(1, 0)
         self._cycle = -1
@@ -451,7 +452,7 @@ class _Input:
     @property
     def last_index(self) -> int:
         """The message handled last; -1 before the first."""
-        last = self._tailer.last_read_index
+        last = self.tailer.last_read_index
         return -1 if last is None else last
 
     def at_hand(self) -> Source:
@@ -469,12 +470,12 @@ class _Input:
 
     def commit(self) -> None:
         """Store how far the input was handled."""
-        if not self._tailer.closed:
-            self._tailer.commit()
+        if not self.tailer.closed:
+            self.tailer.commit()
 
     def move_to(self, index: int) -> None:
         """Go to a message."""
-        if not self._tailer.move_to_index(index):
+        if not self.tailer.move_to_index(index):
             raise self.lost(index)
 
     def first(self, goal: int, on_missing: OnMissing) -> int:

@@ -53,7 +53,7 @@ impl Group {
         end: u64,
     ) -> PyResult<GroupMember> {
         let joined = detached(py, |may_wait| self.kernel.join(name, ack_timeout_ms, end, may_wait));
-        or_raise(py, joined).map(GroupMember)
+        or_raise(py, joined).map(|member| GroupMember(Arc::new(member)))
     }
 
     #[pyo3(name = "_reset", signature = (start, end, /))]

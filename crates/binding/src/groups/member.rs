@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::groups::format::word::Cause;
@@ -9,6 +11,7 @@ use quire_kernel::groups::protocol::tails::Tail;
 use super::claim::Claim;
 use crate::buffer::Borrowed;
 use crate::error::or_raise;
+use crate::handles::waits::{EventLoopWaits, Wait, begin};
 
 /// Messages of claims, as bits.
 type Messages<'py> = Vec<(Bound<'py, Claim>, u32)>;
@@ -32,7 +35,7 @@ fn words(buffer: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
 
 #[doc = stub!("GroupMember")]
 #[pyclass(module = "quire._native", frozen)]
-pub struct GroupMember(pub Kernel);
+pub struct GroupMember(pub Arc<Kernel>);
 
 #[pymethods]
 impl GroupMember {
@@ -156,6 +159,12 @@ impl GroupMember {
         let cause = if refused == 0 { found.cause } else { Cause::Refused };
         of.borrow_mut().settle(u32::MAX);
         or_raise(py, self.0.give_back(&found.key, cause, available_ms))
+    }
+
+    #[doc = stub!("GroupMember._begin_wait")]
+    #[pyo3(name = "_begin_wait", signature = (waits, number, /))]
+    fn begin_wait(&self, py: Python<'_>, waits: &EventLoopWaits, number: u64) -> PyResult<Wait> {
+        begin(py, Arc::<Kernel>::clone(&self.0), waits, number)
     }
 
     #[doc = stub!("GroupMember.close")]

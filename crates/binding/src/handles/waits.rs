@@ -40,6 +40,12 @@ impl EventLoopWaits {
         self.0.descriptor()
     }
 
+    #[doc = stub!("EventLoopWaits.wake")]
+    #[pyo3(signature = (number, /))]
+    fn wake(&self, number: u64) {
+        self.0.wake(number);
+    }
+
     #[doc = stub!("EventLoopWaits.take_due")]
     fn take_due(&self) -> Vec<u64> {
         self.0.take_due()

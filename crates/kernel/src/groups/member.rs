@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::format::layout::{self, Layout};
 use super::format::word::{Cause, MESSAGES, State};
@@ -14,9 +14,11 @@ use super::protocol::file::{self, SideFile};
 use super::protocol::leases::Lease;
 use super::protocol::liveness;
 use super::protocol::tails::{self, Tail};
+use crate::os::detached::Detached;
 use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::probe::fault::step;
+use crate::waiting::wait::Look;
 use crate::{Error, Result};
 
 /// How often to check that the side file still has its name.
@@ -147,12 +149,31 @@ impl Member {
     /// at most, in the order of their messages.
     pub fn take(&self, count: u64) -> Result<Vec<Claim>> {
         let claims = self.claims()?;
+        let (mut held, mut messages) = (Vec::new(), 0);
+        self.each_to_take(&claims, |seen, cause| {
+            if let Some(claim) = claims.take(seen, self.number, self.lease(), cause) {
+                messages += u64::from(claim.pending.count_ones());
+                self.note_made(claim);
+                held.push(claim);
+            }
+            messages < count
+        })?;
+        Ok(held)
+    }
+
+    /// Hands claims that may be taken, and why, to `each` while it returns true, in the order of
+    /// their messages.
+    fn each_to_take(
+        &self,
+        claims: &Claims<'_>,
+        mut each: impl FnMut(&Seen, Cause) -> bool,
+    ) -> Result<()> {
         // Claims that the scan may miss were linked after this one.
         let frontier = claims.frontier().ok_or_else(|| self.damaged())?;
         let mut in_use = claims.in_use().ok_or_else(|| self.damaged())?;
         let mut liveness = LivenessCheck {
             member: self,
-            claims: &claims,
+            claims,
             now_ms: now_ms(),
             wall_ms: wall_ms(),
             alive: Vec::new(),
@@ -162,20 +183,19 @@ impl Member {
         }
         in_use.retain(|seen| seen.is_linked && seen.first < frontier.next);
         in_use.sort_unstable_by_key(|seen| seen.first);
-        let (mut keys, mut held, mut messages) = (HashSet::new(), Vec::new(), 0);
+        let mut keys = HashSet::new();
         for seen in in_use {
             let is_first_of_key = !self.side.shape.keyed || keys.insert(seen.key);
-            if messages >= count || !is_first_of_key {
+            if !is_first_of_key {
                 continue;
             }
-            let Some(cause) = liveness.why_to_take(&seen)? else { continue };
-            if let Some(claim) = claims.take(&seen, self.number, self.lease(), cause) {
-                messages += u64::from(claim.pending.count_ones());
-                self.note_made(claim);
-                held.push(claim);
+            if let Some(cause) = liveness.why_to_take(&seen)?
+                && !each(&seen, cause)
+            {
+                break;
             }
         }
-        Ok(held)
+        Ok(())
     }
 
     /// The claims not confirmed yet.
@@ -311,7 +331,10 @@ impl Member {
         if self.generation != process::generation() {
             return Err(Error::Forked);
         }
-        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.claims_under(self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn claims_under<'a>(&'a self, lock: MutexGuard<'a, Option<LockedFile>>) -> Result<Working<'a>> {
         if lock.is_none() {
             return Err(Error::closed("consumer", self.group.path()));
         }
@@ -346,6 +369,29 @@ impl Member {
             "a state that does not exist",
             "a claim",
         )
+    }
+}
+
+impl Look for Member {
+    /// Whether there is a claim to take. A member that another thread uses is left alone: it is
+    /// looked at again soon. What nobody has claimed is seen by a tailer.
+    fn is_due(&self, _: &Detached) -> bool {
+        if self.generation != process::generation() {
+            return true;
+        }
+        let lock = match self.lock.try_lock() {
+            Ok(lock) => lock,
+            Err(TryLockError::Poisoned(lock)) => lock.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let mut is_due = false;
+        let looked = self.claims_under(lock).and_then(|claims| {
+            self.each_to_take(&claims, |_, _| {
+                is_due = true;
+                false
+            })
+        });
+        is_due || looked.is_err()
     }
 }
 

@@ -33,7 +33,7 @@ impl EventLoop {
     }
 
     /// Notes that a wait is due. A full pipe is readable, too.
-    pub(super) fn wake(&self, number: u64) {
+    pub fn wake(&self, number: u64) {
         let is_first = {
             let mut due = self.lock();
             due.push(number);
