@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
 from paths import ROOT
 from quire.cli.verb_group import VERBS, quire
@@ -22,6 +24,8 @@ PAGE = ROOT / "docs/cli.md"
 PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")
 CONSOLE = re.compile(r"(?ms)^```console\n(.*?)^```$")
 COMMAND = re.compile(r"(?m)^\$ (.+)$")
+HELP = re.compile(r"quire( [a-z-]+)* --help")
+COLUMNS = 100
 
 # What the day, the disk and the process decide: the cycle of an index and of a file written now,
 # what is on disk, and how wide that is.
@@ -43,8 +47,32 @@ def prepared(page: str, where: Path) -> dict[str, str]:
     """Make what the page's Python makes; the environment of its commands."""
     (program,) = PYTHON.findall(page)
     subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=where, check=True)
-    scripts = Path(sys.executable).parent
-    return os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "COLUMNS": str(COLUMNS)}
+
+
+def help_of(command: str) -> str | None:
+    """What a command says of its options; a process for each of them would take a minute."""
+    if HELP.fullmatch(command) is None:
+        return None
+    arguments = shlex.split(command)[1:]
+    width = COLUMNS - 2  # as click takes it from a terminal; its runner takes another one
+    ran = CliRunner().invoke(quire, arguments, prog_name="quire", terminal_width=width)
+    assert ran.exit_code == 0, ran.output
+    return ran.output
+
+
+def output_of(command: str, where: Path, environment: dict[str, str]) -> str:
+    """What a command prints, as a shell runs it."""
+    return subprocess.run(
+        ["/bin/bash", "-c", command],
+        cwd=where,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    ).stdout
 
 
 def renewed(page: str, where: Path) -> str:
@@ -54,16 +82,8 @@ def renewed(page: str, where: Path) -> str:
     def block(found: re.Match[str]) -> str:
         shown: list[str] = []
         for command in COMMAND.findall(found[1]):
-            ran = subprocess.run(
-                ["/bin/bash", "-c", command],
-                cwd=where,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            shown.append(f"$ {command}\n{ran.stdout.replace(f'{where}/', '')}")
+            printed = help_of(command) or output_of(command, where, environment)
+            shown.append(f"$ {command}\n{printed.replace(f'{where}/', '')}")
         return f"```console\n{''.join(shown)}```"
 
     return CONSOLE.sub(block, page)
