@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quire
@@ -251,6 +251,10 @@ def written(folder: Path, messages: list[Case]) -> quire.JournalQueue:
     return queue
 
 
+few = settings(max_examples=40)  # each makes a queue, and reads it in many ways
+
+
+@few
 @given(queues(misfit=False), st.integers(1, 4))
 def test_columns_hold_the_values_whatever_their_form_and_order(
     made: tuple[dict[str, Any], list[Case]], count: int
@@ -274,6 +278,7 @@ def test_columns_hold_the_values_whatever_their_form_and_order(
     shutil.rmtree(folder)
 
 
+@few
 @given(queues(misfit=True))
 def test_a_message_that_does_not_fit_is_a_row_that_says_why_or_an_error(
     made: tuple[dict[str, Any], list[Case]],

@@ -24,7 +24,7 @@ from quire import _native
 def test_a_debug_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native, "BUILD_PROFILE", "debug")
     with pytest.raises(Failed, match="release build is needed"):
-        parts.run("append", QUICK, quick=True, say=lambda _: None)
+        parts.run("idle", QUICK, quick=True, say=lambda _: None)
 
 
 @pytest.mark.parametrize("wrong", [{"count": 999}, {"checksum": 1}])
@@ -107,6 +107,7 @@ def test_a_dump_that_lacks_messages_is_refused(tmp_path: Path) -> None:
             quire_messages.dumped_bytes(path, 2000)
 
 
+@pytest.mark.slow
 def test_every_command_does_its_work(tmp_path: Path) -> None:
     for what, _, setting in tools.settings(tmp_path, replace(QUICK, tools=2000)):
         with setting() as measure:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bench import idle
 from bench.scenarios import IDLE, QUICK, Amount, Idle
 
 TINY = Idle(quiet_ms=Amount(20, 10), wakes=Amount(10, 5))
 
 
+@pytest.mark.slow
 def test_every_operation_does_its_work(tmp_path: Path) -> None:
     described: list[dict[str, Any]] = []
     for what, scenario, setting in idle.settings([tmp_path], replace(QUICK, idle=TINY)):

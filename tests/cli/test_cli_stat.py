@@ -14,6 +14,7 @@ import pytest
 import quire
 from cli_runs import COMMAND, ENVIRONMENT, Cli, run
 from java_peer import JavaPeer
+from parameters import some
 from paths import GOLDEN
 from queues import DAY_MS, UNLOCKED, WRITE_LOCK, exit_code, fork, poke, snapshot
 
@@ -98,7 +99,9 @@ def test_tailers_of_javas_are_told_and_what_stands_beside_them_is_not(cli: Cli) 
 
 
 @pytest.mark.parametrize(
-    "case", sorted(GOLDEN.glob("java-*/*/")), ids=lambda it: "-".join(it.parts[-2:])
+    "case",
+    some(sorted(GOLDEN.glob("java-*/*/")), keep=range(0, 1000, 4)),
+    ids=lambda it: "-".join(it.parts[-2:]),
 )
 def test_every_queue_of_javas_is_told_read_and_dumped(cli: Cli, case: Path) -> None:
     facts = stat_of(cli, case)

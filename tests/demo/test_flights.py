@@ -119,6 +119,7 @@ def test_events_are_in_time_order_and_fill_366_utc_days(events: list[Event]) -> 
     assert datetime.fromtimestamp(max(days) * DAY_MS / 1_000, UTC).date() == date(2014, 1, 1)
 
 
+@pytest.mark.slow
 def test_arrivals_show_the_clock_time_that_the_data_set_gives(
     flights: list[Flight], zones: dict[str, str]
 ) -> None:
