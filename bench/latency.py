@@ -45,6 +45,7 @@ WINDOW_BYTES = 64 << 10
 
 
 _HEADER_BYTES = 4
+_MS_US = 1000.0
 _TAILS = {"latency": "tail"}
 _WOKEN = "wake_"
 """Operations of readers for which messages come so seldom that the writer sleeps, too."""
@@ -59,15 +60,15 @@ def tailing_live(scenario: Scenario, rate: int) -> Generator[Measure]:
             out = directory / "records"
             asked = replace(scenario.task(one, directory), rate=rate, out=str(out))
             with machine.observed() as surroundings:
-                _run_both(asked)
-            took = Path(_took(asked)).read_bytes()
-            return result(surroundings, **_evaluate(out.read_bytes(), took, asked))
+                run_both(asked, machine.two_cpus())
+            return result(surroundings, **evaluate(asked))
 
     yield measure
 
 
-def _run_both(asked: Task) -> None:
-    first, second = machine.two_cpus() or (None, None)
+def run_both(asked: Task, cpus: tuple[int, int] | None) -> None:
+    """Run a tailer, and what appends for it until it has all; each on a CPU, if there are two."""
+    first, second = cpus or (None, None)
     with machine.pinned(first):
         tailer = _start_tailer(
             replace(asked, operation=_TAILS.get(asked.operation, asked.operation))
@@ -101,13 +102,13 @@ def _start_tailer(asked: Task) -> subprocess.Popen[str]:
     )
 
 
-def _evaluate(records: bytes, took: bytes, asked: Task) -> Result:
+def evaluate(asked: Task) -> Result:
     """Take records of number, due and had, and each append's begin and time; no warm-up."""
     appends = array("q")
-    appends.frombytes(took)
+    appends.frombytes(Path(_took(asked)).read_bytes())
     begin, took_ns = (appends[start::2] for start in range(2))
     values = array("q")
-    values.frombytes(records)
+    values.frombytes(Path(asked.out).read_bytes())
     number, due, had = (values[start::3] for start in range(3))
     if number != array("q", range(asked.total)):
         raise Failed(f"other messages: task={asked} count={len(number)}")
@@ -116,6 +117,7 @@ def _evaluate(records: bytes, took: bytes, asked: Task) -> Result:
     seen_us = _microseconds(begin[measured], had[measured])
     return {
         "begin": percentiles(seen_us),
+        "below_ms": sum(it < _MS_US for it in seen_us) / asked.count,
         "due": percentiles(_microseconds(due[measured], had[measured])),
         "windows": of_windows(seen_us, WINDOW_BYTES // (asked.size + _HEADER_BYTES)),
         "append": percentiles([nanos / 1000 for nanos in took_ns[measured]]),

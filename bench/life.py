@@ -60,12 +60,14 @@ def _seeking(place: Path, count: int, cycles: int) -> Iterator[Described]:
         yield {"kind": "seek", "cycles": cycles}, scenario, lambda: nullcontext(seek)
 
 
-def alone(kind: str, place: Path, amount: Amount, room: int = 0) -> Described:
+def alone(
+    kind: str, place: Path, amount: Amount, room: int = 0, size: int = LIFE_SIZE
+) -> Described:
     """Give each run a fresh directory."""
-    scenario = Scenario(place, LIFE_SIZE, *amount)
+    scenario = Scenario(place, size, *amount)
 
     def run(one: Operation) -> Result:
-        with fresh_directory(place, LIFE_SIZE, max(room, scenario.total)) as directory:
+        with fresh_directory(place, size, max(room, scenario.total)) as directory:
             return measure(scenario.task(one, directory))
 
     return {"kind": kind}, scenario, lambda: nullcontext(run)

@@ -23,6 +23,7 @@ from bench import (
     machine,
     messages,
     older,
+    replicated,
     scenarios,
     spark,
     tools,
@@ -222,6 +223,15 @@ def _idle(
         yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 
+def _replication(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    fewer = replace(volume, pairs=min(volume.pairs, volume.replication.pairs), retries=0)
+    for what, scenario, setting in replicated.settings(places(), fewer):
+        wanted = [it for it in scenarios.REPLICATION[what["kind"]] if it in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, fewer, say)}
+
+
 def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -269,6 +279,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "tools": [one for wanted in scenarios.TOOLS.values() for one in wanted],
     "life": [one for wanted in scenarios.LIFE.values() for one in wanted],
     "idle": [one for wanted in scenarios.IDLE.values() for one in wanted],
+    "replication": [one for wanted in scenarios.REPLICATION.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -286,6 +297,7 @@ _PARTS: dict[
     "tools": _tools,
     "life": _life,
     "idle": _idle,
+    "replication": _replication,
     "spark": _spark,
     "peers": _peers,
 }

@@ -6,6 +6,7 @@ import gc
 import struct
 import time
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -48,7 +49,7 @@ def verify(path: Path, size: int, count: int) -> None:
 
 
 def append_paced(
-    appender: quire.JournalAppender,
+    write: Callable[[bytes], object],
     task: Task,
     numbers: range,
     appends: array[int],
@@ -56,13 +57,13 @@ def append_paced(
     sleeps: bool = False,
 ) -> None:
     """
-    Append messages at the rate; each starts with its number and due time.
+    Append messages with *write* at the rate; each starts with its number and due time.
 
     Between them it polls the clock, or *sleeps*.
 
     When each append began, and what it took, goes to *appends*, which has room for both.
     """
-    clock, pack, write = time.monotonic_ns, STAMPS.pack, appender.write_bytes
+    clock, pack = time.monotonic_ns, STAMPS.pack
     rest = bytes(task.size - STAMPS.size)
     first = clock()
     for place, number in enumerate(numbers):

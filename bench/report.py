@@ -19,6 +19,7 @@ from bench import (
     losses,
     parts,
     plots,
+    replicated,
     spark_tables,
     summary,
     tables,
@@ -45,6 +46,7 @@ _TITLES = {
     "tools": "The command line",
     "life": "Groups, rolling, finding, logging, recording",
     "idle": "Readers that wait",
+    "replication": "Replication",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -111,6 +113,7 @@ _BODIES = {
     "tools": tools.text,
     "life": life_tables.text,
     "idle": idle.text,
+    "replication": replicated.text,
     "spark": spark_tables.text,
 }
 

@@ -18,6 +18,7 @@ PARTS = (
     "tools",
     "life",
     "idle",
+    "replication",
     "spark",
     "peers",
 )
@@ -187,6 +188,24 @@ IDLE = {
 }
 """Readers that wait, asleep and, beside that, by a pauser that polls as tailers did before."""
 
+REPLICATION_SIZE = 40
+REPLICATION_RATES = (10_000, 100_000, 167_000)
+REPLICATION = {
+    "latency": tuple(
+        Operation(system, "latency")
+        for system in (
+            "replicated",
+            "replicated_java",
+            "replicated_redis",
+            "replicated_nats",
+            "tcp_echo",
+        )
+    ),
+    "catch-up": (Operation("replicated", "catch_up"),),
+    "cost": (Operation("replicated", "cost@alone"), Operation("replicated", "cost@replicated")),
+}
+"""From one process to another through a replica, and what replication takes of the appender."""
+
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
     "query": (
@@ -271,6 +290,18 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
+class Replication:
+    """How much is measured of the part `replication`."""
+
+    pairs: int
+    """Rounds that count; fewer than elsewhere, since each starts several servers."""
+    seconds: float
+    """So long messages are sent at each rate, and two thirds of it before to warm up."""
+    caught_up: Amount
+    cost: Amount
+
+
+@dataclass(frozen=True, slots=True)
 class Volume:
     """How much is measured."""
 
@@ -301,6 +332,7 @@ class Volume:
     """The number of messages in the queue that the command line reads."""
     life: Life
     idle: Idle
+    replication: Replication
     spark: int
     """The number of messages in the queue that Spark reads."""
     peer: Amount
@@ -312,9 +344,9 @@ class Volume:
             return self.append_large if large else self.append
         return self.tail_large if large else self.tail
 
-    def at_rate(self, rate: int) -> Amount:
-        """Return how many messages are sent at a rate."""
-        thousands = round(rate * self.latency_s / 1000)
+    def at_rate(self, rate: int, seconds: float | None = None) -> Amount:
+        """Return how many messages are sent at a rate, in the time of the part `latency` or so."""
+        thousands = round(rate * (seconds or self.latency_s) / 1000)
         return Amount(thousands * 1000, thousands * 2 // 3 * 1000)
 
 
@@ -346,6 +378,12 @@ FULL = Volume(
         recorded=Amount(1_000_000, 100_000),
     ),
     idle=Idle(quiet_ms=Amount(5000, 6000), wakes=Amount(1000, 150)),
+    replication=Replication(
+        pairs=3,
+        seconds=2,
+        caught_up=Amount(10_000_000, 0),
+        cost=Amount(300_000, 50_000),
+    ),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -377,6 +415,12 @@ QUICK = Volume(
         recorded=Amount(200_000, 20_000),
     ),
     idle=Idle(quiet_ms=Amount(1000, 5000), wakes=Amount(300, 50)),
+    replication=Replication(
+        pairs=2,
+        seconds=0.5,
+        caught_up=Amount(2_000_000, 0),
+        cost=Amount(50_000, 10_000),
+    ),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

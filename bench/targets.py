@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench import life_targets, older_targets, spark_targets, summary
+from bench import harness, life_targets, older_targets, replicated_targets, spark_targets, summary
 from bench.harness import Result
 from bench.messages import SIZE as MESSAGE_SIZE
 from bench.summary import CPU_TIME, TIME, Spread
@@ -159,6 +159,38 @@ def _life(scenario: Result) -> Iterator[Verdict]:
                 is_met=spread.median <= most.limit,
                 remark=_mark(scenario),
             )
+
+
+def _replication(scenario: Result) -> Iterator[Verdict]:
+    measured = set(summary.operations(scenario))
+    for key, what, per_second in replicated_targets.LEAST_RATES:
+        if key in measured:
+            yield _rate(scenario, key, what, per_second)
+    alone, replicated = replicated_targets.ALONE, replicated_targets.REPLICATED
+    if {alone, replicated} <= measured:
+        more = summary.ratio(scenario, alone, replicated, CPU_TIME)
+        what = "replicate: CPU time of the appender's thread"
+        yield _at_most(scenario, what, more, replicated_targets.MOST_COST)
+    for peer in replicated_targets.PEERS:
+        pair = replicated_targets.OURS, f"{peer}.latency"
+        if set(pair) <= measured:
+            yield from _replicated_before(scenario, *pair, harness.adapter(peer).NAME)
+
+
+def _replicated_before(scenario: Result, ours: str, theirs: str, name: str) -> Iterator[Verdict]:
+    for percentile in replicated_targets.PERCENTILES:
+        here, there = (
+            summary.percentile(scenario, key, "begin", percentile) for key in (ours, theirs)
+        )
+        yield Verdict(
+            f"replicate: {percentile} at {scenario['rate']:,}/s, {name}",
+            scenario["file_system"],
+            f"at most {there.median:,.2f} us",
+            _spread(here, " us"),
+            "",
+            is_met=here.median <= there.median,
+            remark=_mark(scenario),
+        )
 
 
 def _least_rates(scenario: Result) -> Iterator[Verdict]:
@@ -337,5 +369,6 @@ _OF_PART: dict[str, Callable[[Result], Iterator[Verdict]]] = {
     "older": _older,
     "tools": _tools,
     "life": _life,
+    "replication": _replication,
     "spark": _spark,
 }

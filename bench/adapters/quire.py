@@ -223,7 +223,7 @@ def _produce(task: Task) -> None:
     appends = array("q", bytes(2 * 8 * task.total))
     with open_queue(task.queue) as queue, queue.appender() as appender:
         freeze_the_collector()
-        append_paced(appender, task, range(task.total), appends)
+        append_paced(appender.write_bytes, task, range(task.total), appends)
     Path(task.out).write_bytes(appends.tobytes())
 
 

@@ -149,7 +149,7 @@ def _produce(task: Task) -> None:
     mode: Literal["none", "async"] = "async" if task.operation.endswith("@ring") else "none"
     with open_queue(task.queue, buffer_mode=mode) as queue, queue.appender() as appender:
         freeze_the_collector()
-        append_paced(appender, task, range(task.total), appends, sleeps=True)
+        append_paced(appender.write_bytes, task, range(task.total), appends, sleeps=True)
     Path(task.out).write_bytes(appends.tobytes())
 
 

@@ -134,12 +134,14 @@ def _flush(queue: quire.JournalQueue) -> None:
 def _warm_up(appender: quire.JournalAppender, task: Task) -> array[int]:
     """Append the first messages; return room for the times of the others."""
     freeze_the_collector()
-    append_paced(appender, task, range(task.warm_up), array("q", bytes(2 * 8 * task.warm_up)))
+    append_paced(
+        appender.write_bytes, task, range(task.warm_up), array("q", bytes(2 * 8 * task.warm_up))
+    )
     return array("q", bytes(2 * 8 * task.count))
 
 
 def _measure(appender: quire.JournalAppender, task: Task, appends: array[int]) -> None:
-    append_paced(appender, task, range(task.warm_up, task.total), appends)
+    append_paced(appender.write_bytes, task, range(task.warm_up, task.total), appends)
 
 
 def _faults() -> int:

@@ -31,12 +31,17 @@ def version() -> str:
     return f"redis-py {redis.__version__}, {version.split(' sha=')[0]}"
 
 
-@contextmanager
-def _server(directory: Path) -> Generator[int]:
-    """Run a server that keeps all in memory, and give its port on the loopback."""
+def free_port() -> int:
+    """Return a port of the loopback that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    options = {"port": str(port), "bind": "127.0.0.1", "dir": str(directory), "save": ""}
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def server(directory: Path, **more: str) -> Generator[int]:
+    """Run a server that keeps all in memory, and give its port on the loopback."""
+    port = free_port()
+    options = {"port": str(port), "bind": "127.0.0.1", "dir": str(directory), "save": "", **more}
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
     command = ["redis-server", *arguments, "--appendonly", "no"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
@@ -63,7 +68,7 @@ def run(task: Task) -> Outcome:
     """Append one message per request."""
     import redis
 
-    with _server(Path(task.directory)) as port, redis.Redis(port=port) as client:
+    with server(Path(task.directory)) as port, redis.Redis(port=port) as client:
         pool = [{b"payload": message} for message in messages(task.size)]
 
         def append(rounds: int) -> None:

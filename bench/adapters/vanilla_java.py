@@ -20,7 +20,7 @@ _SUPPORT = _ROOT / "tests" / "support"
 
 def version() -> str:
     """Return the release; the first call builds the programs."""
-    return _peer().version
+    return peer().version
 
 
 def binary() -> Path:
@@ -30,7 +30,7 @@ def binary() -> Path:
 
 def command(task: Task) -> list[str]:
     """Return the command line that runs one operation."""
-    return _peer().command(
+    return peer().command(
         "bench",
         loop=task.operation,
         size=task.size,
@@ -42,7 +42,8 @@ def command(task: Task) -> list[str]:
 
 
 @cache
-def _peer() -> JavaPeer:
+def peer() -> JavaPeer:
+    """Return the programs; the first call builds them."""
     if str(_SUPPORT) not in sys.path:
         sys.path.append(str(_SUPPORT))
     import java_peer

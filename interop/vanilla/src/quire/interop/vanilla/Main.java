@@ -21,6 +21,7 @@ public final class Main {
                 Map.entry("read-fields", new ReadFields()),
                 Map.entry("source", new Source()),
                 Map.entry("sink", new Sink()),
+                Map.entry("replication-latency", new ReplicationLatency()),
                 Map.entry("submit", new Submit()),
                 Map.entry("indexed-write", Indexed::write),
                 Map.entry("indexed-list", Indexed::list),

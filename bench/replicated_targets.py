@@ -1,0 +1,13 @@
+"""What the part `replication` is held against."""
+
+from __future__ import annotations
+
+OURS = "replicated.latency"
+PEERS = ("replicated_java", "replicated_redis", "replicated_nats")
+PERCENTILES = ("p50", "p99")
+"""In which a message that is replicated has to be there before each peer's."""
+LEAST_RATES = [("replicated.catch_up", "replicate: one connection", 10e6 / 6)]
+"""Key, what it is, messages a second."""
+ALONE, REPLICATED = "replicated.cost@alone", "replicated.cost@replicated"
+MOST_COST = 1.05
+"""So many times the CPU time of an appender without replication, at most."""
