@@ -12,6 +12,8 @@ from quire.replication.wire import Frame, FrameReader, Kind
 
 HEARTBEAT_NS: Final = 1_000_000_000
 SILENCE_NS: Final = 10 * HEARTBEAT_NS
+TIMEOUT_S: Final = SILENCE_NS / 1e9
+TICK_S: Final = HEARTBEAT_NS / 4e9
 
 _CODES: Final[Mapping[type[ReplicationError], str]] = {
     OldEpochError: "old-epoch",
@@ -38,6 +40,16 @@ class Session(ABC):
         self._out: list[bytes] = []
         self._heard_ns = self._spoke_ns = now_ns
         self.features: frozenset[str] = frozenset()
+
+    @property
+    def tick_s(self) -> float:
+        """How often time is to pass, in seconds."""
+        return TICK_S
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the peer may take nothing, in seconds."""
+        return TIMEOUT_S
 
     def outgoing(self) -> bytes:
         """Return the bytes that are to be sent, once."""

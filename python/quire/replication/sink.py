@@ -9,30 +9,18 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from os import PathLike
-from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 from quire._common import arguments
-from quire.errors import (
-    ClosedError,
-    PeerLostError,
-    PeerSilentError,
-    ReplicationError,
-    UnsupportedError,
-)
+from quire.errors import ReplicationError, UnsupportedError
 from quire.replication import standing
-from quire.replication.connection import Connection, failures
+from quire.replication.drivers.any_sink import AnySink
 from quire.replication.replica import Replica
-from quire.replication.session import HEARTBEAT_NS, SILENCE_NS
 from quire.replication.sink_session import SinkSession
 from quire.replication.tls import Tls, check_allowed
 from quire.replication.wire import Place
 
 _log = logging.getLogger("quire")
-_TIMEOUT_S: Final = SILENCE_NS / 1e9
-_TICK_NS: Final = HEARTBEAT_NS // 4
-_TICK_S: Final = _TICK_NS / 1e9
-_LAST_WORDS_S: Final = 2.0
 _CONNECT_S: Final = 10.0
 _DECIDED_BY_SOURCE: Final = (
     *("roll_cycle", "epoch_ms", "time_zone", "roll", "layout", "wire_type", "source_id"),
@@ -40,7 +28,7 @@ _DECIDED_BY_SOURCE: Final = (
 )
 
 
-class Sink:
+class Sink(AnySink[SinkSession]):
     """
     Keeps a copy of a source's queue: the same messages under the same indexes.
 
@@ -103,57 +91,21 @@ class Sink:
             if each in options:
                 raise UnsupportedError(f"not an option of a copy: {each}={options[each]!r}")
         check_allowed(host, tls, insecure=insecure)
-        self._host, self._port = host, port
-        self._tls = None if tls is None else tls.context(is_source=False)
+        super().__init__(
+            os.fspath(path),
+            host=host,
+            port=port,
+            tls=None if tls is None else tls.context(is_source=False),
+            connect_s=_CONNECT_S,
+            reconnect_s=reconnect_s,
+            attempts=attempts,
+        )
         self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)
-        self._reconnect_s = arguments.seconds("reconnect_s", reconnect_s)
-        self._attempts, self._on_promoted = attempts, on_promoted
+        self._on_promoted, self._address = on_promoted, address
         self._promoted_epoch: int | None = None
-        self._address = address
-        self._failed = 0  # connections in a row that brought nothing
-        self._progress = asyncio.Event()
-        self._running: asyncio.Task[None] | None = None
         self._replica = Replica(path, options)
         self._stored: Place | None = None
-
-    async def __aenter__(self) -> Self:
-        """Connect, and go on in the background."""
-        self._running = asyncio.create_task(self._run())
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the connection and the copy; the error that ended the replication is raised."""
-        await self._stop()
-        is_failed = not self._started().cancelled() and self._promoted_epoch is None
-        if error is None and is_failed:
-            raise self._failure()
-
-    async def close(self) -> None:
-        """
-        Close the connection and the copy; leaving the ``async with`` block does it too.
-
-            await sink.close()
-        """
-        await self._stop()
-
-    async def run_forever(self) -> None:
-        """
-        Replicate until the task is cancelled, or raise what ends the replication.
-
-        It returns once the source has handed over to this sink: the copy is a source's queue then.
-
-            async with Sink("copy", host="10.0.0.1", port=7001, tls=tls) as sink:
-                await sink.run_forever()
-        """
-        await asyncio.wait({self._started()})
-        if self._promoted_epoch is None:
-            raise self._failure()
 
     @property
     def promoted_epoch(self) -> int | None:
@@ -170,125 +122,34 @@ class Sink:
         """Wait until the copy has a message."""
         await self._until(lambda: self._stored is not None and self._stored.next > index)
 
-    async def _until(self, is_reached: Callable[[], bool]) -> None:
-        running = self._started()
-        while not is_reached():
-            progress = asyncio.ensure_future(self._progress.wait())
-            try:
-                await asyncio.wait({progress, running}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                progress.cancel()
-            if running.done() and not is_reached():
-                raise self._failure()
-
-    def _note(self, session: SinkSession) -> None:
-        """Wake those who wait for progress."""
-        if session.stored != self._stored:
-            self._failed, self._stored = 0, session.stored
-            self._progress.set()
-            self._progress = asyncio.Event()
-
-    def _started(self) -> asyncio.Task[None]:
-        if self._running is None:
-            raise RuntimeError("the sink is not running: use it in `async with`")
-        return self._running
-
-    async def _stop(self) -> None:
-        if self._running is not None and not self._running.done():
-            self._running.cancel()
-            await asyncio.wait({self._running})
-        self._replica.close()
-
-    def _failure(self) -> BaseException:
-        """Return what ended the replication."""
-        running = self._started()
-        error = None if running.cancelled() else running.exception()
-        return error or ClosedError(f"the sink was closed: path={self._replica.path}")
-
     async def _run(self) -> None:
         try:
-            await self._run_on()
+            await super()._run()
         finally:
-            self._replica.close()  # a promotion waits for that
+            self._close_copy()  # a promotion waits for that
 
-    async def _run_on(self) -> None:
-        while self._promoted_epoch is None:
-            try:
-                await self._replicate()
-            except (PeerLostError, PeerSilentError) as error:
-                self._failed += 1
-                if self._attempts is not None and self._failed >= self._attempts:
-                    raise
-                level = logging.WARNING if self._failed == 1 else logging.DEBUG
-                _log.log(level, "%s (connecting again)", error)
-            if self._promoted_epoch is None:
-                self._check_role()
-                await asyncio.sleep(self._reconnect_s)
+    def _close_copy(self) -> None:
+        self._replica.close()
 
-    async def _replicate(self) -> None:
-        connection = await self._connect()
-        session = SinkSession(
+    def _new_session(self, peer: str) -> SinkSession:
+        return SinkSession(
             self._replica,
             name=self._name,
-            peer=connection.peer,
+            peer=peer,
             level=self._level,
             now_ns=time.monotonic_ns(),
             address=self._address,
         )
-        try:
-            await self._converse(session, connection)
-        except (PeerLostError, PeerSilentError):
-            raise
-        except ReplicationError:
-            await connection.send_last(session.outgoing(), _LAST_WORDS_S)
-            raise
-        finally:
-            connection.close()
 
-    async def _connect(self) -> Connection:
-        with failures(f"{self._host}:{self._port}"):
-            try:
-                async with asyncio.timeout(_CONNECT_S):
-                    return Connection(
-                        *await asyncio.open_connection(self._host, self._port, ssl=self._tls)
-                    )
-            except TimeoutError:
-                text = "the source does not answer"
-                raise PeerSilentError(f"{text}: peer={self._host}:{self._port}") from None
+    @property
+    def _has_finished(self) -> bool:
+        return self._promoted_epoch is not None
 
-    async def _converse(self, session: SinkSession, connection: Connection) -> None:
-        """Take what the source sends until it ends the connection."""
-        looked_ns = time.monotonic_ns()
-        while not session.has_ended:
-            if session.awaits_sync:
-                await asyncio.to_thread(session.sync)
-            await connection.send(session.outgoing(), _TIMEOUT_S)
-            self._note(session)
-            try:
-                async with asyncio.timeout(_TICK_S):
-                    data = await connection.read()
-            except TimeoutError:
-                data = b""
-            now_ns = time.monotonic_ns()
-            if data:
-                was_started = session.is_started
-                session.receive(data, now_ns)
-                if session.is_started and not was_started:
-                    _log.info("replicating: path=%s peer=%s", self._replica.path, connection.peer)
-            if now_ns - looked_ns >= _TICK_NS:  # also while messages come all the time
-                self._check_role()
-                looked_ns = now_ns
-            if session.handed_over is not None:
-                await self._take_over(session, session.handed_over.epoch)
-                break
-            session.tick(now_ns)
-        if session.awaits_sync:
-            await asyncio.to_thread(session.sync)
-        self._note(session)
-        await connection.send_last(session.outgoing(), _LAST_WORDS_S)
-
-    async def _take_over(self, session: SinkSession, epoch: int) -> None:
+    async def _act(self, session: SinkSession) -> None:
         """Become the source of a new epoch, as the one before wishes."""
+        if session.handed_over is None:
+            return
+        epoch = session.handed_over.epoch
         await asyncio.to_thread(self._replica.promote, epoch)
         self._promoted_epoch = epoch
         _log.info("promoted by a handover: path=%s epoch=%d", self._replica.path, epoch)
@@ -297,7 +158,10 @@ class Sink:
             address = await serve(epoch)
         session.take_over(address)
 
-    def _check_role(self) -> None:
+    def _note(self, session: SinkSession) -> None:
+        self._stored = session.stored
+
+    def _check(self) -> None:
         """
         Check that the copy is still one.
 

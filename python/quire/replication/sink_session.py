@@ -56,6 +56,11 @@ class SinkSession(Session):
         self.has_ended = False
         self.handed_over: wire.HandedOver | None = None
 
+    @property
+    def progress(self) -> Place | None:
+        """Where the replica ends."""
+        return self.stored
+
     def outgoing(self) -> bytes:
         """Return the bytes that are to be sent, once."""
         if self._level == STORED:

@@ -5,35 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from quire._common import arguments
-from quire._waiting.sleeping import sleep_async
 from quire.errors import (
     HandoverError,
     OldEpochError,
-    PeerLostError,
     QuireError,
     ReadOnlyError,
     ReplicationError,
 )
 from quire.handles.journal.queue import JournalQueue
-from quire.replication.connection import Connection
+from quire.replication.drivers.any_source import AnySource
+from quire.replication.drivers.connection import Connection
 from quire.replication.handover_requests import done, failed, give_answer, take_request
 from quire.replication.original import Original
-from quire.replication.session import HEARTBEAT_NS, SILENCE_NS
+from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
 from quire.replication.succession import Succession, Successor
 from quire.replication.tls import Tls, check_allowed
 
 _log = logging.getLogger("quire")
-_TIMEOUT_S: Final = SILENCE_NS / 1e9
-_TICK_S: Final = HEARTBEAT_NS / 4e9
-_LAST_WORDS_S: Final = 2.0
-_HANDSHAKE_S: Final = 5.0
 
 
 class SinkStatus(NamedTuple):
@@ -58,7 +51,7 @@ class SinkStatus(NamedTuple):
     acknowledged_index: int | None
 
 
-class Source:
+class Source(AnySource[SourceSession]):
     """
     Sends every message of a queue to each sink that connects, and goes on as messages come.
 
@@ -109,39 +102,18 @@ class Source:
         if queue.read_only:
             raise ReadOnlyError(f"a source keeps its epoch beside the queue: queue={queue.path}")
         check_allowed(host, tls, insecure=insecure)
-        self._queue, self._host, self._port = queue, host, port
-        self._tls = None if tls is None else tls.context(is_source=True)
-        self._insecure, self._max_sinks = insecure, max_sinks
-        self._original = Original(queue)
-        self._sessions: dict[asyncio.Task[None], SourceSession] = {}
-        self._server: asyncio.Server | None = None
-        self._changed = asyncio.Event()
-        self._failed: asyncio.Future[None] | None = None
+        context = None if tls is None else tls.context(is_source=True)
+        super().__init__(queue.path, host=host, port=port, tls=context, max_sinks=max_sinks)
+        self._original, self._insecure = Original(queue), insecure
         self._successor: Successor | None = None
         self._watching: asyncio.Task[None] | None = None
         self._is_handing_over = False
 
     async def __aenter__(self) -> Self:
         """Start listening."""
-        self._failed = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(
-            self._accept,
-            self._host,
-            self._port,
-            ssl=self._tls,
-            ssl_handshake_timeout=_HANDSHAKE_S if self._tls else None,
-        )
+        await super().__aenter__()
         self._watching = asyncio.create_task(self._watch_requests())
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop listening, send what is left, and close every connection."""
-        await self.close()
 
     async def close(self) -> None:
         """
@@ -149,30 +121,10 @@ class Source:
 
             await source.close()
         """
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.close()
-        tasks = [*self._sessions, *([self._watching] if self._watching else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
-
-    async def run_forever(self) -> None:
-        """
-        Serve until the task is cancelled, or the queue was handed over to a sink.
-
-            async with Source(queue, host="10.0.0.1", port=7001, tls=tls) as source:
-                await source.run_forever()
-
-        Raises:
-            OldEpochError: A sink has seen a later epoch: another replica was promoted. The queue
-                takes no more appends.
-
-        """
-        self._listening()
-        await asyncio.shield(self._failure())
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait({self._watching})
+        await super().close()
 
     async def hand_over(self, to: str, *, timeout_s: float = 30.0) -> Successor:
         """
@@ -196,33 +148,32 @@ class Source:
         """
         session = self._named(to)
         if self._is_handing_over:
-            raise ReplicationError(f"the queue is being handed over: path={self._queue.path}")
+            raise ReplicationError(f"the queue is being handed over: path={self._path}")
         self._is_handing_over = True
         try:
             successor = await self._succession(session, timeout_s).run()
         except HandoverError as error:
-            self._fail(error)
+            self._end(error)
             raise
         finally:
             self._is_handing_over = False
         self._successor = successor
-        if not (failure := self._failure()).done():
-            failure.set_result(None)
+        self._end(None)
         return successor
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
         def is_served() -> bool:
-            return session in self._sessions.values()
+            return session in self._sessions
 
         return Succession(self._original, session, is_served, self._next_change, timeout_s)
 
     async def _next_change(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_TICK_S):
+            async with asyncio.timeout(TICK_S):
                 await self._changed.wait()
 
     def _named(self, to: str) -> SourceSession:
-        named = [it for it in self._sessions.values() if it.name]
+        named = [it for it in self._sessions if it.name]
         found = [it for it in named if to and to in {it.name, it.peer, it.address}]
         if len(found) == 1:
             return found[0]
@@ -233,9 +184,9 @@ class Source:
     async def _watch_requests(self) -> None:
         """Hand over when another process asks for it."""
         while True:
-            await asyncio.sleep(_TICK_S)
-            names = {it for each in self._sessions.values() for it in (each.name, each.address)}
-            request = take_request(self._queue.path, names - {""})
+            await asyncio.sleep(TICK_S)
+            names = {it for each in self._sessions for it in (each.name, each.address)}
+            request = take_request(self._path, names - {""})
             if request is None:
                 continue
             try:
@@ -243,7 +194,7 @@ class Source:
             except (QuireError, OSError) as error:
                 _log.warning("did not hand over: %s", error)
                 answer = failed(error)
-            give_answer(self._queue.path, request, answer)
+            give_answer(self._path, request, answer)
 
     @property
     def successor(self) -> Successor | None:
@@ -256,12 +207,6 @@ class Source:
         return self._successor
 
     @property
-    def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on."""
-        host, port, *_ = self._listening().sockets[0].getsockname()
-        return str(host), int(port)
-
-    @property
     def epoch(self) -> int:
         """The number of this source's epoch."""
         return self._original.standing.epoch
@@ -269,7 +214,7 @@ class Source:
     @property
     def sinks(self) -> list[SinkStatus]:
         """The sinks that replicate now, and how far each is."""
-        return [_status(each) for each in self._sessions.values() if each.name]
+        return [_status(each) for each in self._sessions if each.name]
 
     async def acknowledged(self, index: int, *, sinks: int = 1) -> None:
         """
@@ -283,187 +228,32 @@ class Source:
 
         Raises:
             OldEpochError: Another replica was promoted.
+            ClosedError: The source was closed.
 
         """
-        while sum(_has(each, index) for each in self._sessions.values()) < sinks:
-            failure = self._failure()
-            if failure.done():
-                failure.result()
-            await self._changed.wait()
+        await self._until(lambda: sum(_has(each, index) for each in self._sessions) >= sinks)
 
-    def _notify(self) -> None:
-        """Wake those who wait for what sinks have acknowledged."""
-        self._changed.set()
-        self._changed = asyncio.Event()
+    def _new_session(self, peer: str) -> SourceSession:
+        return SourceSession(self._original, peer, time.monotonic_ns())
 
-    def _listening(self) -> asyncio.Server:
-        if self._server is None:
-            raise RuntimeError("the source does not listen: use it in `async with`")
-        return self._server
+    def _note_failure(self, error: QuireError | OSError, connection: Connection) -> None:
+        if not isinstance(error, OldEpochError):
+            super()._note_failure(error, connection)
+        elif connection.is_trusted or self._insecure:
+            self._fence(error, error.epoch or self.epoch)
+        else:
+            _log.error("not fenced, since another user's process claims it: %s", error)
 
-    def _failure(self) -> asyncio.Future[None]:
-        """Return what ends the source."""
-        if self._failed is None:
-            raise RuntimeError("the source does not listen: use it in `async with`")
-        return self._failed
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(reader, writer)
-        if self._server is None:  # closed since the system had the connection
-            connection.close()
-            return
-        if len(self._sessions) >= self._max_sinks:
-            _log.warning("refused a sink: peer=%s max_sinks=%d", connection.peer, self._max_sinks)
-            connection.close()
-            return
-        session = SourceSession(self._original, connection.peer, time.monotonic_ns())
-        task = asyncio.create_task(self._serve(session, connection))
-        self._sessions[task] = session
-        task.add_done_callback(lambda ended: self._forget(ended, connection))
-
-    def _forget(self, task: asyncio.Task[None], connection: Connection) -> None:
-        """Close the connection of a session that ended, or was cancelled before it began."""
-        connection.close()
-        self._sessions.pop(task).close()
-        self._notify()
-
-    async def _serve(self, session: SourceSession, connection: Connection) -> None:
-        try:
-            await _Conversation(session, connection, self._notify).run()
-        except PeerLostError as lost:
-            if session.name:
-                _log.info("a sink is gone: name=%s reason=%s", session.name, lost)
-        except OldEpochError as error:
-            if connection.is_trusted or self._insecure:
-                self._end(error, error.epoch or self.epoch)
-            else:
-                _log.error("not fenced, since another user's process claims it: %s", error)
-        except (QuireError, OSError) as error:
-            _log.warning("disconnected a sink: %s", error)
-            await connection.send_last(session.outgoing(), _LAST_WORDS_S)
-
-    def _end(self, error: OldEpochError, epoch: int) -> None:
+    def _fence(self, error: OldEpochError, epoch: int) -> None:
         """Stop everybody's appends: messages that come now would be lost."""
-        failure = self._failure()
         try:
             self._original.fence(epoch)
-            if not failure.done():
+            if not self._end_of_all().done():
                 _log.error("the source ends, and its queue takes no more appends: %s", error)
         except (QuireError, OSError) as reason:
             _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)
         finally:
-            self._fail(error)
-
-    def _fail(self, error: QuireError) -> None:
-        """End the source with an error."""
-        if not (failure := self._failure()).done():
-            failure.set_exception(error)
-            failure.exception()  # it was heard
-        self._notify()
-
-
-class _Conversation:
-    """
-    A session and its connection: one task reads, the other sends.
-
-    Args:
-        session: What the source sends.
-        connection: Where to.
-        notify: Called after each acknowledgement.
-
-    """
-
-    def __init__(
-        self, session: SourceSession, connection: Connection, notify: Callable[[], None]
-    ) -> None:
-        self._session, self._connection, self._notify = session, connection, notify
-        self._news = asyncio.Event()
-
-    async def run(self) -> None:
-        """Go on until either side ends the connection."""
-        reading = asyncio.create_task(self._read_all())
-        sending = asyncio.create_task(self._send_all())
-        try:
-            await asyncio.wait({reading, sending}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await self._finish(reading, sending)
-            raise
-        await _cancelled(reading, sending)
-        for task in (reading, sending):
-            if not task.cancelled():
-                task.result()
-
-    async def _finish(self, reading: asyncio.Task[None], sending: asyncio.Task[None]) -> None:
-        """
-        Send the messages that the sink lacks, end the stream, and let the sink close it.
-
-        Acknowledgements that arrive after this side has closed it would have the system reset it,
-        and the sink might lose what it was sent.
-        """
-        await _cancelled(sending)
-        session, connection = self._session, self._connection
-        with suppress(QuireError, TimeoutError):
-            async with asyncio.timeout(_TIMEOUT_S):
-                while not reading.done():
-                    self._news.clear()
-                    if session.pull(time.time_ns(), time.monotonic_ns()):
-                        await connection.send(session.outgoing(), _LAST_WORDS_S)
-                    elif session.reader is None or session.is_waiting:
-                        break
-                    else:
-                        await self._wait()
-        with suppress(QuireError):
-            session.end()
-            await connection.send(session.outgoing(), _LAST_WORDS_S)
-            if session.reader is not None:
-                await asyncio.wait({reading}, timeout=_LAST_WORDS_S)
-        await _cancelled(reading)
-
-    async def _read_all(self) -> None:
-        session = self._session
-        while True:
-            data = await self._connection.read()
-            before, was_started = session.acknowledged, session.reader is not None
-            session.receive(data, time.monotonic_ns())
-            if session.refused is not None:
-                raise session.refused
-            if not was_started and session.reader is not None:
-                _log.info("a sink replicates: name=%s peer=%s", session.name, session.peer)
-            if session.acknowledged is not before or session.taken_over is not None:
-                self._notify()
-            self._news.set()
-
-    async def _send_all(self) -> None:
-        session, connection = self._session, self._connection
-        while True:
-            self._news.clear()
-            session.tick(time.monotonic_ns())
-            while session.pull(time.time_ns(), time.monotonic_ns()):
-                await connection.send(session.outgoing(), _TIMEOUT_S)
-            await connection.send(session.outgoing(), _TIMEOUT_S)
-            await self._wait()
-
-    async def _wait(self) -> None:
-        """Return when there is something to say: a message, an answer, or a heartbeat."""
-        session = self._session
-        waits: list[Awaitable[object]] = [self._news.wait()]
-        if session.is_waiting and session.reader is not None:
-            waits.append(sleep_async(session.reader.tailer, _TICK_S))
-        tasks = [asyncio.ensure_future(it) for it in waits]
-        try:
-            await asyncio.wait(tasks, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-
-
-async def _cancelled(*tasks: asyncio.Task[None]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    for task in tasks:
-        if not task.cancelled():
-            task.exception()  # it was heard
+            self._end(error)
 
 
 def _has(session: SourceSession, index: int) -> bool:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
+from quire._waiting.sleeping import Sleeper
 from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
 from quire.replication.original import Original, Reader
@@ -56,6 +57,35 @@ class SourceSession(Session):
     def reader(self) -> Reader | None:
         """What reads for the sink, once it has asked for batches."""
         return self._reader
+
+    @property
+    def sleeper(self) -> Sleeper | None:
+        """What has something to read once there is a batch."""
+        return None if self._reader is None else self._reader.tailer
+
+    @property
+    def awaits_end(self) -> bool:
+        """Whether the sink closes the connection when the stream has ended."""
+        return self._reader is not None
+
+    @property
+    def progress(self) -> tuple[Place | None, bool]:
+        """What the sink has acknowledged, and whether it has taken over."""
+        return self.acknowledged, self.taken_over is not None
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """
+        Take bytes that the sink sent.
+
+        Raises:
+            ReplicationError: The bytes break the protocol, what the sink says cannot be done, or it
+                refuses this source.
+            OldEpochError: The sink has seen a later epoch.
+
+        """
+        super().receive(data, now_ns)
+        if self.refused is not None:
+            raise self.refused
 
     def _take(self, frame: Frame) -> None:
         match frame:

@@ -5,13 +5,13 @@ A :class:`Source` sends the messages of its queue to any number of :class:`Sink`
 with the same indexes. A :class:`RemoteAppender` appends to the queue of a source. Each may be
 Java's. docs/vanilla.md has the protocol.
 
-``wire_frames`` is what goes over the wire, ``link`` a connection, ``server`` the source,
-``session`` one sink as the source sees it.
+``wire_frames`` is what goes over the wire; ``source_session`` and ``sink_session`` are the sides of
+a connection, which the drivers of :mod:`quire.replication` connect.
 """
 
 from quire.vanilla.replication.remote import RemoteAppender
-from quire.vanilla.replication.server import Source
-from quire.vanilla.replication.session import SinkStatus
 from quire.vanilla.replication.sink import Sink
+from quire.vanilla.replication.source import Source
+from quire.vanilla.replication.source_session import SinkStatus
 
 __all__ = ["RemoteAppender", "Sink", "SinkStatus", "Source"]

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from quire._common import arguments
-from quire.errors import ClosedError, ReplicationError, UnsupportedError
-from quire.vanilla.replication.link import Link
+from quire.errors import ClosedError, PeerSilentError, ReplicationError, UnsupportedError
+from quire.replication.drivers.connection import Connection
 from quire.vanilla.replication.wire_frames import Action, FrameReader, Mark, Marked, Run, request
 
 
@@ -40,11 +40,11 @@ class RemoteAppender:
         self._timeout_s = arguments.seconds("timeout_s", timeout_s)
         self._turn = asyncio.Lock()
         self._reader = FrameReader()
-        self._link: Link | None = None
+        self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
         """Connect."""
-        self._link = await Link.connect(self._host, self._port, self._timeout_s)
+        self._connection = await Connection.to(self._host, self._port, timeout_s=self._timeout_s)
         return self
 
     async def __aexit__(
@@ -54,9 +54,9 @@ class RemoteAppender:
         trace: TracebackType | None,
     ) -> None:
         """Close the connection once the source has what it was sent."""
-        link, self._link = self._link, None
-        if link is not None:
-            await link.finish()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.finish(self._timeout_s)
 
     async def write_bytes(self, payload: bytes) -> int:
         """
@@ -70,16 +70,17 @@ class RemoteAppender:
 
         """
         async with self._turn:
-            link = self._open()
+            connection = self._open()
             try:
-                await link.send(request(Action.SUBMIT, len(payload), payload))
-                return await self._answer(link)
+                frame = request(Action.SUBMIT, len(payload), payload)
+                await connection.send(frame, self._timeout_s)
+                return await self._answer(connection)
             except UnsupportedError:
                 raise
             except BaseException:
                 # The answer could be taken for that of a later message.
-                self._link = None
-                link.close()
+                self._connection = None
+                connection.close()
                 raise
 
     async def write_bytes_unacknowledged(self, payload: bytes) -> None:
@@ -91,23 +92,27 @@ class RemoteAppender:
 
         """
         async with self._turn:
-            await self._open().send(request(Action.SUBMIT_NO_ACK, len(payload), payload))
+            frame = request(Action.SUBMIT_NO_ACK, len(payload), payload)
+            await self._open().send(frame, self._timeout_s)
 
-    def _open(self) -> Link:
-        if self._link is None:
+    def _open(self) -> Connection:
+        if self._connection is None:
             raise ClosedError(f"the remote appender is closed: peer={self._host}:{self._port}")
-        return self._link
+        return self._connection
 
-    async def _answer(self, link: Link) -> int:
+    async def _answer(self, connection: Connection) -> int:
         answers: list[Run | Marked] = []
         while not answers:
-            frames = self._reader.feed(await link.read())
+            if not (data := await connection.read(self._timeout_s)):
+                text = "the source did not answer"
+                raise PeerSilentError(f"{text}: peer={connection.peer} timeout_s={self._timeout_s}")
+            frames = self._reader.feed(data)
             answers = [it for it in frames if it != Marked(Mark.IN_SYNC, 0)]
         match answers:
             case [Marked(mark=Mark.ACK, index=index)]:
                 return index
             case [Marked(mark=Mark.NACK)]:
-                raise UnsupportedError(f"the source takes no messages: peer={link.peer}")
+                raise UnsupportedError(f"the source takes no messages: peer={connection.peer}")
             case _:
                 text = "a source answered a submitted message unexpectedly"
-                raise ReplicationError(f"{text}: found={answers[0]!r:.80} peer={link.peer}")
+                raise ReplicationError(f"{text}: found={answers[0]!r:.80} peer={connection.peer}")

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
+import os
+import time
 from collections.abc import Callable
 from os import PathLike
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from quire._common import arguments
-from quire.errors import ClosedError, PeerLostError, PeerSilentError
-from quire.vanilla.replication.link import Link
+from quire.replication.drivers.any_sink import AnySink
 from quire.vanilla.replication.replica import Replica
-from quire.vanilla.replication.subscription import Subscription
+from quire.vanilla.replication.sink_session import SinkSession
 from quire.vanilla.replication.wire_frames import HEARTBEAT_S
 
-_log = logging.getLogger("quire")
 _MISSED_HEARTBEATS: Final = 4
 
 
-class Sink:
+class Sink(AnySink[SinkSession]):
     """
     Keeps a copy of a source's queue: the same messages with the same indexes.
 
@@ -75,53 +72,19 @@ class Sink:
         on_cycle: Callable[[int], object] | None = None,
         **options: Any,  # noqa: ANN401 - as `quire.open` takes them
     ) -> None:
-        self._host, self._port = host, port
         self._acknowledge = acknowledge
-        self._reconnect_s = arguments.seconds("reconnect_s", reconnect_s)
         self._silence_s = arguments.seconds("silence_s", silence_s)
-        self._attempts = attempts
+        super().__init__(
+            os.fspath(path),
+            host=host,
+            port=port,
+            connect_s=self._silence_s,
+            reconnect_s=reconnect_s,
+            attempts=attempts,
+        )
         self._on_cycle = on_cycle
-        self._failed = 0  # connections in a row that brought nothing
-        self._in_syncs = 0
-        self._progress = asyncio.Event()
-        self._running: asyncio.Task[None] | None = None
+        self._in_syncs = self._in_syncs_before = 0
         self._copy = Replica(path, options)
-        last = self._copy.last_index
-        self._cycle = -1 if last is None else self._copy.cycle_of(last)
-
-    async def __aenter__(self) -> Self:
-        """Connect, and go on in the background."""
-        self._running = asyncio.create_task(self._run())
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the connection and the copy; the error that ended the replication is raised."""
-        await self._stop()
-        if error is None and not self._started().cancelled():
-            raise self._failure()
-
-    async def close(self) -> None:
-        """
-        Close the connection and the copy; leaving the ``async with`` block does it too.
-
-            await sink.close()
-        """
-        await self._stop()
-
-    async def run_forever(self) -> None:
-        """
-        Replicate until the task is cancelled, or raise what ends the replication.
-
-            async with Sink("copy", host="backup", port=7001) as sink:
-                await sink.run_forever()
-        """
-        await asyncio.wait({self._started()})
-        raise self._failure()
 
     @property
     def last_index(self) -> int | None:
@@ -141,67 +104,22 @@ class Sink:
         """Wait until the copy has a message."""
         await self._until(lambda: self._copy.has(index))
 
-    async def _until(self, is_reached: Callable[[], bool]) -> None:
-        running = self._started()
-        while not is_reached():
-            progress = asyncio.ensure_future(self._progress.wait())
-            try:
-                await asyncio.wait({progress, running}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                progress.cancel()
-            if running.done() and not is_reached():
-                raise self._failure()
-
-    def _notify(self) -> None:
-        """Wake those who wait for progress."""
-        self._progress.set()
-        self._progress = asyncio.Event()
-
-    def _started(self) -> asyncio.Task[None]:
-        if self._running is None:
-            raise RuntimeError("the sink is not running: use it in `async with`")
-        return self._running
-
-    async def _stop(self) -> None:
-        if self._running is not None and not self._running.done():
-            self._running.cancel()
-            await asyncio.wait({self._running})
+    def _close_copy(self) -> None:
         self._copy.close()
 
-    def _failure(self) -> BaseException:
-        """Return what ended the replication."""
-        running = self._started()
-        error = None if running.cancelled() else running.exception()
-        return error or ClosedError(f"the sink was closed: path={self._copy.path}")
+    def _new_session(self, peer: str) -> SinkSession:
+        self._in_syncs_before = self._in_syncs
+        return SinkSession(
+            self._copy,
+            peer=peer,
+            acknowledge=self._acknowledge,
+            silence_s=self._silence_s,
+            now_ns=time.monotonic_ns(),
+        )
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self._replicate()
-            except (PeerLostError, PeerSilentError) as error:
-                self._failed += 1
-                if self._attempts is not None and self._failed >= self._attempts:
-                    raise
-                level = logging.WARNING if self._failed == 1 else logging.DEBUG
-                _log.log(level, "%s (connecting again)", error)
-            await asyncio.sleep(self._reconnect_s)
-
-    async def _replicate(self) -> None:
-        link = await Link.connect(self._host, self._port, self._silence_s)
-        subscription = Subscription(link, self._copy, acknowledge=self._acknowledge)
-        try:
-            async for stored in subscription.run():
-                self._failed = 0
-                if stored is None:
-                    self._in_syncs += 1
-                else:
-                    self._note_cycle(self._copy.cycle_of(stored))
-                self._notify()
-        finally:
-            link.close()
-
-    def _note_cycle(self, cycle: int) -> None:
-        if cycle > self._cycle:
-            self._cycle = cycle
+    def _note(self, session: SinkSession) -> None:
+        self._in_syncs = self._in_syncs_before + session.in_syncs
+        while session.begun_cycles:
+            cycle = session.begun_cycles.pop(0)
             if self._on_cycle is not None:
                 self._on_cycle(cycle)

@@ -30,7 +30,7 @@ JAVA_READS_FROM: Final = 20
 UNSUPPORTED: Final = -4
 """The index in a NACK of a source that takes no messages."""
 
-ACTION: Final = struct.Struct("<q")
+_ACTION: Final = struct.Struct("<q")
 _REQUEST: Final = struct.Struct("<qq")
 _FRAME: Final = struct.Struct("<iq")
 FRAME_BYTES: Final = _FRAME.size
@@ -94,6 +94,105 @@ def messages(indexes: Sequence[int], offsets: Sequence[int], data: memoryview) -
     for index, (start, end) in zip(indexes, pairwise(offsets), strict=True):
         parts += (_FRAME.pack(end - start, index), data[start:end])
     return b"".join(parts)
+
+
+class Request(NamedTuple):
+    """What a sink asks for."""
+
+    action: Action
+    argument: int
+    payload: bytes = b""
+
+
+class RequestReader:
+    """
+    Requests out of the bytes of a connection, wherever these are cut.
+
+    Args:
+        submit_limit: The longest message that may be submitted; None: no messages are taken, and
+            the payloads of those that want an answer are dropped.
+
+    """
+
+    def __init__(self, submit_limit: int | None) -> None:
+        self._submit_limit = submit_limit
+        self._buffer = bytearray()
+        self._dropped: Request | None = None
+        self._to_drop = 0
+
+    @property
+    def is_between_requests(self) -> bool:
+        """Whether the last request was complete."""
+        return not self._buffer and self._dropped is None
+
+    def feed(self, data: bytes) -> Iterator[Request]:
+        """
+        Yield the requests that are complete with these bytes. Take all of them.
+
+        Raises:
+            ReplicationError: The bytes break the protocol; requests before the error have been
+                yielded.
+
+        """
+        self._buffer += data
+        while (found := self._next()) is not None:
+            yield found
+
+    def _next(self) -> Request | None:
+        if self._dropped is not None:
+            return self._drop()
+        if len(self._buffer) >= _ACTION.size:
+            action = _action(*_ACTION.unpack_from(self._buffer))
+            if len(self._buffer) >= _REQUEST.size:
+                _, argument = _REQUEST.unpack_from(self._buffer)
+                return self._whole(action, argument)
+        return None
+
+    def _whole(self, action: Action, argument: int) -> Request | None:
+        """Return the request that begins the buffer; None if it is not whole."""
+        is_submit = action in {Action.SUBMIT, Action.SUBMIT_NO_ACK}
+        if is_submit:
+            self._check_submit(action, argument)
+            if self._submit_limit is None:
+                del self._buffer[: _REQUEST.size]
+                self._dropped, self._to_drop = Request(action, argument), argument
+                return self._drop()
+        end = _REQUEST.size + (argument if is_submit else 0)
+        if len(self._buffer) < end:
+            return None
+        payload = bytes(memoryview(self._buffer)[_REQUEST.size : end])
+        del self._buffer[:end]
+        return Request(action, argument, payload)
+
+    def _drop(self) -> Request | None:
+        """Drop the payload of a message that is not taken; return its request at the end."""
+        count = min(self._to_drop, len(self._buffer))
+        del self._buffer[:count]
+        self._to_drop -= count
+        if self._to_drop:
+            return None
+        found, self._dropped = self._dropped, None
+        return found
+
+    def _check_submit(self, action: Action, length: int) -> None:
+        limit = self._submit_limit
+        if length < 0 or (limit is not None and length > limit):
+            text = "a sink submitted a message of invalid length"
+            raise ReplicationError(f"{text}: found={length} limit={limit or 0}")
+        if limit is None and action == Action.SUBMIT_NO_ACK:
+            # Only the end of the connection says that the message is not stored.
+            text = "a sink submitted a message, and this source takes none"
+            raise ReplicationError(f"{text}: length={length}")
+
+
+def _action(code: int) -> Action:
+    if code == Action.WITH_MAPPING:
+        text = "a sink asked for a mapping, a serialised Java function: not supported"
+        raise ReplicationError(text)
+    try:
+        return Action(code)
+    except ValueError:
+        raise ReplicationError(f"a sink sent an unknown action: found={code}") from None
 
 
 class FrameReader:

@@ -1,28 +1,26 @@
-"""One connection of a sink, as the source sees it: requests are answered, messages are sent."""
+"""A source's side of one connection: it answers requests, and sends messages."""
 
 from __future__ import annotations
 
-import asyncio
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quire.errors import MessageTooLargeError, ReplicationError
+from quire._waiting.sleeping import Sleeper
+from quire.errors import MessageTooLargeError, PeerSilentError, ReplicationError
 from quire.handles.vanilla import VanillaAppender, VanillaQueue
 from quire.vanilla.replication import wire_frames
-from quire.vanilla.replication.link import Link
-from quire.vanilla.replication.wire_frames import Action, Mark
+from quire.vanilla.replication.wire_frames import Action, Mark, Request, RequestReader
 
 if TYPE_CHECKING:
     from quire._native import Buffer
 
 _BATCH_COUNT: Final = 1024
 _BATCH_BYTES: Final = 256 << 10
-_POLL_MIN_S: Final = 0.000_1
-_POLL_MAX_S: Final = 0.01
+_TICKS: Final = 4  # in a heartbeat or a timeout
+_LONGEST_TICK_S: Final = 0.25
 _CYCLES_KEPT: Final = 64
-_DROP_BYTES: Final = 64 << 10
 
 
 class SinkStatus(NamedTuple):
@@ -77,91 +75,137 @@ class Acknowledged:
         return max(self._ends.values())
 
 
-class Session:
+class Limits(NamedTuple):
     """
-    A connection of a sink.
+    What a source grants its sinks.
+
+    Attributes:
+        heartbeat_s: After how long without a message a sink gets a heartbeat.
+        timeout_s: How long it may take nothing, or leave a request unfinished.
+        submit_bytes: The longest message that it may submit.
+
+    """
+
+    heartbeat_s: float
+    timeout_s: float
+    submit_bytes: int
+
+
+class SourceSession:
+    """
+    What a source says to one sink.
 
     Args:
         queue: The source's queue.
-        link: The connection.
+        peer: The sink's address.
+        limits: What it is granted.
         appender: Appends what the sink submits; None: it may not.
-        submit_limit: The longest message that it may submit.
-        heartbeat_s: After how long without a message it gets a heartbeat.
-        changed: Called when it subscribes or acknowledges.
+        now_ns: The time, of a clock that is never set back.
 
     """
 
-    def __init__(  # noqa: PLR0913 - what a connection needs
+    awaits_end = False  # nothing in the protocol says that a stream ends
+
+    def __init__(
         self,
         queue: VanillaQueue,
-        link: Link,
+        peer: str,
+        limits: Limits,
         *,
         appender: VanillaAppender | None,
-        submit_limit: int,
-        heartbeat_s: float,
-        changed: Callable[[], None],
+        now_ns: int,
     ) -> None:
-        self._queue, self._link = queue, link
-        self._appender, self._submit_limit = appender, submit_limit
-        self._heartbeat_s = heartbeat_s
-        self._changed = changed
+        self.peer = self.name = peer
+        self._queue, self._limits, self._appender = queue, limits, appender
+        self._tailer = queue.tailer()
+        self._requests = RequestReader(None if appender is None else limits.submit_bytes)
+        self._out: list[bytes] = []
+        self._now_ns = self._spoke_ns = now_ns
+        self._asked_ns: int | None = now_ns  # since when a request is awaited
         self._is_at_message = False  # False too where the sink asked for one that is not there
         self._is_stuck = False  # the last frame is too short for Java's sink to look at
-        self._sent_s = 0.0
         self._sent: int | None = None
         self._newest = -1  # the newest cycle of what was sent
         self._asked: list[int] = []  # what the sink wanted to know the next message of
         self.is_subscribed = False
         self.acknowledged: Acknowledged | None = None
+        self.progress = 0
+
+    @property
+    def tick_s(self) -> float:
+        """How often time is to pass, in seconds."""
+        least = min(self._limits.heartbeat_s, self._limits.timeout_s) / _TICKS
+        return min(least, _LONGEST_TICK_S)
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the sink may take nothing, in seconds."""
+        return self._limits.timeout_s
+
+    @property
+    def sleeper(self) -> Sleeper | None:
+        """What has something to read once there is a message for the sink."""
+        return self._tailer if self._is_at_message else None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next message can be sent once there is one."""
+        return self._is_at_message
 
     @property
     def status(self) -> SinkStatus:
         """How far the sink is."""
         acknowledged = self.acknowledged.last if self.acknowledged else None
-        return SinkStatus(self._link.peer, self.is_subscribed, self._sent, acknowledged)
+        return SinkStatus(self.peer, self.is_subscribed, self._sent, acknowledged)
 
-    async def run(self) -> None:
-        """Answer requests and send messages until either side ends the connection."""
+    def outgoing(self) -> bytes:
+        """Return the bytes that are to be sent, once."""
+        out = b"".join(self._out)
+        self._out.clear()
+        return out
+
+    def receive(self, data: bytes, now_ns: int) -> None:
+        """
+        Take bytes that the sink sent.
+
+        Raises:
+            ReplicationError: The bytes break the protocol, or what the sink asks for cannot be
+                done.
+
+        """
+        self._now_ns = now_ns
         try:
-            with self._queue.tailer() as self._tailer:
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._answer_all())
-                    tasks.create_task(self._send_all())
-        finally:
-            self._link.close()
+            for request in self._requests.feed(data):
+                self._asked_ns = None
+                self._answer(request)
+        except (MessageTooLargeError, ReplicationError) as error:
+            raise ReplicationError(f"{error} peer={self.peer}") from None
+        if self._requests.is_between_requests:
+            self._asked_ns = None
+        elif self._asked_ns is None:
+            self._asked_ns = now_ns
 
-    async def _answer_all(self) -> None:
-        is_first = True
-        while True:
-            action = await self._read_int(may_wait=not is_first)
-            await self._answer(action)
-            is_first = False
-
-    async def _answer(self, code: int) -> None:
-        match code:
-            case Action.SUBSCRIBE:
-                await self._send(self._subscribe(await self._read_int()))
-            case Action.UNSUBSCRIBE:
-                await self._read_int()
+    def _answer(self, request: Request) -> None:
+        match request:
+            case Request(Action.SUBSCRIBE, last):
+                self._send(self._subscribe(last))
+            case Request(Action.UNSUBSCRIBE):
                 self.is_subscribed = self._is_at_message = False
-                self._changed()
-            case Action.QUERY:
-                await self._send(self._query(await self._read_int()))
-            case Action.SUBMIT | Action.SUBMIT_NO_ACK:
-                await self._submit(await self._read_int(), is_answered=code == Action.SUBMIT)
-            case Action.ACKNOWLEDGE:
-                self._acknowledge(await self._read_int())
-            case Action.WITH_MAPPING:
-                text = "a sink asked for a mapping, a serialised Java function: not supported"
-                raise ReplicationError(f"{text}: peer={self._link.peer}")
-            case _:
-                text = "a sink sent an unknown action"
-                raise ReplicationError(f"{text}: found={code} peer={self._link.peer}")
+                self.progress += 1
+            case Request(Action.QUERY, index):
+                self._send(self._query(index))
+            case Request(Action.ACKNOWLEDGE, index):
+                self._acknowledge(index)
+            case Request(action, _, payload):
+                self._append(payload, is_answered=action == Action.SUBMIT)
 
-    async def _read_int(self, *, may_wait: bool = False) -> int:
-        size = wire_frames.ACTION.size
-        [number] = wire_frames.ACTION.unpack(await self._link.read_exactly(size, may_wait=may_wait))
-        return int(number)
+    def _append(self, payload: bytes, *, is_answered: bool) -> None:
+        if self._appender is None:
+            self._send(wire_frames.marked(Mark.NACK, wire_frames.UNSUPPORTED))
+            return
+        index = self._appender.write_bytes(payload)
+        if is_answered:
+            self._send(wire_frames.marked(Mark.ACK, index))
 
     def _subscribe(self, last: int) -> bytes:
         """Go to where a sink wants to begin: it gets its last message again."""
@@ -181,7 +225,7 @@ class Session:
                 asked = [index for index in self._asked if index < last]
                 self._tailer._watch_earlier(asked)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         self.is_subscribed = True
-        self._changed()
+        self.progress += 1
         return wire_frames.marked(Mark.SYNC_INDEX, last)
 
     def _query(self, index: int) -> bytes:
@@ -193,52 +237,58 @@ class Session:
                     return wire_frames.marked(Mark.SYNC_INDEX, after.index)
         return wire_frames.marked(Mark.IN_SYNC, 0)
 
-    async def _submit(self, length: int, *, is_answered: bool) -> None:
-        appender = self._appender
-        if length < 0 or (appender and length > self._submit_limit):
-            text = "a sink submitted a message of invalid length"
-            limits = f"found={length} limit={self._submit_limit} peer={self._link.peer}"
-            raise ReplicationError(f"{text}: {limits}")
-        if appender is None:
-            await self._refuse(length, is_answered=is_answered)
-            return
-        payload = await self._link.read_exactly(length)
-        try:
-            index = appender.write_bytes(payload)
-        except MessageTooLargeError as error:
-            raise ReplicationError(f"{error} peer={self._link.peer}") from None
-        if is_answered:
-            await self._send(wire_frames.marked(Mark.ACK, index))
-
-    async def _refuse(self, length: int, *, is_answered: bool) -> None:
-        if not is_answered:
-            # Only the end of the connection says that the message is not stored.
-            text = "a sink submitted a message, and this source takes none"
-            raise ReplicationError(f"{text}: length={length} peer={self._link.peer}")
-        while length:
-            length -= len(await self._link.read_exactly(min(length, _DROP_BYTES)))
-        await self._send(wire_frames.marked(Mark.NACK, wire_frames.UNSUPPORTED))
-
     def _acknowledge(self, index: int) -> None:
         if self.acknowledged is None:
             self.acknowledged = Acknowledged(self._queue.entries_per_cycle)
         self.acknowledged.add(index)
-        self._changed()
+        self.progress += 1
 
-    async def _send_all(self) -> None:
-        pause_s = _POLL_MIN_S
-        while True:
-            if self._is_at_message and (chunk := self._next_messages()):
-                await self._send(chunk)
-                pause_s = 0
-            elif self.is_subscribed and (self._is_stuck or self._is_quiet()):
-                self._is_stuck = False
-                await self._send(wire_frames.marked(Mark.IN_SYNC, 0))
-            await asyncio.sleep(pause_s)
-            pause_s = min(max(pause_s * 2, _POLL_MIN_S), _POLL_MAX_S)
+    def pull(self, time_ns: int, now_ns: int) -> bool:
+        """
+        Put the next messages into what is to be sent; without any, a heartbeat that is due.
 
-    def _is_quiet(self) -> bool:
-        return asyncio.get_running_loop().time() - self._sent_s >= self._heartbeat_s
+        Args:
+            time_ns: Nanoseconds since 1970, which no frame of this protocol has.
+            now_ns: The time, of a clock that is never set back.
+
+        Returns:
+            Whether there were messages.
+
+        Raises:
+            ReplicationError: Messages that the sink lacks may have been removed.
+
+        """
+        del time_ns
+        self._now_ns = now_ns
+        if self._is_at_message and (frames := self._next_messages()):
+            self._send(frames)
+            return True
+        is_quiet = now_ns - self._spoke_ns >= self._limits.heartbeat_s * 1e9
+        if self.is_subscribed and (self._is_stuck or is_quiet):
+            self._is_stuck = False
+            self._send(wire_frames.marked(Mark.IN_SYNC, 0))
+        return False
+
+    def tick(self, now_ns: int) -> None:
+        """
+        Let time pass.
+
+        Raises:
+            PeerSilentError: The sink left a request unfinished, or did not begin one.
+
+        """
+        since_ns, timeout_s = self._asked_ns, self._limits.timeout_s
+        if since_ns is not None and now_ns - since_ns >= timeout_s * 1e9:
+            text = "the sink sent nothing, or no whole request, for too long"
+            raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}")
+
+    def end(self) -> None:
+        """End the stream: no message follows."""
+        self.is_subscribed = self._is_at_message = False
+
+    def close(self) -> None:
+        """Let go of the queue's files."""
+        self._tailer.close()
 
     def _next_messages(self) -> bytes:
         read = self._tailer._read_columns  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
@@ -267,12 +317,12 @@ class Session:
                 before = Path(self._queue.directory_for_cycle(self._newest))
                 if not before.is_dir():
                     text = "cycles that a sink had not been sent may have been removed"
-                    raise ReplicationError(f"{text}: after={before} peer={self._link.peer}")
+                    raise ReplicationError(f"{text}: after={before} peer={self.peer}")
             self._newest = max(self._newest, cycle)
 
-    async def _send(self, chunk: bytes) -> None:
-        self._sent_s = asyncio.get_running_loop().time()
-        await self._link.send(chunk)
+    def _send(self, frames: bytes) -> None:
+        self._spoke_ns = self._now_ns
+        self._out.append(frames)
 
 
 def _integers(code: str, count: int, column: Buffer) -> tuple[int, ...]:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
+import time
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import Self
 
 from quire._common import arguments
 from quire._native import VanillaExcerpt
-from quire.errors import (
-    PeerLostError,
-    QuireError,
-    ReadOnlyError,
-    ReplicationError,
-    UnsupportedError,
-)
+from quire.errors import ReadOnlyError, UnsupportedError
 from quire.handles.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.replication.drivers.any_source import AnySource
 from quire.vanilla.replication import wire_frames
-from quire.vanilla.replication.link import Link
-from quire.vanilla.replication.session import Session, SinkStatus
-
-_log = logging.getLogger("quire")
+from quire.vanilla.replication.source_session import Limits, SinkStatus, SourceSession
 
 
-class Source:
+class Source(AnySource[SourceSession]):
     """
     Sends every message of a queue to each sink that subscribes, and goes on as messages come.
 
@@ -80,32 +70,21 @@ class Source:
             raise arguments.refusal("queue", "a VanillaQueue", queue)
         if accept_submits and queue.read_only:
             raise ReadOnlyError(f"accept_submits=True writes: queue={queue.path} read_only=True")
+        super().__init__(queue.path, host=host, port=port, max_sinks=max_sinks)
         self._queue = queue
-        self._host, self._port = host, port
-        self._heartbeat_s = arguments.seconds("heartbeat_s", heartbeat_s)
-        self._timeout_s = arguments.seconds("timeout_s", timeout_s)
+        self._limits = Limits(
+            heartbeat_s=arguments.seconds("heartbeat_s", heartbeat_s),
+            timeout_s=arguments.seconds("timeout_s", timeout_s),
+            submit_bytes=max_submit_bytes,
+        )
         self._accept_submits = accept_submits
-        self._max_submit_bytes, self._max_sinks = max_submit_bytes, max_sinks
         self._appender: VanillaAppender | None = None
-        self._sessions: dict[asyncio.Task[None], Session] = {}
-        self._server: asyncio.Server | None = None
-        self._changed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         """Start listening."""
-        self._server = await asyncio.start_server(self._accept, self._host, self._port)
         if self._accept_submits:
             self._appender = self._queue.appender()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop listening, and close every connection."""
-        await self.close()
+        return await super().__aenter__()
 
     async def close(self) -> None:
         """
@@ -113,37 +92,14 @@ class Source:
 
             await source.close()
         """
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.close()
-        tasks = [*self._sessions]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
+        await super().close()
         if self._appender is not None:
             self._appender.close()
-
-    async def run_forever(self) -> None:
-        """
-        Serve until the task is cancelled.
-
-            async with Source(queue, host="0.0.0.0", port=7001) as source:
-                await source.run_forever()
-        """
-        await self._listening().serve_forever()
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on."""
-        host, port, *_ = self._listening().sockets[0].getsockname()
-        return str(host), int(port)
 
     @property
     def sinks(self) -> list[SinkStatus]:
         """The sinks that are connected, and how far each is."""
-        return [session.status for session in self._sessions.values()]
+        return [session.status for session in self._sessions]
 
     async def acknowledged(
         self, tailer: VanillaTailer, *, sinks: int = 1
@@ -176,11 +132,10 @@ class Source:
             UnsupportedError: A subscribed sink does not acknowledge. Java's never do.
 
         """
-        while not self._is_stored(index, sinks):
-            await self._changed.wait()
+        await self._until(lambda: self._is_stored(index, sinks))
 
     def _is_stored(self, index: int, sinks: int) -> bool:
-        subscribed = [session for session in self._sessions.values() if session.is_subscribed]
+        subscribed = [session for session in self._sessions if session.is_subscribed]
         for session in subscribed:
             if session.acknowledged is None:
                 text = "a subscribed sink does not acknowledge what it stores"
@@ -188,50 +143,8 @@ class Source:
         have = sum(index in it.acknowledged for it in subscribed if it.acknowledged is not None)
         return have == len(subscribed) and have >= sinks
 
-    def _notify(self) -> None:
-        """Wake those who wait for what sinks have stored."""
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    def _listening(self) -> asyncio.Server:
-        if self._server is None:
-            raise RuntimeError("the source does not listen: use it in `async with`")
-        return self._server
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        link = Link(reader, writer, self._timeout_s)
-        if self._server is None:  # closed since the system had the connection
-            link.close()
-            return
-        if len(self._sessions) >= self._max_sinks:
-            _log.warning("refused a sink: peer=%s max_sinks=%d", link.peer, self._max_sinks)
-            link.close()
-            return
-        session = Session(
-            self._queue,
-            link,
-            appender=self._appender,
-            submit_limit=self._max_submit_bytes,
-            heartbeat_s=self._heartbeat_s,
-            changed=self._notify,
+    def _new_session(self, peer: str) -> SourceSession:
+        now_ns = time.monotonic_ns()
+        return SourceSession(
+            self._queue, peer, self._limits, appender=self._appender, now_ns=now_ns
         )
-        task = asyncio.create_task(self._serve(session, link))
-        self._sessions[task] = session
-        task.add_done_callback(lambda ended: self._forget(ended, link))
-
-    def _forget(self, task: asyncio.Task[None], link: Link) -> None:
-        """Close the connection of a session that ended, or was cancelled before it began."""
-        link.close()
-        del self._sessions[task]
-        self._notify()
-
-    async def _serve(self, session: Session, link: Link) -> None:
-        try:
-            await session.run()
-        except* PeerLostError as lost:
-            _log.info("%s", lost.exceptions[0])
-        except* ReplicationError as wrong:
-            _log.warning("disconnected a sink: %s", wrong.exceptions[0])
-        except* (QuireError, OSError) as failed:
-            error = failed.exceptions[0]
-            _log.error("disconnected a sink: %s peer=%s", error, link.peer, exc_info=error)

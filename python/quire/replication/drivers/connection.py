@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+import ssl
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 from quire.errors import PeerLostError, PeerSilentError
@@ -41,16 +42,40 @@ class Connection:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-    async def read(self) -> bytes:
+    @classmethod
+    async def to(
+        cls, host: str, port: int, *, tls: ssl.SSLContext | None = None, timeout_s: float
+    ) -> Connection:
         """
-        Return the next bytes, at least one.
+        Connect to a peer that listens.
+
+        Raises:
+            PeerLostError: Nobody listens there, or the peer was refused.
+            PeerSilentError: The peer does not answer.
+
+        """
+        with failures(f"{host}:{port}"):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return cls(*await asyncio.open_connection(host, port, ssl=tls))
+            except TimeoutError:
+                text = "the peer does not answer"
+                raise PeerSilentError(f"{text}: peer={host}:{port} {timeout_s=}") from None
+
+    async def read(self, timeout_s: float | None = None) -> bytes:
+        """
+        Return the next bytes, at least one; none when time is up.
 
         Raises:
             PeerLostError: The connection was closed, or failed.
 
         """
         with failures(self.peer):
-            data = await self._reader.read(READ_BYTES)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    data = await self._reader.read(READ_BYTES)
+            except TimeoutError:
+                return b""
         if not data:
             raise PeerLostError(f"the peer closed the connection: peer={self.peer}")
         return data
@@ -68,23 +93,39 @@ class Connection:
             return
         with failures(self.peer):
             self._writer.write(data)
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await self._writer.drain()
-            except TimeoutError:
-                text = "the peer took nothing for too long"
-                raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}") from None
+            async with self._limit(timeout_s):
+                await self._writer.drain()
+
+    async def finish(self, timeout_s: float) -> None:
+        """
+        Close the connection once the peer has taken what it was sent.
+
+        Raises:
+            PeerLostError: The connection was closed, or failed.
+            PeerSilentError: The peer took nothing for too long.
+
+        """
+        with failures(self.peer):
+            self._writer.close()
+            async with self._limit(timeout_s):
+                await self._writer.wait_closed()
 
     async def send_last(self, data: bytes, timeout_s: float) -> None:
         """Send the last bytes, as far as the peer takes them, and close the connection."""
         with suppress(PeerLostError, PeerSilentError):
             await self.send(data, timeout_s)
-            with failures(self.peer):
-                self._writer.close()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(timeout_s):
-                        await self._writer.wait_closed()
+            await self.finish(timeout_s)
         self.close()
+
+    @asynccontextmanager
+    async def _limit(self, timeout_s: float) -> AsyncGenerator[None]:
+        """Have a peer that takes nothing for too long be a `PeerSilentError`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                yield
+        except TimeoutError:
+            text = "the peer took nothing for too long"
+            raise PeerSilentError(f"{text}: peer={self.peer} timeout_s={timeout_s}") from None
 
     def close(self) -> None:
         """Close the connection; what the peer has not taken is dropped."""

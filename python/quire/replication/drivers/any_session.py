@@ -1,0 +1,115 @@
+"""What a driver needs of a session: bytes and times in, bytes out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from quire._waiting.sleeping import Sleeper
+
+
+class AnySession(Protocol):
+    """A side of one connection, whatever it speaks."""
+
+    @property
+    def peer(self) -> str:
+        """The address of the peer."""
+        ...
+
+    @property
+    def tick_s(self) -> float:
+        """How often :meth:`tick` is to be called, in seconds."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the peer may take nothing, in seconds."""
+        ...
+
+    @property
+    def progress(self) -> object:
+        """What changes with each step forward that somebody may wait for."""
+        ...
+
+    def outgoing(self) -> bytes:
+        """Return the bytes that are to be sent, once."""
+        ...
+
+    def receive(self, data: bytes, now_ns: int, /) -> None:
+        """
+        Take bytes that the peer sent.
+
+        Raises:
+            QuireError: What the peer sent cannot be. What is outgoing then is sent before the
+                connection is closed.
+
+        """
+        ...
+
+    def tick(self, now_ns: int, /) -> None:
+        """
+        Let time pass, of a clock that is never set back.
+
+        Raises:
+            PeerSilentError: The peer was silent for too long.
+
+        """
+        ...
+
+
+class SendingSession(AnySession, Protocol):
+    """A source's side."""
+
+    @property
+    def name(self) -> str:
+        """What the sink calls itself; nothing before it has said so."""
+        ...
+
+    @property
+    def sleeper(self) -> Sleeper | None:
+        """What has something to read once :meth:`pull` gives more; None: time or the peer does."""
+        ...
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next messages can be sent once there are any."""
+        ...
+
+    @property
+    def awaits_end(self) -> bool:
+        """Whether the peer ends the connection when the stream has ended."""
+        ...
+
+    def pull(self, time_ns: int, now_ns: int, /) -> bool:
+        """Put the next messages into what is to be sent; return whether there were any."""
+        ...
+
+    def end(self) -> None:
+        """End the stream: no message follows."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the queue's files."""
+        ...
+
+
+class ReceivingSession(AnySession, Protocol):
+    """A sink's side."""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether messages follow from here on."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no message follows."""
+        ...
+
+    @property
+    def awaits_sync(self) -> bool:
+        """Whether :meth:`sync` is due."""
+        ...
+
+    def sync(self) -> None:
+        """Have what came on the medium, and acknowledge it: may take long."""
+        ...

@@ -1,0 +1,172 @@
+"""The life of a sink, of any format, with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from quire.errors import ClosedError
+from quire.replication.drivers.any_session import ReceivingSession
+from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.connector import Connector
+from quire.replication.drivers.receiving import Receiving
+
+_S = TypeVar("_S", bound=ReceivingSession)
+
+
+class AnySink(ABC, Generic[_S]):
+    """
+    Keeps a connection to a source, and has a session for each that it makes.
+
+    Args:
+        path: The directory of the copy, for the log and for errors.
+        host: The address of the source.
+        port: Its port.
+        tls: How the connection is encrypted.
+        connect_s: How long the source may take to answer.
+        reconnect_s: How long to wait before connecting again.
+        attempts: Give up after this many connections in a row that brought nothing; None: never.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        path: str,
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        connect_s: float,
+        reconnect_s: float,
+        attempts: int | None,
+    ) -> None:
+        self._connector = Connector(
+            self._replicate,
+            host=host,
+            port=port,
+            tls=tls,
+            timeout_s=connect_s,
+            reconnect_s=reconnect_s,
+            attempts=attempts,
+            before=self._is_to_go_on,
+        )
+        self._path = path
+        self._progress = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def _new_session(self, peer: str) -> _S:
+        """Return the session of a new connection."""
+
+    @abstractmethod
+    def _note(self, session: _S) -> None:
+        """Note how far a session is."""
+
+    @abstractmethod
+    def _close_copy(self) -> None:
+        """Close the copy."""
+
+    def _is_to_go_on(self) -> bool:
+        """Whether to connect again; raises what ends the sink."""
+        if self._has_finished:
+            return False
+        self._check()
+        return True
+
+    def _check(self) -> None:
+        """Check that the copy is still one; raise what ends the sink."""
+
+    @property
+    def _has_finished(self) -> bool:
+        """Whether the sink has done its work, and no longer follows."""
+        return False
+
+    async def _act(self, session: _S) -> None:
+        """Do what a session asks for beside storing messages."""
+
+    async def __aenter__(self) -> Self:
+        """Connect, and go on in the background."""
+        self._running = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connection and the copy; the error that ended the replication is raised."""
+        await self.close()
+        if error is None and not self._started().cancelled() and not self._has_finished:
+            raise self._failure()
+
+    async def close(self) -> None:
+        """
+        Close the connection and the copy; leaving the ``async with`` block does it too.
+
+            await sink.close()
+        """
+        if self._running is not None and not self._running.done():
+            self._running.cancel()
+            await asyncio.wait({self._running})
+        self._close_copy()
+
+    async def run_forever(self) -> None:
+        """
+        Replicate until the task is cancelled, or raise what ends the replication.
+
+        It returns once the source has handed over to this sink: the copy is a source's queue then.
+
+            async with Sink("copy", host="127.0.0.1", port=7001) as sink:
+                await sink.run_forever()
+        """
+        await asyncio.wait({self._started()})
+        if not self._has_finished:
+            raise self._failure()
+
+    async def _until(self, is_reached: Callable[[], bool]) -> None:
+        running = self._started()
+        while not is_reached():
+            progress = asyncio.ensure_future(self._progress.wait())
+            try:
+                await asyncio.wait({progress, running}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                progress.cancel()
+            if running.done() and not is_reached():
+                raise self._failure()
+
+    def _started(self) -> asyncio.Task[None]:
+        if self._running is None:
+            raise RuntimeError("the sink is not running: use it in `async with`")
+        return self._running
+
+    def _failure(self) -> BaseException:
+        """Return what ended the replication."""
+        running = self._started()
+        error = None if running.cancelled() else running.exception()
+        return error or ClosedError(f"the sink was closed: path={self._path}")
+
+    async def _run(self) -> None:
+        await self._connector.run()
+
+    async def _replicate(self, connection: Connection) -> None:
+        session = self._new_session(connection.peer)
+
+        def note() -> None:
+            self._connector.note_progress()
+            self._note(session)
+            self._progress.set()
+            self._progress = asyncio.Event()
+
+        async def act() -> bool:
+            await self._act(session)
+            return self._has_finished
+
+        receiving = Receiving(
+            session, connection, path=self._path, notify=note, check=self._check, act=act
+        )
+        await receiving.run()

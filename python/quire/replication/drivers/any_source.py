@@ -1,0 +1,144 @@
+"""The life of a source, of any format, with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from quire.errors import ClosedError, PeerLostError, QuireError
+from quire.replication.drivers.any_session import SendingSession
+from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.listener import Listener
+from quire.replication.drivers.sending import LAST_WORDS_S, Sending
+
+_S = TypeVar("_S", bound=SendingSession)
+_log = logging.getLogger("quire")
+
+
+class AnySource(ABC, Generic[_S]):
+    """
+    Listens, and has a session for each sink that connects.
+
+    Args:
+        path: The queue's directory, for errors.
+        host: The address to listen on.
+        port: The port; 0 takes a free one.
+        tls: How connections are encrypted.
+        max_sinks: How many connections there may be at once.
+
+    """
+
+    def __init__(
+        self, path: str, *, host: str, port: int, tls: ssl.SSLContext | None = None, max_sinks: int
+    ) -> None:
+        limit = ("max_sinks", max_sinks)
+        self._listener = Listener(self._serve, host=host, port=port, tls=tls, limit=limit)
+        self._path = path
+        self._sessions: list[_S] = []
+        self._changed = asyncio.Event()
+        self._ended: asyncio.Future[None] | None = None
+
+    @abstractmethod
+    def _new_session(self, peer: str) -> _S:
+        """Return the session of a sink that connected."""
+
+    async def __aenter__(self) -> Self:
+        """Start listening."""
+        self._ended = asyncio.get_running_loop().create_future()
+        await self._listener.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop listening, send what is left, and close every connection."""
+        await self.close()
+
+    async def close(self) -> None:
+        """
+        Stop listening, and close every connection; leaving the ``async with`` block does it too.
+
+            await source.close()
+        """
+        await self._listener.close()
+        if self._ended is not None:
+            self._end(ClosedError(f"the source was closed: path={self._path}"))
+
+    async def run_forever(self) -> None:
+        """
+        Serve until the task is cancelled, the queue was handed over to a sink, or it is closed.
+
+            async with Source(queue, host="127.0.0.1", port=7001) as source:
+                await source.run_forever()
+
+        Raises:
+            OldEpochError: A sink has seen a later epoch: another replica was promoted. The queue
+                takes no more appends.
+            ClosedError: The source was closed.
+
+        """
+        await asyncio.shield(self._end_of_all())
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port that it listens on."""
+        return self._listener.address
+
+    async def _until(self, is_reached: Callable[[], bool]) -> None:
+        """Wait for what sinks do; what ends the source is raised."""
+        ended = self._end_of_all()
+        while not is_reached():
+            if ended.done():
+                ended.result()
+            await self._changed.wait()
+
+    def _notify(self) -> None:
+        """Wake those who wait for what sinks do."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _end_of_all(self) -> asyncio.Future[None]:
+        """Return what ends the source."""
+        if self._ended is None:
+            raise RuntimeError("the source does not listen: use it in `async with`")
+        return self._ended
+
+    def _end(self, error: Exception | None) -> None:
+        """Have everybody know what ends the source; None: it has done its work."""
+        ended = self._end_of_all()
+        if not ended.done() and error is None:
+            ended.set_result(None)
+        elif not ended.done() and error is not None:
+            ended.set_exception(error)
+            ended.exception()  # it was heard
+        self._notify()
+
+    async def _serve(self, connection: Connection) -> None:
+        session = self._new_session(connection.peer)
+        self._sessions.append(session)
+        try:
+            await Sending(session, connection, self._notify).run()
+        except PeerLostError as lost:
+            if session.name:
+                _log.info("a sink is gone: name=%s reason=%s", session.name, lost)
+        except (QuireError, OSError) as error:
+            self._note_failure(error, connection)
+            await connection.send_last(session.outgoing(), LAST_WORDS_S)
+        finally:
+            connection.close()
+            self._sessions.remove(session)
+            session.close()
+            self._notify()
+
+    def _note_failure(self, error: QuireError | OSError, connection: Connection) -> None:
+        """Say why a sink is disconnected."""
+        del connection
+        _log.warning("disconnected a sink: %s", error)

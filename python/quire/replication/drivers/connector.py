@@ -1,0 +1,86 @@
+"""Making a connection, again whenever it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+
+from quire._common import arguments
+from quire.errors import PeerLostError, PeerSilentError
+from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.listener import Served
+
+_log = logging.getLogger("quire")
+
+
+class Connector:
+    """
+    Connects to a peer that listens.
+
+    Args:
+        serve: Serves a connection until it is lost, or raises what ends it all.
+        host: The address of the peer.
+        port: Its port.
+        tls: How the connection is encrypted.
+        timeout_s: How long the peer may take to answer.
+        reconnect_s: How long to wait before connecting again.
+        attempts: Give up after this many connections in a row that brought nothing; None: never.
+        before: Called before connecting again: whether to; may raise what ends it all.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        serve: Served,
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float,
+        reconnect_s: float,
+        attempts: int | None = None,
+        before: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._serve, self._before = serve, before
+        self._host, self._port, self._tls = host, port, tls
+        self._timeout_s = timeout_s
+        self._reconnect_s = arguments.seconds("reconnect_s", reconnect_s)
+        self._attempts = attempts
+        self._failed = 0  # connections in a row that brought nothing
+
+    def note_progress(self) -> None:
+        """Note that the connection brought something."""
+        self._failed = 0
+
+    async def run(self) -> None:
+        """
+        Connect again and again.
+
+        Raises:
+            PeerLostError: This many connections in a row failed.
+            PeerSilentError: The same, and the peer did not answer the last.
+
+        """
+        while True:
+            try:
+                await self._serve_one()
+            except (PeerLostError, PeerSilentError) as error:
+                self._failed += 1
+                if self._attempts is not None and self._failed >= self._attempts:
+                    raise
+                level = logging.WARNING if self._failed == 1 else logging.DEBUG
+                _log.log(level, "%s (connecting again)", error)
+            if not self._before():
+                return
+            await asyncio.sleep(self._reconnect_s)
+
+    async def _serve_one(self) -> None:
+        connection = await Connection.to(
+            self._host, self._port, tls=self._tls, timeout_s=self._timeout_s
+        )
+        try:
+            await self._serve(connection)
+        finally:
+            connection.close()

@@ -1,0 +1,93 @@
+"""A sink's session over a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from quire.errors import PeerLostError, PeerSilentError, ReplicationError
+from quire.replication.drivers.any_session import ReceivingSession
+from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.sending import LAST_WORDS_S
+
+_log = logging.getLogger("quire")
+
+
+class Receiving:
+    """
+    Drives a session of a sink.
+
+    Args:
+        session: What the sink takes.
+        connection: Where from.
+        path: The directory of the copy, for the log.
+        notify: Called after each step that somebody may wait for.
+        check: Called all the time; may raise what ends the sink.
+        act: Does what the session asks for; whether the connection has served its purpose.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - what its sink does
+        self,
+        session: ReceivingSession,
+        connection: Connection,
+        *,
+        path: str,
+        notify: Callable[[], None],
+        check: Callable[[], None],
+        act: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._session, self._connection, self._path = session, connection, path
+        self._notify, self._check, self._act = notify, check, act
+        self._progress = session.progress
+
+    async def run(self) -> None:
+        """
+        Take what the source sends until it ends the connection.
+
+        Raises:
+            PeerLostError: The connection was lost.
+            PeerSilentError: The source was silent for too long.
+            QuireError: What the source sent cannot be stored.
+
+        """
+        try:
+            await self._converse()
+        except (PeerLostError, PeerSilentError):
+            raise
+        except ReplicationError:
+            await self._connection.send_last(self._session.outgoing(), LAST_WORDS_S)
+            raise
+
+    async def _converse(self) -> None:
+        session, connection = self._session, self._connection
+        tick_s, was_started = session.tick_s, False
+        looked_s = time.monotonic()
+        while not session.has_ended:
+            await self._answer()
+            data = await connection.read(tick_s)
+            now_ns = time.monotonic_ns()
+            if data:
+                session.receive(data, now_ns)
+                if session.is_started and not was_started:
+                    was_started = True
+                    _log.info("replicating: path=%s peer=%s", self._path, connection.peer)
+            if now_ns / 1e9 - looked_s >= tick_s:  # also while messages come all the time
+                self._check()
+                looked_s = now_ns / 1e9
+            if await self._act():
+                break
+            session.tick(now_ns)
+        await self._answer()
+        await connection.send_last(b"", LAST_WORDS_S)
+
+    async def _answer(self) -> None:
+        session = self._session
+        if session.awaits_sync:
+            await asyncio.to_thread(session.sync)
+        await self._connection.send(session.outgoing(), session.timeout_s)
+        if session.progress != self._progress:
+            self._progress = session.progress
+            self._notify()

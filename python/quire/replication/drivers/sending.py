@@ -1,0 +1,135 @@
+"""A source's session over a connection: one task reads, the other sends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from quire._waiting.sleeping import sleep_async
+from quire.errors import QuireError
+from quire.replication.drivers.any_session import SendingSession
+from quire.replication.drivers.connection import Connection
+
+LAST_WORDS_S: Final = 2.0
+"""How long a peer may take to hear why a connection ends."""
+
+_log = logging.getLogger("quire")
+
+
+class Sending:
+    """
+    Drives a session of a source.
+
+    Args:
+        session: What the source sends.
+        connection: Where to.
+        notify: Called after each step that somebody may wait for.
+
+    """
+
+    def __init__(
+        self, session: SendingSession, connection: Connection, notify: Callable[[], None]
+    ) -> None:
+        self._session, self._connection, self._notify = session, connection, notify
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """
+        Go on until either side ends the connection.
+
+        Raises:
+            PeerLostError: The connection was lost.
+            QuireError: The sink broke the protocol, or the queue cannot be read.
+
+        """
+        reading = asyncio.create_task(self._read_all())
+        sending = asyncio.create_task(self._send_all())
+        try:
+            await asyncio.wait({reading, sending}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self._finish(reading, sending)
+            raise
+        await _cancelled(reading, sending)
+        for task in (reading, sending):
+            if not task.cancelled():
+                task.result()
+
+    async def _finish(self, reading: asyncio.Task[None], sending: asyncio.Task[None]) -> None:
+        """
+        Send the messages that the sink lacks, end the stream, and let the sink close it.
+
+        Acknowledgements that arrive after this side has closed it would have the system reset it,
+        and the sink might lose what it was sent.
+        """
+        await _cancelled(sending)
+        session, connection = self._session, self._connection
+        with suppress(QuireError, TimeoutError):
+            async with asyncio.timeout(session.timeout_s):
+                while not reading.done():
+                    self._news.clear()
+                    if session.pull(time.time_ns(), time.monotonic_ns()):
+                        await connection.send(session.outgoing(), LAST_WORDS_S)
+                    elif session.sleeper is None or session.is_waiting:
+                        break
+                    else:
+                        await self._wait()
+        with suppress(QuireError):
+            session.end()
+            await connection.send(session.outgoing(), LAST_WORDS_S)
+            if session.awaits_end:
+                await asyncio.wait({reading}, timeout=LAST_WORDS_S)
+            else:
+                await connection.finish(LAST_WORDS_S)
+        await _cancelled(reading)
+
+    async def _read_all(self) -> None:
+        session, connection = self._session, self._connection
+        is_replicating = False
+        while True:
+            data = await connection.read()
+            before = session.progress
+            session.receive(data, time.monotonic_ns())
+            # A sink that asks for much and takes nothing is not answered from an endless store.
+            await connection.send(session.outgoing(), session.timeout_s)
+            if not is_replicating and session.sleeper is not None:
+                is_replicating = True
+                _log.info("a sink replicates: name=%s peer=%s", session.name, session.peer)
+            if session.progress != before:
+                self._notify()
+            self._news.set()
+
+    async def _send_all(self) -> None:
+        session, connection = self._session, self._connection
+        while True:
+            self._news.clear()
+            session.tick(time.monotonic_ns())
+            while session.pull(time.time_ns(), time.monotonic_ns()):
+                await connection.send(session.outgoing(), session.timeout_s)
+            await connection.send(session.outgoing(), session.timeout_s)
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Return when there is something to say: a message, an answer, or a heartbeat."""
+        session = self._session
+        waits: list[Awaitable[object]] = [self._news.wait()]
+        if session.is_waiting and session.sleeper is not None:
+            waits.append(sleep_async(session.sleeper, session.tick_s))
+        tasks = [asyncio.ensure_future(it) for it in waits]
+        try:
+            await asyncio.wait(tasks, timeout=session.tick_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # it was heard
