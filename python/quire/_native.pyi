@@ -77,6 +77,7 @@ __all__ = [
     "group_members",
     "group_release",
     "group_tails",
+    "hash_cycle",
     "is_compressed_copy",
     "kind_parts",
     "network_file_system",
@@ -342,6 +343,50 @@ def cycle_digest(queue: Queue, place: tuple[int, int, bool], /) -> bytes | None:
     Return the BLAKE3 hash of a cycle's documents up to a place; None if there is no such place.
 
     Two queues with the same digest hold the same messages and metadata there.
+    """
+
+def hash_cycle(
+    queue: Queue,
+    cycle: int,
+    /,
+    *,
+    count: int,
+    peaks: list[bytes],
+    marks: list[int],
+    until: int,
+    proving: int | None = None,
+) -> (
+    tuple[
+        int,
+        list[bytes],
+        bytes,
+        bytes,
+        list[bytes],
+        bool,
+        bytes | None,
+        str | None,
+        tuple[bytes, bytes | None, list[bytes]] | None,
+    ]
+    | None
+):
+    """
+    Hash messages of a cycle into a tree; None if there is no file, or it is being made.
+
+    Args:
+        queue: The queue.
+        cycle: The cycle.
+        count: How many messages are in the tree already; none where one is proven.
+        peaks: The roots of its perfect subtrees.
+        marks: After how many messages the root is wanted, ascending.
+        until: The number of messages to stop at.
+        proving: The number of a message to prove.
+
+    Returns:
+        How many messages are in the tree, its peaks and root, the first 8 bytes of each new leaf,
+        the roots at those marks that were reached, whether the end-of-file marker was, the hash of
+        metadata after the last message, why the walk ended at damage, and of the message that is
+        proven its bytes, the hash of the metadata before it and the siblings up to the root.
+
     """
 
 def entry_bytes(name: str, value: object, /) -> bytes:

@@ -38,6 +38,7 @@ REST: dict[str, list[str]] = {
     "merge": [OUT, "--by", "n"],
     "pretouch": ["--once"],
     "promote": [],
+    "prove": [INDEX],
     "prune": ["--max-cycles", "1"],
     "publish": ["--stdout", "--framing", "length"],
     "read": [],
@@ -47,6 +48,7 @@ REST: dict[str, list[str]] = {
     "repair": ["--apply"],
     "replay": ["--to-queue", OUT],
     "salvage": [OUT],
+    "seal": [],
     "split": [OUT, "--by", "cycle"],
     "stat": [],
     "tail": ["--no-follow"],
@@ -59,7 +61,16 @@ REST: dict[str, list[str]] = {
 }
 # To `metrics`, a queue that is missing is one that is not up.
 WITHOUT_A_QUEUE = {
-    *("bench", "completion", "jitter", "metrics", "pipeline", "replicate", "roll-cycles")
+    *(
+        "bench",
+        "check-proof",
+        "completion",
+        "jitter",
+        "metrics",
+        "pipeline",
+        "replicate",
+        "roll-cycles",
+    )
 }
 # These need to write to the queue, and no others do.
 WRITERS = {"drain", "pretouch", "record", "refresh", "time-index", "unlock", "write"}

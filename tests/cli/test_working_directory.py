@@ -37,6 +37,8 @@ REST: dict[str, list[str]] = {
     "merge": ["whole", "whole", "merged", "--by", "n"],
     "pipeline": ["check", "pipeline.yaml"],
     "pretouch": ["whole", "--once"],
+    "check-proof": ["proof", "--trust", "key.pub"],
+    "prove": ["whole", "0x4d1900000000"],
     "prune": ["whole", "--max-cycles", "100"],
     "publish": ["whole", "--stdout", "--framing", "length"],
     "record": ["whole", "--stdin"],
@@ -55,6 +57,8 @@ REST: dict[str, list[str]] = {
 REFUSALS = {
     "handover": b"no source of this queue took the request",
     "history": b"no message has a history",
+    "check-proof": b"No such file",
+    "prove": b"not sealed",
     "promote": b"only a replica is promoted",
     "replicate": b"certificate",
 }

@@ -34,6 +34,7 @@ mod quick_queue;
 mod replica_states;
 mod replication;
 mod repr;
+mod sealed;
 mod values;
 mod vanilla;
 
@@ -139,6 +140,8 @@ mod _native {
     use crate::replica_states::{ReplicaStates, boot_time_ns};
     #[pymodule_export]
     use crate::replication::{BatchReader, BatchWriter, cycle_digest};
+    #[pymodule_export]
+    use crate::sealed::hash_cycle;
     #[pymodule_export]
     use crate::values::codec::Codec;
     #[pymodule_export]

@@ -8,6 +8,7 @@
 //! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
 //! - [`groups`] is which member of a group works on which messages of a queue of any format;
 //! - [`ring`] holds messages until its thread has appended them to a queue;
+//! - [`sealed`] proves that messages are as they were;
 //! - `memory` is access to mapped words, for this crate alone, and [`os`] the calls to the system:
 //!   they contain the only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
@@ -34,6 +35,8 @@ pub mod probe;
 pub mod quick_queue;
 pub mod replicas;
 pub mod ring;
+#[cfg(not(loom))]
+pub mod sealed;
 #[cfg(not(loom))]
 pub mod snapshot;
 pub mod vanilla;

@@ -13,6 +13,7 @@ _SENTENCE: Final = 1_000  # characters, more than any has
 VERBS: Final = {
     "archive": "quire.cli.verbs.archive:archive",
     "bench": "quire.cli.verbs.bench:bench",
+    "check-proof": "quire.cli.verbs.check_proof:check_proof",
     "completion": "quire.cli.verbs.completion:completion",
     "convert": "quire.cli.verbs.convert:convert",
     "copy": "quire.cli.verbs.copy:copy",
@@ -29,6 +30,7 @@ VERBS: Final = {
     "pipeline": "quire.cli.verbs.pipeline:pipeline",
     "pretouch": "quire.cli.verbs.pretouch:pretouch",
     "promote": "quire.cli.verbs.promote:promote",
+    "prove": "quire.cli.verbs.prove:prove",
     "prune": "quire.cli.verbs.prune:prune",
     "publish": "quire.cli.verbs.publish:publish",
     "read": "quire.cli.verbs.read:read",
@@ -41,6 +43,7 @@ VERBS: Final = {
     "tail": "quire.cli.verbs.tail:tail",
     "roll-cycles": "quire.cli.verbs.roll_cycles:roll_cycles",
     "salvage": "quire.cli.verbs.salvage:salvage",
+    "seal": "quire.cli.verbs.seal:seal",
     "split": "quire.cli.verbs.split:split",
     "stat": "quire.cli.verbs.stat:stat",
     "tailers": "quire.cli.verbs.tailers:tailers",

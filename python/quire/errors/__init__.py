@@ -45,6 +45,7 @@ QuireError
 ├── DocumentOpenError        this thread has a document open and would wait for itself
 ├── WaitTimeoutError         also a TimeoutError
 ├── LockHeldError            another process holds a lock file
+├── SealError                a seal, its key, a checkpoint or a proof is not what it has to be
 ├── MalformedInputError      text that does not parse; also a ValueError (`quire write`)
 ├── WhereError               an invalid condition of `quire read --where`; also a ValueError
 ├── OptionsError             invalid options or schema for Spark; also a ValueError
@@ -110,6 +111,7 @@ from quire.errors.tools import (
     PipelineFileError,
     ReplayError,
     ReplicationError,
+    SealError,
     StepError,
     StoppedError,
     UnfinishedWriteError,
@@ -155,6 +157,7 @@ __all__ = [
     "RingFullError",
     "RingLostError",
     "RollCycleMismatchError",
+    "SealError",
     "SettingError",
     "StepError",
     "StoppedError",

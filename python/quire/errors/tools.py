@@ -82,6 +82,18 @@ class PeerSilentError(ReplicationError, TimeoutError):
     """The peer of a replication sent nothing, or took nothing, for too long."""
 
 
+class SealError(QuireError):
+    """
+    Seals, a key, a checkpoint or a proof are not what they have to be; the text says which file.
+
+    Examples:
+        >>> quire.maintenance.check_proof(b"no proof")
+        Traceback (most recent call last):
+        quire.errors.SealError: ...
+
+    """
+
+
 class MalformedInputError(QuireError, ValueError):
     """
     Text that does not parse.

@@ -22,6 +22,8 @@ COMPRESSED: Final = ".zst"
 """What compressed roll files have after their names."""
 TIMES: Final = ".times.quire"
 """What files of append times have in place of the roll file's suffix; Java ignores them."""
+SEAL: Final = ".seal.quire"
+"""What files of checksums have in place of the roll file's suffix; Java ignores them."""
 
 _SUFFIXES: dict[str, Format] = {
     ".cq4": CHRONICLE,
@@ -86,6 +88,11 @@ def uncompressed(name: str) -> str:
 def times_file(name: str) -> str:
     """Return the name, or path, of the append times of a roll file, compressed or not."""
     return uncompressed(name).removesuffix(".cq4") + TIMES
+
+
+def seal_file(name: str) -> str:
+    """Return the name, or path, of the checksums of a roll file, compressed or not."""
+    return uncompressed(name).removesuffix(".cq4") + SEAL
 
 
 def is_compressed(name: str) -> bool:

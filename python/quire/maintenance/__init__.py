@@ -5,6 +5,7 @@ Looking after queues: checking and repairing files, locks, file systems.
 themselves are in the kernel. :func:`quire.removable` and :func:`quire.file_state` say which files
 are in use, and :func:`explain` what the bytes of a message mean. :func:`quire.copy_queue` copies a
 queue in use, :func:`split_queue` and :func:`merge_queues` write one into several and the reverse.
+:func:`seal` has changes of messages noticed, and :func:`prove` proves that one is in a queue.
 """
 
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from quire.maintenance.findings import Action, Finding, RepairReport, VerifyReport
     from quire.maintenance.joining import merge_queues
     from quire.maintenance.pending import ring_pending
+    from quire.maintenance.sealing import Proven, Seal, check_proof, prove, seal
     from quire.maintenance.splitting import split_queue
     from quire.maintenance.time_index import build_time_index
 
@@ -32,12 +34,17 @@ __all__ = [
     "FilesystemCheck",
     "FilesystemReport",
     "Finding",
+    "Proven",
     "RepairReport",
+    "Seal",
     "VerifyReport",
     "build_time_index",
+    "check_proof",
     "explain",
     "merge_queues",
+    "prove",
     "ring_pending",
+    "seal",
     "split_queue",
     "verify_filesystem",
 ]
@@ -54,12 +61,17 @@ __getattr__ = imported_later(
         "FilesystemCheck": "quire.maintenance.filesystem",
         "FilesystemReport": "quire.maintenance.filesystem",
         "Finding": "quire.maintenance.findings",
+        "Proven": "quire.maintenance.sealing",
         "RepairReport": "quire.maintenance.findings",
+        "Seal": "quire.maintenance.sealing",
         "VerifyReport": "quire.maintenance.findings",
         "build_time_index": "quire.maintenance.time_index",
+        "check_proof": "quire.maintenance.sealing",
         "explain": "quire.maintenance.explaining",
         "merge_queues": "quire.maintenance.joining",
+        "prove": "quire.maintenance.sealing",
         "ring_pending": "quire.maintenance.pending",
+        "seal": "quire.maintenance.sealing",
         "split_queue": "quire.maintenance.splitting",
         "verify_filesystem": "quire.maintenance.filesystem",
     },

@@ -23,7 +23,7 @@ from quire._common import arguments
 from quire._common.durable import SafeFolder
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.formats.adapters import adapter_at, adapter_of
-from quire.formats.detection import is_compressed, times_file
+from quire.formats.detection import is_compressed, seal_file, times_file
 from quire.groups import lowest_needed
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
@@ -34,6 +34,7 @@ from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.opening.discovery import TABLE, check_local
 from quire.opening.opener import open as open_queue
+from quire.sealed.seal_files import SEALS
 from quire.write_lock import lock_keys
 
 _FIRST_DOCUMENT: Final = 1 << 16  # bytes of the longest first header
@@ -42,6 +43,7 @@ _TIMES_HEADER: Final = 64
 _TIMES_PIECE: Final = 1 << 16
 _CHECK_BITS: Final = 16
 _ATTEMPTS: Final = 8
+_LONGEST_SEALS: Final = 1 << 30
 _SPARE: Final = 4096  # zeros after the end, which a writer finds there
 
 
@@ -129,6 +131,7 @@ class _Copy(CopyRun):
             return self._run(source)
 
     def _run(self, source: SafeFolder) -> Copied:
+        seals = _content_of(source, SEALS)  # so that they speak of no later message
         if source.has(TABLE):
             self._folder.replace(TABLE, source.read(TABLE))
         cycles = self._queue.cycles
@@ -138,6 +141,10 @@ class _Copy(CopyRun):
         self._remove_others(files)
         for file in files:
             self._copy_times(file)
+            if seals is not None and (checksums := _content_of(source, seal_file(file.name))):
+                self._folder.replace(seal_file(file.name), checksums)
+        if seals is not None:
+            self._folder.replace(SEALS, seals)
         self._report("completing")
         self._complete(files)
         last = next((it for it in reversed(files) if it.messages), None)
@@ -283,6 +290,14 @@ class _Copy(CopyRun):
                     )
                 if copy._messages_before(file.cycle, 0) is None:  # noqa: SLF001
                     self._folder.remove(times_file(file.name))  # damaged, or out of use
+
+
+def _content_of(source: SafeFolder, name: str) -> bytes | None:
+    """Return what is in a file of seals; None if there is none, or none to be trusted."""
+    try:
+        return source.read(name, _LONGEST_SEALS)
+    except (OSError, UnsafePathError):
+        return None
 
 
 def _known_times(points: bytes, messages: int) -> bytes:

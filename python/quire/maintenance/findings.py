@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from quire.maintenance.kinds import KINDS, Severity
+from quire.maintenance.kinds import ALL_KINDS, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,8 @@ class Finding:
     Something that breaks a rule of the format.
 
     Attributes:
-        kind: Which rule, such as ``missing-end-mark``; see ``docs/operations.md``.
+        kind: Which rule, such as ``missing-end-mark``; see ``docs/operations.md``, and
+            ``docs/integrity.md`` for those about seals.
         file: The path of the file.
         position: Where in the file; None where it is about the file as a whole.
         found: What the file has there.
@@ -44,17 +45,17 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """``error``, ``warning`` or ``note``."""
-        return KINDS[self.kind].severity
+        return ALL_KINDS[self.kind].severity
 
     @property
     def meaning(self) -> str:
         """What follows from the finding."""
-        return KINDS[self.kind].meaning
+        return ALL_KINDS[self.kind].meaning
 
     @property
     def remedy(self) -> str | None:
         """What :func:`quire.repair` does about the finding; None if nothing."""
-        return KINDS[self.kind].remedy
+        return ALL_KINDS[self.kind].remedy
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as in the JSON of ``quire verify``."""

@@ -179,3 +179,44 @@ KINDS: Final[dict[str, Kind]] = {
         None,
     ),
 }
+
+SEAL_KINDS: Final[dict[str, Kind]] = {
+    "changed-message": Kind(
+        "error",
+        "a message, or its place, is not what was sealed: it or one after it was changed, inserted,"
+        " moved or cut off",
+        None,
+    ),
+    "sealed-cycle": Kind("error", f"a cycle that was sealed is gone: {_BY_HAND}", None),
+    "seals": Kind(
+        "error",
+        "the seals were changed or damaged: what follows the last good checkpoint proves nothing",
+        None,
+    ),
+    "no-seals": Kind("error", "nothing is sealed (`quire seal PATH` does)", None),
+    "rolled-back": Kind(
+        "error",
+        "the queue and its seals are older than the checkpoint kept elsewhere, or another queue's",
+        None,
+    ),
+    "unsigned": Kind("error", "the key vouches for nothing here (`quire seal --sign`)", None),
+    "forged": Kind("error", "a signature or a root is not what the key signed", None),
+    "checksums": Kind(
+        "warning",
+        "the messages are as sealed, but the file that says which one changed is damaged",
+        None,
+    ),
+    "torn-seal": Kind("note", "a seal was interrupted: the next one takes its place", None),
+    "unsealed": Kind(
+        "note",
+        "messages after the last seal: nothing is known of them, and a power cut may have torn the"
+        " last one",
+        None,
+    ),
+    "unsigned-seals": Kind("note", "the latest seals are not signed by the key", None),
+    "pruned-seals": Kind(
+        "note", "the oldest cycles are gone; their roots still prove the rest", None
+    ),
+}
+"""About seals: ``docs/integrity.md`` lists them."""
+ALL_KINDS: Final = KINDS | SEAL_KINDS

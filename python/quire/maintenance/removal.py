@@ -20,7 +20,13 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from quire._common.durable import SafeFolder
 from quire.errors import TableLostError
-from quire.formats.detection import COMPRESSED, is_compressed, times_file, uncompressed
+from quire.formats.detection import (
+    COMPRESSED,
+    is_compressed,
+    seal_file,
+    times_file,
+    uncompressed,
+)
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
 from quire.opening.opener import open as open_queue
@@ -63,12 +69,13 @@ class Removal:
         Remove the file of a cycle, which is not the newest; or move it into another directory.
 
         Of a run that was killed while it compressed the cycle both files are there. The compressed
-        one, which nobody reads then, goes first; and the append times before their cycle. A writer
-        may add those of its last append meanwhile, so that they are looked for again after it.
+        one, which nobody reads then, goes first; and the append times and checksums before their
+        cycle. A writer may add times of its last append meanwhile, so that they are looked for
+        again after it.
         """
         name = uncompressed(self.queue.file_for_cycle(cycle).rpartition("/")[2])
         if not keep_compressed:
-            for beside in (times_file(name), name + COMPRESSED):
+            for beside in (times_file(name), seal_file(name), name + COMPRESSED):
                 self._take(beside, moves)
         if self.folder.has(name):
             self._announce(cycle)

@@ -15,14 +15,22 @@ from quire.formats.adapters import adapter_at
 from quire.formats.journal import JOURNAL
 from quire.maintenance.findings import Finding, VerifyReport
 from quire.maintenance.pending import ring_of, ring_pending
+from quire.maintenance.sealing import check_seals, wanted_seals
 from quire.opening.discovery import check_local
+from quire.sealed.seal_check import Wanted
 
 _TABLE: Final = ".cq4t"
 
 
-def verify(path: str | PathLike[str]) -> VerifyReport:
+def verify(
+    path: str | PathLike[str],
+    *,
+    seals: bool = False,
+    trust: str | PathLike[str] | None = None,
+    since: str | PathLike[str] | None = None,
+) -> VerifyReport:
     """
-    Check a queue against every rule of its format.
+    Check a queue against every rule of its format, and against its seals if it has some.
 
     Nothing is changed and no lock is taken: the queue may be in use, or be on a read-only disk.
     What a writer is about to complete is no finding.
@@ -30,9 +38,13 @@ def verify(path: str | PathLike[str]) -> VerifyReport:
     Args:
         path: A queue of any format, one ``*.cq4`` file, a directory with copies of some of a
             queue's files, or a directory of queues.
+        seals: It is an error if nothing is sealed.
+        trust: The file of an Ed25519 public key, in PEM, that has to have signed a seal.
+        since: The file of a checkpoint that was kept elsewhere: the seals have to go on from it.
 
     Raises:
         NotAQueueError: There is no queue at *path*.
+        SealError: *trust* is not a key, or *since* not a checkpoint.
         OSError: The system refuses to read *path*, for example for lack of permission.
 
     Examples:
@@ -45,7 +57,8 @@ def verify(path: str | PathLike[str]) -> VerifyReport:
     """
     place = arguments.path("path", path)
     check_local(place)
-    reports = [_verify_one(target) for target in targets_of(place)]
+    wanted = wanted_seals(seals=seals, trust=trust, since=since)
+    reports = [_verify_one(target, wanted) for target in targets_of(place)]
     return joined(place, reports)
 
 
@@ -97,9 +110,10 @@ def joined(path: str, reports: Iterable[VerifyReport]) -> VerifyReport:
     )
 
 
-def _verify_one(path: str) -> VerifyReport:
+def _verify_one(path: str, wanted: Wanted) -> VerifyReport:
     findings, files, messages, examined = _rows(path)
-    found = (*(Finding(*row) for row in findings), *_of_ring(path))
+    rows = (*findings, *check_seals(path, wanted))
+    found = (*(Finding(*row) for row in rows), *_of_ring(path))
     return VerifyReport(path, found, files, messages, examined)
 
 

@@ -101,6 +101,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     durability: Literal["process", "batch", "each"] = "process",
     metrics: bool | None = None,
     retention: Watcher | Sequence[Watcher] | None = None,
+    integrity: bool = False,
     wire_type: str | None = None,
     source_id: int = 0,
     block_bytes: int | None = None,
@@ -149,6 +150,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             None: if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` says so.
         retention: Rules, of :class:`quire.Retention`, by which old cycles are removed at each roll;
             None: all are kept. Not part of a pickled queue.
+        integrity: Seal the queue at each roll and when it is closed, by a thread, so that
+            :func:`quire.verify` notices what changes: see ``docs/integrity.md``. Not part of a
+            pickled queue.
         wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take.
         source_id: The queue's id in message history.
         block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
@@ -171,7 +175,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
         UnsupportedError: The path is a URL; or the wire type, time zone, file system or an option
             is not supported.
-        ReadOnlyError: ``read_buffer_mode="async"`` or *retention* with *read_only*.
+        ReadOnlyError: ``read_buffer_mode="async"`` or *retention* or *integrity* with
+            *read_only*.
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: The roll cycle or mode does not exist.
         OSError: The system refused, for example for lack of permission or of disk space.

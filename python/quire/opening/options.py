@@ -306,6 +306,9 @@ class OpenOptions(Options):
     retention: Watcher | Sequence[Watcher] | None = field(
         default=None, metadata=option(arguments.optional(check_rules), JOURNAL)
     )
+    integrity: bool = field(
+        default=False, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True)
+    )
     timeout_s: float = field(
         default=10.0,
         metadata=option(

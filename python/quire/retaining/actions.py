@@ -21,7 +21,7 @@ from typing import ClassVar, Final, TypeAlias, cast
 from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_sync
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
-from quire.formats.detection import COMPRESSED, times_file
+from quire.formats.detection import COMPRESSED, seal_file, times_file
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.removal import LOCK, Moves
 from quire.opening.discovery import TABLE, topics_of
@@ -134,9 +134,9 @@ class _Move(Saver):
         del queue
         self._made.clear()
         self._moves = Moves(self._there, set())
-        times = times_file(cycle.file.name)
-        if self._folder.has(times):
-            self._save(times)
+        for beside in (times_file(cycle.file.name), seal_file(cycle.file.name)):
+            if self._folder.has(beside):
+                self._save(beside)
         target = self._save(cycle.file.name)
         self._there.sync()
         return target

@@ -41,8 +41,19 @@ _COLORS: Final[dict[Severity, str]] = {"error": "red", "warning": "yellow", "not
 @click.option(
     "--filesystem", "tries_it", is_flag=True, help="Try the file system of the directory PATH."
 )
+@click.option("--seals", is_flag=True, help="It is an error if nothing is sealed.")
+@click.option("--trust", type=PATH, help="A public key (PEM) that has to have signed a seal.")
+@click.option("--since", type=PATH, help="A checkpoint kept elsewhere, to find a rollback.")
 @row_format_option()
-def verify(path: Path, *, tries_it: bool, style: str) -> int:
+def verify(  # noqa: PLR0913 - each is an option
+    path: Path,
+    *,
+    tries_it: bool,
+    seals: bool,
+    trust: Path | None,
+    since: Path | None,
+    style: str,
+) -> int:
     """
     Check queues and their files against every rule of the format.
 
@@ -50,6 +61,10 @@ def verify(path: Path, *, tries_it: bool, style: str) -> int:
     or a directory of queues. Changes nothing and waits for no lock: the queue may be in use. Says
     what is wrong where, what that means, and what `quire repair` would do. The exit code is 1 if
     there are errors or warnings.
+
+    A queue with seals (`quire seal`) is compared with them: the first message of a cycle that was
+    changed, inserted, moved or cut off is named. --trust has a signature checked, and --since that
+    the queue goes on from a checkpoint that `quire seal --checkpoint` wrote.
 
     --filesystem tries, in a directory that it makes below PATH and removes, whether locks, mappings
     and syncs work there between processes of this host, and says whether allow_network=True is
@@ -59,11 +74,12 @@ def verify(path: Path, *, tries_it: bool, style: str) -> int:
     Examples:
       quire verify orders
       quire verify /var/queues --format jsonl | jq 'select(.severity == "error")'
+      quire verify orders --seals --trust key.pub --since orders.checkpoint
       quire verify --filesystem /mnt/share
     """  # noqa: D301 - click reads the backspace
     if tries_it:
         return _try_filesystem(path, style)
-    report = quire.verify(path)
+    report = quire.verify(path, seals=seals, trust=trust, since=since)
     if style == "text":
         for line in lines(report):
             click.echo(line)

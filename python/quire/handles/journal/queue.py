@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quire.metrics.snapshot import Metrics
 
 # Options that run code in this process alone.
-_NOT_PICKLED = ("retention", "on_file_acquired", "on_file_released")
+_NOT_PICKLED = ("retention", "integrity", "on_file_acquired", "on_file_released")
 
 
 class _Writable(Protocol):
@@ -68,23 +68,31 @@ class JournalQueue(_native.Queue, Queue):
         return cls._started(path, kept, **started) if started else super()._reopen(path, kept)
 
     @classmethod
-    def _started(
+    def _started(  # noqa: PLR0913, PLR0917 - options of `open` by their names
         cls,
         path: str | PathLike[str],
         kept: dict[str, Any],
         retention: Sequence[Watcher] = (),
+        integrity: bool = False,  # noqa: FBT001, FBT002
         on_file_acquired: FileListener | None = None,
         on_file_released: FileListener | None = None,
     ) -> Self:
         if retention and kept.get("read_only"):
             raise ReadOnlyError(f"retention removes files of the queue: path={path} read_only=True")
+        if integrity and kept.get("read_only"):
+            raise ReadOnlyError(f"integrity=True seals the queue: path={path} read_only=True")
         listens = on_file_acquired is not None or on_file_released is not None
         queue = super()._reopen(path, kept | {"file_events": listens})
         queue._options = kept  # noqa: SLF001
         if listens:
             events = cast("FileEvents", queue._file_events)  # noqa: SLF001
             queue._listening = FileListening(events, on_file_acquired, on_file_released)  # noqa: SLF001
-        queue._watches = [it.watch(queue, kept) for it in retention]  # noqa: SLF001
+        watchers = [*retention]
+        if integrity:
+            from quire.sealed.auto_seal import Integrity
+
+            watchers.append(Integrity())
+        queue._watches = [it.watch(queue, kept) for it in watchers]  # noqa: SLF001
         return queue
 
     def close(self) -> None:

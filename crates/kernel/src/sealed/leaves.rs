@@ -1,0 +1,156 @@
+//! The leaves of a cycle: a hash of each message, of its index, and of the metadata before it.
+//!
+//! A leaf is the hash of 0, the index in 8 bytes, the number of bytes that follow for metadata (0 or
+//! 32), those, and the message. Those for metadata are the hash of the header words and payloads of
+//! all metadata documents since the message before. The file header and index arrays are left out:
+//! their words change.
+
+use sha2::{Digest, Sha256};
+
+use super::tree::{self, Hash, Tree};
+use crate::chronicle::format::document::{self, HEADER_LEN};
+use crate::chronicle::protocol::roll_file::{Document, Slot, View};
+use crate::chronicle::queue::handle::Queue;
+use crate::os::detached::Detached;
+use crate::os::interrupt;
+use crate::{Error, Result};
+
+/// What is kept of each leaf beside its cycle: enough to find the first message that changed.
+pub const CHECKSUM_LEN: usize = 8;
+const HASH_LEN_BYTE: u8 = 32;
+const _: () = assert!(HASH_LEN_BYTE as usize == tree::HASH_LEN);
+/// Signals are looked for after this many documents.
+const BETWEEN_LOOKS: u64 = 1 << 14;
+
+/// Which leaves to hash.
+pub struct Asked {
+    pub cycle: i32,
+    /// The tree of the messages before.
+    pub tree: Tree,
+    /// The numbers of messages after which the root is wanted, ascending.
+    pub marks: Vec<u64>,
+    /// The number of messages to stop at.
+    pub until: u64,
+    /// The message that the tree proves.
+    pub proving: Option<u64>,
+}
+
+/// What was hashed.
+#[derive(Default)]
+pub struct Hashed {
+    pub tree: Tree,
+    /// Of each leaf, its first bytes.
+    pub checksums: Vec<u8>,
+    /// The roots at those marks that were reached.
+    pub roots: Vec<Hash>,
+    /// Whether the end-of-file marker was.
+    pub is_ended: bool,
+    /// The hash of metadata after the last message.
+    pub metadata: Option<Hash>,
+    /// Why the walk ended at damage.
+    pub damage: Option<String>,
+    /// The message that is proven, and the hash of the metadata before it.
+    pub proven: Option<(Vec<u8>, Option<Hash>)>,
+}
+
+/// Hashes messages of a cycle; None if there is no file, or it is being made.
+pub fn hash(queue: &Queue, asked: Asked, may_wait: &mut Detached) -> Result<Option<Hashed>> {
+    let Some(view) = queue.view(asked.cycle)? else { return Ok(None) };
+    let first_index = queue.roll().to_index(asked.cycle, 0)?;
+    let position = match asked.tree.count() {
+        0 => 0,
+        count => match queue.position_of(first_index + count.cast_signed() - 1)? {
+            None => return Ok(Some(Hashed { tree: asked.tree, ..Hashed::default() })),
+            Some(position) => position,
+        },
+    };
+    let mut walk = Walk { view, position, first_index, metadata: None, found: Hashed::default() };
+    if asked.tree.count() > 0
+        && let Slot::Document(last) = walk.view.slot(position)?
+    {
+        walk.position = last.next;
+    }
+    walk.found.tree = asked.tree;
+    walk.run(&asked.marks, asked.until, asked.proving, may_wait)?;
+    walk.found.metadata = walk.metadata.map(|hasher| hasher.finalize().into());
+    Ok(Some(walk.found))
+}
+
+struct Walk {
+    view: View,
+    position: u64,
+    first_index: i64,
+    /// Of the metadata since the last message, if there is any.
+    metadata: Option<Sha256>,
+    found: Hashed,
+}
+
+impl Walk {
+    fn run(
+        &mut self,
+        marks: &[u64],
+        until: u64,
+        proving: Option<u64>,
+        may_wait: &mut Detached,
+    ) -> Result<()> {
+        let mut marks = marks.iter().peekable();
+        for step in 1_u64.. {
+            while marks.next_if(|mark| **mark <= self.found.tree.count()).is_some() {
+                self.found.roots.push(self.found.tree.root());
+            }
+            if self.found.tree.count() >= until {
+                break;
+            }
+            match self.view.slot(self.position) {
+                Ok(Slot::Document(document)) => self.take(&document, proving)?,
+                Ok(Slot::Waiting(_)) => break,
+                Ok(Slot::EndOfData) => {
+                    self.found.is_ended = true;
+                    break;
+                }
+                Err(error @ (Error::Corrupt { .. } | Error::Hole { .. })) => {
+                    self.found.damage = Some(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+            if step.is_multiple_of(BETWEEN_LOOKS) {
+                interrupt::check(may_wait)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, document: &Document, proving: Option<u64>) -> Result<()> {
+        self.position = document.next;
+        if self.view.is_of_file(document) {
+            return Ok(());
+        }
+        if document.is_metadata {
+            let at = document.position + HEADER_LEN;
+            let payload = self.view.copied(at, u64::from(document.length))?.unwrap_or_default();
+            let hasher = self.metadata.get_or_insert_with(Sha256::new);
+            hasher.update(document::word(document.length, true).to_le_bytes());
+            hasher.update(&payload);
+            return Ok(());
+        }
+        let number = self.found.tree.count();
+        let metadata: Option<Hash> = self.metadata.take().map(|it| it.finalize().into());
+        let payload = self.view.payload(document);
+        let leaf = leaf_of(self.first_index + number.cast_signed(), metadata.as_ref(), payload);
+        if proving == Some(number) {
+            self.found.proven = Some((payload.to_vec(), metadata));
+        }
+        self.found.checksums.extend_from_slice(&leaf[..CHECKSUM_LEN]);
+        self.found.tree.push(leaf);
+        Ok(())
+    }
+}
+
+/// The leaf of a message.
+#[must_use]
+pub fn leaf_of(index: i64, metadata: Option<&Hash>, payload: &[u8]) -> Hash {
+    let length = if metadata.is_some() { &[HASH_LEN_BYTE] } else { &[0] };
+    let metadata = metadata.map_or(&[][..], |hash| hash);
+    tree::leaf(&[&index.to_le_bytes(), length, metadata, payload])
+}

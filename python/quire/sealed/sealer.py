@@ -1,0 +1,169 @@
+"""Sealing: hashing what was appended since the last seal, and the checkpoint over it."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quire._common.durable import SafeFolder
+from quire._native import hash_cycle
+from quire.errors import SealError
+from quire.sealed.seal_chain import (
+    QUEUE_ID_LEN,
+    Chain,
+    Checkpoint,
+    Entry,
+    SealedCycle,
+)
+from quire.sealed.seal_files import LOCK, SEALS, Checksums, Progress, append_entry, read_chain
+from quire.sealed.trees import root_of_peaks
+
+if TYPE_CHECKING:
+    from quire._native import Queue
+    from quire.sealed.signing import Signer
+
+PIECE: Final = 1 << 22
+"""How many messages are hashed in one call of the kernel."""
+NO_MORE: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """
+    What one call of the kernel hashed.
+
+    Attributes:
+        count: How many messages are in the tree.
+        peaks: The roots of its perfect subtrees.
+        root: Its root.
+        checksums: The first bytes of each new leaf.
+        roots: The roots at the marks that were reached.
+        is_ended: Whether the end-of-file marker was reached.
+        metadata: The hash of metadata after the last message.
+        damage: Why the walk ended before the end.
+        proven: The message to prove, the hash of metadata before it and the path to the root.
+
+    """
+
+    count: int
+    peaks: list[bytes]
+    root: bytes
+    checksums: bytes
+    roots: list[bytes]
+    is_ended: bool
+    metadata: bytes | None
+    damage: str | None
+    proven: tuple[bytes, bytes | None, list[bytes]] | None
+
+
+def steps_of(
+    queue: Queue, cycle: int, start: Progress, marks: list[int] | None = None
+) -> Iterator[Step]:
+    """Hash the messages of a cycle from somewhere to its end, in pieces."""
+    at = start
+    while True:
+        left = [mark for mark in marks or () if mark > at.count or at is start]
+        until = at.count + PIECE
+        found = hash_cycle(queue, cycle, count=at.count, peaks=at.peaks, marks=left, until=until)
+        if found is None:
+            return
+        step = Step(*found)
+        yield step
+        if step.count < until:
+            return
+        at = Progress(step.count, step.peaks)
+
+
+def seal_queue(
+    queue: Queue, folder: SafeFolder, signer: Signer | None = None, *, wait_s: float = 0.0
+) -> Checkpoint | None:
+    """
+    Seal what a queue holds, and return the newest checkpoint; None if there is nothing to seal.
+
+    Raises:
+        LockHeldError: Another process seals the queue.
+        SealError: The seals that are there are damaged, or a message changed since it was sealed.
+
+    """
+    with folder.locked(LOCK, wait_s):
+        folder.sweep()
+        chain, problem = read_chain(folder)
+        if problem is not None and not problem.endswith("cut off"):
+            raise SealError(
+                f"the seals are damaged: file={folder.path / SEALS} {problem}"
+                " (quire verify says what is left of them)"
+            )
+        return _Sealing(queue, folder, chain).run(signer)
+
+
+class _Sealing:
+    """One run, under the lock."""
+
+    def __init__(self, queue: Queue, folder: SafeFolder, chain: Chain) -> None:
+        newest = chain.newest
+        self._queue: Final = queue
+        self._folder: Final = folder
+        self._chain: Final = chain
+        self._id: Final = secrets.token_bytes(QUEUE_ID_LEN) if newest is None else newest.queue
+
+    def run(self, signer: Signer | None) -> Checkpoint | None:
+        changed = dict[int, SealedCycle]()
+        for cycle in self._queue.cycles:
+            known = self._chain.cycles.get(cycle)
+            if known is None or not known.is_ended:
+                found = self._seal(cycle, known)
+                if found is not None and found != known:
+                    changed[cycle] = found
+        newest = self._chain.newest
+        if not changed and (newest is None or signer is None or _has_signed(signer, newest)):
+            return newest
+        made = self._chain.next(self._id, time.time_ns() // 1_000_000, changed)
+        if signer is not None:
+            made = signer.sign(made)
+        append_entry(self._folder, self._chain, Entry(made, changed))
+        return made
+
+    def _seal(self, cycle: int, known: SealedCycle | None) -> SealedCycle | None:
+        """
+        Hash the messages of a cycle that are not sealed yet.
+
+        Raises:
+            SealError: A message cannot be read, or changed since it was sealed.
+
+        """
+        file = self._queue.file_for_cycle(cycle).rpartition("/")[2]
+        checksums = Checksums(self._folder, file, self._id, cycle)
+        start, marks = Progress(0, []), list[int]()
+        if known is not None:
+            start = checksums.progress(known.count, known.root)
+            marks = [] if start.count else [known.count]
+        last: Step | None = None
+        at = start.count
+        for step in steps_of(self._queue, cycle, start, marks):
+            if step.damage is not None:
+                raise SealError(f"the file is damaged: file={file} reason={step.damage}")
+            if known is not None and step.roots and step.roots[0] != known.root:
+                raise SealError(
+                    f"messages changed since they were sealed: file={file}"
+                    " (quire verify says which)"
+                )
+            if step.checksums:
+                checksums.write(at, step.checksums)
+            at, last = step.count, step
+        if last is None or (at == 0 and not last.is_ended):
+            return known
+        if known is not None and at < known.count:
+            raise SealError(f"sealed messages are gone: file={file} (quire verify says which)")
+        if at > start.count:
+            self._folder.sync_file(file)  # what is sealed outlives a power cut
+            checksums.finish(Progress(at, last.peaks))
+        metadata = last.metadata if last.is_ended else None
+        return SealedCycle(at, last.is_ended, root_of_peaks(last.peaks), metadata)
+
+
+def _has_signed(signer: Signer, checkpoint: Checkpoint) -> bool:
+    signature = checkpoint.signature
+    return signature is not None and signature.key == signer.key_id
