@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ import pytest
 import quire
 import quire_peer
 from java_peer import JavaProcess
-from queues import UNLOCKED, WRITE_LOCK, exit_code, fork, payloads, problems_of
+from queues import UNLOCKED, WRITE_LOCK, exit_code, fork, payloads, poke, problems_of
 from tally import Tally, scaled
 
 pytestmark = pytest.mark.slow
@@ -278,6 +279,44 @@ def test_a_dead_holder_in_another_namespace_is_not_waited_for(
         start = time.monotonic()
         (appender or queue.appender()).write_bytes(b"after")
         assert time.monotonic() - start < NOT_A_WAIT_S
+    assert_holds(path, [b"before", b"after"])
+
+
+MAPS = """
+import mmap, sys
+with open(sys.argv[1], "r+b") as table, mmap.mmap(table.fileno(), 0):
+    print("READY", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.usefixtures("namespaces")
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_holder_without_a_liveness_byte_is_seen_in_a_namespace_inside_of_this_one(
+    path: Path, number: str
+) -> None:
+    """As a Java process in a container is from its host."""
+    pid = NUMBERS[number]()
+    command = [*unshared(pid), sys.executable, "-c", MAPS, str(path / "metadata.cq4t")]
+    with JavaProcess(command) as holder:
+        holder.read_until("READY", START_S)
+        poke(path, WRITE_LOCK, pid)
+        with quire.open(path, timeout_s=SHORT_S) as queue:
+            with pytest.raises(quire.errors.LockTimeoutError) as caught:
+                queue.appender().write_bytes(b"robbed")
+            assert queue.table_value(WRITE_LOCK) == pid
+        said = str(caught.value)
+        found = re.search(
+            rf"holder_pid={pid} .*another pid namespace, and is process (\d+) here",
+            said,
+        )
+        assert found is not None, said
+        assert int(found[1]) != pid
+        assert Path(f"/proc/{found[1]}/maps").read_text().count("metadata.cq4t")
+        holder.kill()
+        if number == "of init" and not is_init_seen():
+            return
+        append_at_once(path)
     assert_holds(path, [b"before", b"after"])
 
 

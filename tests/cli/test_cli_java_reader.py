@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -47,3 +51,30 @@ def test_backward_it_shows_all(
 def test_the_last_ones_are_those_of_all(cli: Cli, path: Path, indexes: list[int]) -> None:
     del indexes
     assert sizes(cli, path, "-m", 3, "-i", "size: [1-6]") == [6]
+
+
+@quire.message(alias="CliDeparture")
+@dataclass
+class Departure:
+    at: datetime
+    others: list[datetime]
+
+
+class Flights(Protocol):
+    def departed(self, at: datetime, departure: Departure) -> None: ...
+
+
+def test_times_of_calls_are_shown_in_the_local_zone(
+    cli: Cli, path: Path, appender: quire.JournalAppender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
+    appender.method_writer(Flights).departed(at, Departure(at, [at]))
+    command = ("read", "--java", "-d", path, "-r", f"{__name__}:Flights")
+    assert cli.ok(*command).out.count("2024-01-15T10:30") == 3
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert cli.ok(*command, "-z").out.count("2024-01-15T19:30+09:00") == 3
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import quire
 from paths import GOLDEN
 from queues import DAY_MS, payloads, snapshot
+from quire.errors import UnsupportedError
 
 V4 = GOLDEN / "v4"
 ENDED, OPEN = "20240115.cq4", "20240116.cq4"
@@ -89,3 +91,56 @@ def test_the_epoch_is_the_one_in_the_header(upgraded: Path) -> None:
         assert queue.epoch_ms == 0
     with quire.open(upgraded, read_only=True, epoch_ms=3_600_000) as queue:
         assert queue.epoch_ms == 0
+
+
+def without_names(data: bytes) -> bytes:
+    """Drop the names of the fields from the header of a file of version 4."""
+    out, at = bytearray(), 0
+    while at < len(data):
+        code = data[at]
+        length = 1
+        if code == 0x82:
+            (inside,) = struct.unpack_from("<I", data, at + 1)
+            block = without_names(data[at + 5 : at + 5 + inside])
+            out += b"\x82" + struct.pack("<I", len(block)) + block
+            at += 5 + inside
+            continue
+        if 0xC0 <= code <= 0xDF:
+            at += 1 + code - 0xC0
+            continue
+        if code == 0x8D:
+            length = 17 + 8 * int.from_bytes(data[at + 1 : at + 9], "little")
+        elif code == 0x8E:
+            length = 5 + int.from_bytes(data[at + 1 : at + 5], "little")
+        elif code in {0xB6, 0xB9}:
+            length = 2 + data[at + 1]
+        elif code >= 0xE0:
+            length = 1 + code - 0xE0
+        else:
+            length = {0xA1: 2, 0xA5: 3, 0xA6: 5, 0xA7: 9}.get(code, 1)
+        out += data[at : at + length]
+        at += length
+    return bytes(out)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_file_without_names_of_fields_is_refused_and_left_alone(
+    path: Path, *, read_only: bool
+) -> None:
+    """As version 4 wrote with FIELDLESS_BINARY: Java 5 does not read it either."""
+    data = (V4 / OPEN).read_bytes()
+    (length,) = struct.unpack_from("<H", data)
+    header = without_names(data[4 : 4 + length])
+    path.mkdir()
+    found = struct.pack("<I", 0x40000000 | len(header)) + header + data[4 + length :]
+    (path / OPEN).write_bytes(found)
+    clock = quire.ManualClock(OPEN_DAY_MS)
+
+    def read() -> None:
+        with quire.open(path, read_only=read_only, clock=clock) as queue:
+            payloads(queue)
+
+    with pytest.raises(UnsupportedError, match=rf"version 4 .*FIELDLESS_BINARY.*{OPEN}"):
+        read()
+    assert [file.name for file in path.glob("*.cq4")] == [OPEN]
+    assert (path / OPEN).read_bytes() == found

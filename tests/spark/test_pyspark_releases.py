@@ -1,4 +1,4 @@
-"""The oldest PySpark, and `spark-submit`: what works, and what says no."""
+"""The oldest PySpark, `spark-submit` and Spark Connect: what works, and what says no."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,6 +78,22 @@ def test_spark_submit_runs_the_same(tmp_path: Path) -> None:
     found = features(submit, tmp_path, "submit")
     works(found, {**WORKS, **NEWER})
     assert found["own_session"] == {"found": True}
+
+
+@pytest.mark.slow
+def test_spark_connect_runs_the_same(tmp_path: Path) -> None:
+    """A server of this process's own, as PySpark starts it for a session at `local[2]`."""
+    missing = [name for name in ("grpc", "grpc_status", "zstandard") if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"Spark Connect needs pip install 'pyspark[connect]': missing={missing}")
+    found = features([sys.executable], tmp_path, "connect")
+    works(found, {**WORKS, "lag": NEWER["lag"]})
+    assert found["limit"]["found"] == [None] * 3, "batches; its progress has no numbers of rows"
+    goes_on, then = found["pruned"]["found"]
+    assert goes_on == 10
+    assert "DataLossError: messages are gone: topic=live" in then
+    needs = "UnsupportedError: quire.spark.session starts a Spark of its own"
+    assert found["own_session"]["error"].startswith(needs)
 
 
 def test_a_release_that_is_too_old_is_refused_at_the_import(tmp_path: Path) -> None:

@@ -151,9 +151,17 @@ pub enum Error {
     #[error("the handle belongs to the parent process: open the queue again in the child")]
     Forked,
     #[error(
-        "the {lock} stayed taken: holder_pid={holder} waited_ms={waited_ms} force_unlock={mode}"
+        "the {lock} stayed taken: holder_pid={holder} waited_ms={waited_ms} \
+         force_unlock={mode}{place}"
     )]
-    LockTimeout { lock: &'static str, holder: u32, waited_ms: u64, mode: &'static str },
+    LockTimeout {
+        lock: &'static str,
+        holder: u32,
+        waited_ms: u64,
+        mode: &'static str,
+        /// Where the holder is, in parentheses, or nothing.
+        place: String,
+    },
     #[error(
         "another process keeps the file locked, as while it makes or grows it: file={} \
          holder_pid={} waited_ms={}",

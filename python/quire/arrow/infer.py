@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from quire._native import Sample
 
 _RANGES: Final = 10
+_NUMBERS: Final = {"whole": "int"}
+"""Integers of more than 32 bits may be written as a float, and are known by their size."""
 _WITHOUT_TEXT: Final = {"bytes", "struct", "list"}
 
 
@@ -104,6 +106,7 @@ def sampled(queue: AnyQueue, sample: int) -> Iterator[tuple[int, int]]:
 def _field(name: str, seen: Sample, *, as_text: bool, path: str = "") -> pa.Field[Any]:
     path = f"{path}.{name}" if path else name
     sorts, fields, item = seen
+    sorts = [*dict.fromkeys(_NUMBERS.get(sort, sort) for sort in sorts)]
     known = set(sorts) - {"empty"}
     if known == {"int", "float"}:
         known = {"float"}

@@ -129,11 +129,38 @@ fn liveness_from_proc(pid: u32, file_name: &str, inode: u64) -> Liveness {
     else {
         return Liveness::Alive;
     };
+    if maps_file(&maps, file_name, inode) || maps.is_empty() {
+        Liveness::Alive
+    } else {
+        Liveness::Dead
+    }
+}
+
+/// Whether a process maps the file with this name and inode number, by its `maps`.
+fn maps_file(maps: &str, file_name: &str, inode: u64) -> bool {
     let inode = inode.to_string();
-    let maps_it = maps.lines().any(|line| {
+    maps.lines().any(|line| {
         line.contains(file_name) && line.split_ascii_whitespace().nth(4) == Some(&inode)
-    });
-    if maps_it || maps.is_empty() { Liveness::Alive } else { Liveness::Dead }
+    })
+}
+
+/// The pid here of a process that has another pid in a pid namespace of its own, where it is `pid`,
+/// and that maps the file with this name and inode number. Seen are namespaces inside of this one,
+/// as those of containers are from their host.
+#[must_use]
+pub fn elsewhere(pid: u32, file_name: &str, inode: u64) -> Option<u32> {
+    let all = fault::call!("holder.processes.list", std::fs::read_dir("/proc")).ok()?;
+    let numbers = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.into_iter().find(|number: &u32| {
+        let read = |name| std::fs::read_to_string(format!("/proc/{number}/{name}"));
+        // "NSpid:", the pid here, and that of each namespace further inside.
+        let is_it = read("status").is_ok_and(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            let pids = line.unwrap_or_default().split_ascii_whitespace().skip(1);
+            pids.last().and_then(|last| last.parse().ok()) == Some(pid)
+        });
+        is_it && read("maps").is_ok_and(|maps| maps_file(&maps, file_name, inode))
+    })
 }
 
 fn is_missing(error: &std::io::Error) -> bool {

@@ -152,6 +152,7 @@ mod names {
         "lock.force.cas",
         "holder.stat.read",
         "holder.maps.read",
+        "holder.processes.list",
         // Roll files.
         "create.file.open",
         "create.first.cas",

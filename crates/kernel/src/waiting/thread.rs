@@ -4,7 +4,7 @@
 //! It sleeps at the words of all queues at once (W1 to W4 of [`word`](super::word)), and at one of its
 //! own, which a new wait changes. No signal handler runs in it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,6 +24,10 @@ use crate::{Error, Result};
 const LOOK_AT_LEAST: Duration = Duration::from_millis(1);
 const LOOK_AT_MOST: Duration = Duration::from_millis(10);
 const LOOK_AFTER: u32 = 500;
+
+/// Of several that wait at one place one is looked at, and all of them every tenth time: another
+/// thread may have moved one.
+const LOOKS_AT_ONE: u32 = 10;
 
 /// A queue's word is left even for this long after a message came, so that appenders do not pay for a
 /// wake-up with each of many; for longer, the more often none of those who wait wanted what came.
@@ -116,6 +120,16 @@ struct Waits {
     arm_at: Instant,
     /// How often in succession an appender had been there for none of them.
     in_vain: u32,
+    /// How often one of each place was looked at since all of them were.
+    looks_at_one: u32,
+}
+
+/// Which waits to look at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    New,
+    OneOfEachPlace,
+    All,
 }
 
 impl Default for Thread {
@@ -196,7 +210,8 @@ impl Drop for Thread {
 impl Waits {
     fn new(side_file: Option<Arc<SideFile>>) -> Self {
         let arm_at = Instant::now();
-        Self { side_file, all: Vec::new(), new_from: 0, value: None, arm_at, in_vain: 0 }
+        let all = Vec::new();
+        Self { side_file, all, new_from: 0, value: None, arm_at, in_vain: 0, looks_at_one: 0 }
     }
 
     /// Looks at the waits that there is reason to look at, and has the word armed when it returns,
@@ -207,7 +222,8 @@ impl Waits {
             self.value = None;
         }
         let is_over = self.value.is_none() && now >= self.arm_at;
-        let (found, found_old) = self.look(is_time || is_announced || is_over, may_wait);
+        let which = self.which(is_time, is_announced || is_over);
+        let (found, found_old) = self.look(which, may_wait);
         if found {
             self.in_vain = 0;
         } else if is_announced {
@@ -221,6 +237,18 @@ impl Waits {
         found_old && is_time && !is_announced && !is_over
     }
 
+    /// Which to look at. If one has something to do, all are looked at next time.
+    const fn which(&mut self, is_time: bool, has_reason: bool) -> Which {
+        let which = match (has_reason, is_time) {
+            (true, _) => Which::All,
+            (false, true) if self.looks_at_one >= LOOKS_AT_ONE => Which::All,
+            (false, true) => Which::OneOfEachPlace,
+            (false, false) => return Which::New,
+        };
+        self.looks_at_one = if matches!(which, Which::All) { 0 } else { self.looks_at_one + 1 };
+        which
+    }
+
     fn is_announced(&self) -> bool {
         let (Some(file), Some(value)) = (&self.side_file, self.value) else { return false };
         file.word().value() != value
@@ -231,21 +259,28 @@ impl Waits {
         if let (Some(file), false) = (&self.side_file, self.all.is_empty()) {
             self.value = Some(file.word().arm());
             word::settle();
-            self.look(true, may_wait);
+            self.look(Which::All, may_wait);
         }
     }
 
-    /// Looks at the new ones, or at all; whether one is due, and whether one is that was not new.
-    fn look(&mut self, all: bool, may_wait: &Detached) -> (bool, bool) {
+    /// Looks at the new ones and those that `which` says; whether one is due, and whether one is that
+    /// was not new.
+    fn look(&mut self, which: Which, may_wait: &Detached) -> (bool, bool) {
         let (new_from, mut number) = (self.new_from, 0);
         let (mut found, mut found_old) = (false, false);
+        let mut quiet = HashSet::new();
         self.all.retain(|wait| {
             let is_new = number >= new_from;
             number += 1;
-            if !is_new && !all {
+            let place = wait.place().filter(|_| which == Which::OneOfEachPlace);
+            let is_quiet = place.is_some_and(|place| quiet.contains(&place));
+            if !is_new && (which == Which::New || is_quiet) {
                 return true;
             }
             let looked = wait.look(may_wait);
+            if let (Looked::Waits, Some(place)) = (looked, place) {
+                quiet.insert(place);
+            }
             found |= looked == Looked::Due;
             found_old |= looked == Looked::Due && !is_new;
             looked == Looked::Waits

@@ -16,17 +16,27 @@ pub trait Look: Send + Sync {
     /// was received counts as done by it.
     fn is_due(&self, _: &Detached) -> bool;
 
+    /// Where its reader waits: while one of several at a place has nothing to do, neither have the
+    /// others. None if that says nothing about others.
+    fn place(&self) -> Option<Place> {
+        None
+    }
+
     /// The side file by which appenders announce messages; None if there is none to write to.
     fn side_file(&self, _: &Detached) -> Option<Arc<SideFile>> {
         None
     }
 }
 
+/// A queue by its address, a cycle, and a position there.
+pub type Place = (usize, i32, u64);
+
 /// A wait that has begun.
 pub struct Wait {
     /// None once it is due or cancelled. Nobody looks while it is locked but the holder.
     look: Mutex<Option<Arc<dyn Look>>>,
     side_file: Option<Arc<SideFile>>,
+    place: Option<Place>,
     generation: u32,
     who: Who,
 }
@@ -58,9 +68,9 @@ impl Wait {
     }
 
     fn new(look: Arc<dyn Look>, who: Who, may_wait: &Detached) -> Arc<Self> {
-        let side_file = look.side_file(may_wait);
+        let (side_file, place) = (look.side_file(may_wait), look.place());
         let (look, generation) = (Mutex::new(Some(look)), process::generation());
-        Arc::new(Self { look, side_file, generation, who })
+        Arc::new(Self { look, side_file, place, generation, who })
     }
 
     /// Sleeps until the wait of this thread is due, a signal comes, or `timeout` is over; whether it
@@ -116,6 +126,11 @@ impl Wait {
             }
             Who::Task(event_loop, number) => event_loop.wake(*number),
         }
+    }
+
+    /// Where its reader waits.
+    pub(super) const fn place(&self) -> Option<Place> {
+        self.place
     }
 
     /// The side file of its queue.

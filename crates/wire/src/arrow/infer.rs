@@ -16,6 +16,8 @@ use crate::reader::{self, Name, Reader, Shape, Token};
 pub enum Sort {
     Bool,
     Int,
+    /// A whole number that a float32 holds, of more than 32 bits: integers are written so, too.
+    Whole,
     Float,
     Text,
     Bytes,
@@ -33,9 +35,10 @@ pub enum Sort {
 }
 
 impl Sort {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Bool,
         Self::Int,
+        Self::Whole,
         Self::Float,
         Self::Text,
         Self::Bytes,
@@ -54,6 +57,7 @@ impl Sort {
         match self {
             Self::Bool => "bool",
             Self::Int => "int",
+            Self::Whole => "whole",
             Self::Float => "float",
             Self::Text => "text",
             Self::Bytes => "bytes",
@@ -158,6 +162,7 @@ impl Seen {
             Token::Null | Token::TypePrefix(_) => {}
             Token::Bool(_) => self.add(Sort::Bool),
             Token::Int(..) => self.add(Sort::Int),
+            Token::Float32(value) if is_wide_integer(value) => self.add(Sort::Whole),
             Token::Float32(_) | Token::Float64(_) => self.add(Sort::Float),
             Token::Text(_) if type_name == Some(b"java.time.Instant") => self.add(Sort::Instant),
             Token::Text(_) | Token::TypeLiteral(_) => self.add(Sort::Text),
@@ -191,4 +196,12 @@ impl Seen {
         self.add(Sort::List);
         self.item.get_or_insert_default()
     }
+}
+
+/// Whether Java, and Quire, may have written an integer as this float: one that no 32 bits hold, up to
+/// 2^63, which stands for 2^63 - 1.
+fn is_wide_integer(value: f32) -> bool {
+    const TWO_TO_63: f32 = 9_223_372_036_854_775_808.0;
+    let is_wide = !(-2_147_483_648.0..=4_294_967_295.0).contains(&value);
+    is_wide && value.abs() <= TWO_TO_63
 }

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from quire.cli.parameters import PATH, index_of, pattern_of, reference_of
+from quire.cli.parameters import PATH, index_of, pattern_of, reference_of, zone_of
 from quire.cli.reading.request import Request, show
 from quire.cli.reading.stages import made
 
@@ -35,7 +35,7 @@ _STYLES: Final = {"TEXT": "yaml", "YAML": "yaml", "YAML_ONLY": "yaml", "JSON": "
 @click.option("-cbl", "limiter", type=reference_of, help="Content-based limiter.")
 @click.option("-cblArg", "limiter_arg", help="What to make the limiter with.")
 @click.option("-named", "named", help="Resume at this named tailer, and move it.")
-@click.option("-z", "_local", is_flag=True, expose_value=False, help="Accepted; changes nothing.")
+@click.option("-z", "is_local", is_flag=True, help="Show times of calls in local time, with -r.")
 def java_reader(path: Path | None, directory: Path | None, **more: Any) -> None:  # noqa: ANN401
     """
     Print records with the options of ChronicleReaderMain.
@@ -57,6 +57,8 @@ def java_reader(path: Path | None, directory: Path | None, **more: Any) -> None:
         # Java begins at -n then, ignores -m, and waits after the first record, where none comes.
         begin, more["last"], more["follow"] = more.pop("start"), None, False
         more["end"] = None if begin is None else begin + 1
+    if more.pop("is_local"):
+        more["zone"] = zone_of("local")
     more["history"] = more["history"] and more["interface"] is not None
     style = _STYLES[more.pop("wire_type") or "TEXT"]
     show(place, Request(style=style, with_index=not more.pop("no_index"), is_java=True, **more))

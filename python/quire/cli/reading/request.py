@@ -234,7 +234,8 @@ def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[
     if request.interface is not None:
         if not isinstance(queue, quire.JournalQueue):
             raise click.UsageError("--interface needs a Chronicle Queue: its messages are calls")
-        stages.append(Calls(queue, request.interface, with_history=request.history))
+        zone = request.zone if request.is_java else None
+        stages.append(Calls(queue, request.interface, with_history=request.history, zone=zone))
     if request.where is not None:
         from quire.cli.reading.fields import WhereFilter, schema_of
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import quire
@@ -15,6 +17,7 @@ from quire.formats.columns import Columns
 
 if TYPE_CHECKING:
     from quire.calls.method_reader import MethodReader
+    from quire.cli.parameters import Zone
 
 _SHOWN_AS: Final = {"json": "jsonl", "csv": "yaml", "arrow": "yaml", "raw": "text"}
 
@@ -71,17 +74,24 @@ class Calls:
         queue: Where the messages are from.
         interface: Declares the methods and the types of their arguments.
         with_history: Put the history of a message before its calls.
+        zone: Moves the times among the arguments.
 
     """
 
     def __init__(
-        self, queue: quire.JournalQueue, interface: Callable[..., Any], *, with_history: bool
+        self,
+        queue: quire.JournalQueue,
+        interface: Callable[..., Any],
+        *,
+        with_history: bool,
+        zone: Zone | None = None,
     ) -> None:
         """Make a reader of its own."""
         from quire.calls.described import described_methods_of
         from quire.types import names_around
 
         self._found: list[bytes] = []
+        self._zone = zone
         methods = methods_of_interface(interface)
         shown = described_methods_of(interface, names_around())
         calls = {name: self._call(it, b"") for name, it in shown.items()}
@@ -106,6 +116,8 @@ class Calls:
 
     def _call(self, method: Method, before: bytes) -> Any:  # noqa: ANN401 - a method
         def call(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as the method has them
+            if self._zone is not None:
+                given, named = _moved((given, named), self._zone)
             encoded = before + method.event_bytes(*given, **named)
             if method.next is None:
                 self._found.append(encoded)
@@ -121,6 +133,22 @@ class Calls:
             return b""
         sources = [[source, index] for source, index in cast("Any", history).sources]
         return entry_bytes("history", {"sources": sources, "timings": [*history.timings]})
+
+
+def _moved(value: Any, zone: Zone) -> Any:  # noqa: ANN401 - any argument of a call
+    """Return a value whose times are those of a zone, also inside collections and dataclasses."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo is None else zone(value)
+    if isinstance(value, dict):
+        return {key: _moved(it, zone) for key, it in cast("Any", value).items()}
+    if type(value) in {list, tuple}:
+        return type(value)(_moved(it, zone) for it in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            found = getattr(value, field.name)
+            if (moved := _moved(found, zone)) is not found:
+                object.__setattr__(value, field.name, moved)
+    return value
 
 
 def _implementation(

@@ -246,7 +246,7 @@ impl Appender {
             return Err(match lock_wait {
                 LockWait::Waits => Error::DocumentOpen,
                 // Another task of this thread may close it.
-                _ => Error::LockTimeout { lock, holder, waited_ms, mode },
+                _ => Error::LockTimeout { lock, holder, waited_ms, mode, place: String::new() },
             });
         }
         let (mode, timeout) = match lock_wait {
@@ -258,8 +258,8 @@ impl Appender {
         let taken = recovery::wait_to_write(table, mode, timeout, signals);
         timer.took(Latency::LockWait);
         taken.map_err(|error| match (error, lock_wait) {
-            (Error::LockTimeout { lock, holder, mode, .. }, LockWait::HasWaited(_)) => {
-                Error::LockTimeout { lock, holder, waited_ms, mode }
+            (Error::LockTimeout { lock, holder, mode, place, .. }, LockWait::HasWaited(_)) => {
+                Error::LockTimeout { lock, holder, waited_ms, mode, place }
             }
             (error, _) => error,
         })

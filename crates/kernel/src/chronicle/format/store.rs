@@ -157,6 +157,18 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
     (has_words && shape_is_sound && alignment_is_sound).then_some(layout)
 }
 
+/// Whether a payload that [`parse`] refuses begins as version 4 does, but with no name before the
+/// first field, the wire type: nothing says what follows.
+#[must_use]
+pub fn is_nameless_version_4(payload: &[u8]) -> bool {
+    let mut cursor = Reader::new(payload);
+    let is_header = cursor.name_if() == Some(b"header") && cursor.type_prefix_if().is_some();
+    let block = if is_header { cursor.block_if() } else { None };
+    block.is_some_and(|mut block| {
+        block.name_if().is_none() && block.type_prefix_if() == Some(b"WireType")
+    })
+}
+
 /// How long the document is whose payload begins here, by the length of its object and the padding
 /// after it; None if there is no object.
 #[must_use]

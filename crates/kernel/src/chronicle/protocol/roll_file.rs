@@ -113,7 +113,16 @@ pub fn read_layout(window: &Window) -> Result<Option<StoreLayout>> {
     if got < payload.len() {
         return Err(cut_short(window.path(), 0, u64::from(length), HEADER_LEN + got as u64));
     }
-    store::parse(&payload).map(Some).ok_or_else(|| not_a_roll_file(window.path(), word))
+    store::parse(&payload).map(Some).ok_or_else(|| {
+        if store::is_nameless_version_4(&payload) {
+            return Error::Unsupported(format!(
+                "a file of version 4 with the wire type FIELDLESS_BINARY, whose header has no names, as \
+                 to Java 5 (read it with Java 4, and append its messages to another queue): file={}",
+                window.path().display()
+            ));
+        }
+        not_a_roll_file(window.path(), word)
+    })
 }
 
 /// The word at position 0, with zeros for what is missing of it; None in an empty file.

@@ -64,6 +64,11 @@ impl Cursor {
         self.cycle
     }
 
+    /// The cycle, and the position of the header to look at there.
+    pub const fn place_in_queue(&self) -> (i32, u64) {
+        (self.cycle, self.position)
+    }
+
     /// The direction.
     pub const fn direction(&self) -> Direction {
         self.direction

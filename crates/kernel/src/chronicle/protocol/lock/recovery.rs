@@ -174,7 +174,7 @@ impl<'a> Wait<'a, '_> {
                 continue;
             }
             if is_over && !waits_for_each {
-                return Err(self.timed_out(table::holder(found), waited));
+                return Err(self.timed_out_of(table, table::holder(found), waited));
             }
             if is_over && may_force {
                 self.force(found, since.elapsed());
@@ -211,9 +211,23 @@ impl<'a> Wait<'a, '_> {
         is_due
     }
 
+    /// The error, which says where a holder is whose pid is another one here.
+    fn timed_out_of(&self, table: &TableStore, holder: u32, waited: Duration) -> Error {
+        let place = elsewhere(table, holder)
+            .filter(|here| *here != holder)
+            .map_or_else(String::new, |here| {
+                format!(" (it lives in another pid namespace, and is process {here} here)")
+            });
+        self.timed_out_at(holder, waited, place)
+    }
+
     fn timed_out(&self, holder: u32, waited: Duration) -> Error {
-        let lock = self.lock.of.name();
-        Error::LockTimeout { lock, holder, waited_ms: millis(waited), mode: self.mode.name() }
+        self.timed_out_at(holder, waited, String::new())
+    }
+
+    fn timed_out_at(&self, holder: u32, waited: Duration, place: String) -> Error {
+        let (lock, mode) = (self.lock.of.name(), self.mode.name());
+        Error::LockTimeout { lock, holder, waited_ms: millis(waited), mode, place }
     }
 }
 
@@ -259,7 +273,12 @@ pub fn is_dead(table: &TableStore, holder: u32) -> bool {
     let announced = !matches!(held, Ok(Ok(false)));
     let pid_again = holder == process::pid();
     let liveness = || process::liveness(holder, table::FILE_NAME, table.shared.inode());
-    !announced && (pid_again || liveness() == Liveness::Dead)
+    !announced && (pid_again || liveness() == Liveness::Dead) && elsewhere(table, holder).is_none()
+}
+
+/// The pid here of a holder, as Java's, that is another number in a pid namespace of its own.
+fn elsewhere(table: &TableStore, holder: u32) -> Option<u32> {
+    process::elsewhere(holder, table::FILE_NAME, table.shared.inode())
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -16,7 +16,7 @@ use crate::chronicle::read::position::Direction;
 use crate::metrics::Timer;
 use crate::os::detached::Detached;
 use crate::waiting::side_file::SideFile;
-use crate::waiting::wait::Look;
+use crate::waiting::wait::{Look, Place};
 
 /// A step pauses after this many messages, wanted or not.
 pub const MESSAGES_BETWEEN_PAUSES: usize = 1 << 16;
@@ -255,6 +255,16 @@ impl Tailer {
 impl Look for Tailer {
     fn is_due(&self, may_wait: &Detached) -> bool {
         self.has_news(may_wait)
+    }
+
+    fn place(&self) -> Option<Place> {
+        let inner = self.inner.try_lock()?;
+        let goes_on = inner.cursor.direction() == Direction::Forward && inner.filter.is_none();
+        let queue = Arc::as_ptr(&self.queue) as usize;
+        (goes_on && self.buffer.is_none()).then(|| {
+            let (cycle, position) = inner.cursor.place_in_queue();
+            (queue, cycle, position)
+        })
     }
 
     fn side_file(&self, may_wait: &Detached) -> Option<Arc<SideFile>> {
