@@ -1404,11 +1404,15 @@ class BatchReader:
     """
 
     def __new__(cls, tailer: Tailer, end: tuple[int, int, bool] | None, /) -> BatchReader: ...
-    def read(self, most_bytes: int, /) -> bytes | None:
+    def read(self, most_bytes: int, /, *, until: int | None = None) -> bytes | None:
         """
         Return the next batch, of about this many bytes at most; None if there is nothing yet.
 
         The documents of a batch are of one cycle. An empty one says that the cycle has ended.
+
+        Args:
+            most_bytes: About how many bytes.
+            until: The index of the first message that is not to be read, if there is one.
 
         Raises:
             DataLossError: Messages that the replica lacks were deleted.
@@ -1454,6 +1458,13 @@ class BatchWriter(_Context):
             ReplicationError: The bytes are no batch, or it leaves a gap.
             AppendLockedError: The replica was promoted, or another sink took it over.
 
+        """
+
+    def forget_from(self, index: int, /) -> None:
+        """
+        Have the table name nothing from a message on, which was taken out with all that followed.
+
+        Named tailers past it go back to it, and the directory is listed again.
         """
 
     def sync(self) -> None:

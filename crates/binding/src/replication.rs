@@ -64,15 +64,16 @@ impl BatchReader {
     }
 
     #[doc = stub!("BatchReader.read")]
-    #[pyo3(signature = (most_bytes, /))]
+    #[pyo3(signature = (most_bytes, /, *, until = None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         most_bytes: usize,
+        until: Option<i64>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let read = detached(py, |may_wait| {
             let mut end = lock(&self.end);
-            let read = self.tailer.read_for_replica(may_wait, *end, most_bytes)?;
+            let read = self.tailer.read_for_replica(may_wait, *end, most_bytes, until)?;
             let Scan::Found(sent) = read else { return Ok(None) };
             *end = sent.end;
             Ok(Some(sent.batch))
@@ -133,6 +134,14 @@ impl BatchWriter {
             self.appender.apply(Signals::Handled(may_wait), time_ms, &parsed)
         });
         or_raise(py, applied).map(|()| end_of(parsed.end()))
+    }
+
+    #[doc = stub!("BatchWriter.forget_from")]
+    #[pyo3(signature = (index, /))]
+    fn forget_from(&self, py: Python<'_>, index: i64) -> PyResult<()> {
+        let forgotten =
+            detached(py, |may_wait| self.appender.forget_from(Signals::Handled(may_wait), index));
+        or_raise(py, forgotten)
     }
 
     #[doc = stub!("BatchWriter.sync")]

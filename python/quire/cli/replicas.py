@@ -29,6 +29,7 @@ class Member:
         insecure: Whether to do without them beyond this machine.
         name: What it is called as a sink.
         acknowledge: What it acknowledges as a sink.
+        repair: Whether to put aside what the source does not have, as a sink.
 
     """
 
@@ -41,9 +42,10 @@ class Member:
         insecure: bool,
         name: str | None = None,
         acknowledge: Literal["stored", "synced"] = "stored",
+        repair: bool = False,
     ) -> None:
         self._path, self._listen, self._tls, self._insecure = path, listen, tls, insecure
-        self._name = name
+        self._name, self._repairs = name, repair
         self._level: Literal["stored", "synced"] = acknowledge
 
     async def serve(self) -> None:
@@ -71,6 +73,7 @@ class Member:
                 acknowledge=self._level,
                 tls=self._tls,
                 insecure=self._insecure,
+                repair=self._repairs,
                 address=shown,
                 on_promoted=None if shown is None else begin,
             )

@@ -10,7 +10,7 @@ from quire._native import BatchWriter
 from quire.errors import AppendLockedError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
-from quire.replication import standing
+from quire.replication import aside, standing
 
 _POLL_S: Final = 0.05
 _APPEND_LOCK: Final = "chronicle.append.lock"
@@ -56,7 +56,9 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     with open_queue(path, create=False) as queue:
         # Free only if it was promoted before; a promotion that was killed here is finished now.
         if queue.lock_holder(_APPEND_LOCK) is not None:
-            _writer(queue, timeout_s).promote()
+            writer = _writer(queue, timeout_s)
+            aside.finish(queue, writer)
+            writer.promote()
     return found.epoch
 
 

@@ -18,7 +18,8 @@ from quire.errors import (
 )
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
-from quire.replication import layout, standing
+from quire.replication import aside, layout, standing
+from quire.replication.aside import PutAside
 from quire.replication.standing import Standing
 from quire.replication.wire import Place
 
@@ -61,6 +62,7 @@ class Replica:
                 text = "the directory holds a queue that is no replica"
                 raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
             self._writer = BatchWriter(self._queue)
+            aside.finish(self._queue, self._writer)
         if found != self.standing:
             standing.write(self.path, found)
             self.standing = found
@@ -141,12 +143,19 @@ class Replica:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
         return self._writer
 
+    def put_aside(self, index: int) -> PutAside:
+        """Put the messages from an index on aside: may take long. Join again after it."""
+        self.close()
+        return aside.put_aside(self.path, index, self._options)
+
     def close(self) -> None:
         """Close it. Nobody can append until the next sink runs, or it is promoted."""
-        if self._writer is not None:
-            self._writer.close()
-        if self._queue is not None:
-            self._queue.close()
+        writer, queue = self._writer, self._queue
+        self._writer = self._queue = None
+        if writer is not None:
+            writer.close()
+        if queue is not None:
+            queue.close()
 
 
 def _standing_of(facts: Mapping[str, Any]) -> Standing:

@@ -12,9 +12,10 @@ from os import PathLike
 from typing import Any, Final, Literal
 
 from quire._common import arguments
-from quire.errors import ReplicationError, UnsupportedError
+from quire.errors import DivergedError, ReplicationError, UnsupportedError
 from quire.replication import standing
 from quire.replication.drivers.any_sink import AnySink
+from quire.replication.drivers.connection import Connection
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
 from quire.replication.tls import Tls, check_allowed
@@ -45,6 +46,8 @@ class Sink(AnySink[SinkSession]):
             survives a killed process, or ``"synced"`` to the medium, which survives a power cut.
         tls: The certificates. Addresses beyond this machine need them.
         insecure: Connect beyond this machine without them.
+        repair: Where the copy differs from the source, put its end aside, into the folder ``aside``
+            of the copy, and go on; else the sink ends with a :class:`DivergedError`.
         address: Where it will serve once it is promoted, for the source to name it by.
         on_promoted: Called once the source has handed over to this sink, when everybody may append
             to the queue: it begins to serve, and returns where, for the old source to follow.
@@ -81,6 +84,7 @@ class Sink(AnySink[SinkSession]):
         acknowledge: Literal["stored", "synced"] = "stored",
         tls: Tls | None = None,
         insecure: bool = False,
+        repair: bool = False,
         address: str | None = None,
         on_promoted: Callable[[int], Awaitable[tuple[str, int]]] | None = None,
         reconnect_s: float = 0.5,
@@ -102,6 +106,7 @@ class Sink(AnySink[SinkSession]):
         )
         self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)
+        self._repairs = repair
         self._on_promoted, self._address = on_promoted, address
         self._promoted_epoch: int | None = None
         self._replica = Replica(path, options)
@@ -140,6 +145,15 @@ class Sink(AnySink[SinkSession]):
             now_ns=time.monotonic_ns(),
             address=self._address,
         )
+
+    async def _replicate(self, connection: Connection) -> None:
+        try:
+            await super()._replicate(connection)
+        except DivergedError as error:
+            if error.index is None or not self._repairs:
+                raise
+            connection.close()
+            await asyncio.to_thread(self._replica.put_aside, error.index)
 
     @property
     def _has_finished(self) -> bool:

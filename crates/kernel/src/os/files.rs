@@ -406,6 +406,16 @@ pub fn is_removed(file: &File) -> io::Result<bool> {
     fault::call!("file.removed.stat", file.metadata()).map(|found| found.nlink() == 0)
 }
 
+/// Whether a file has been unlinked, or another one has its name by now.
+pub fn has_lost_name(file: &File, path: &Path) -> io::Result<bool> {
+    if is_removed(file)? {
+        return Ok(true);
+    }
+    let named = fault::call!("file.removed.stat", std::fs::symlink_metadata(path));
+    let Ok(named) = named else { return Ok(false) };
+    Ok((named.dev(), named.ino()) != identity(file)?)
+}
+
 /// The size of a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {

@@ -119,6 +119,11 @@ def source(  # noqa: PLR0913 - its options
     help="What is acknowledged: what survives a killed process, or a power cut.",
 )
 @click.option(
+    "--repair",
+    is_flag=True,
+    help="Where the copy differs from the source, put its end aside, and go on.",
+)
+@click.option(
     "--listen",
     type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
@@ -131,6 +136,7 @@ def sink(  # noqa: PLR0913 - its options
     origin: Address,
     name: str | None,
     acknowledge: Literal["stored", "synced"],
+    repair: bool,
     listen: Address | None,
     certificate: Path | None,
     key: Path | None,
@@ -142,8 +148,9 @@ def sink(  # noqa: PLR0913 - its options
 
     PATH is created if it does not exist. A lost connection is made again, and the copy goes on
     where it was. Nobody else can append to it, also while no sink runs, until it is promoted. If
-    it holds other messages than the source it ends with exit code 1, and changes nothing. After
-    `quire handover` it goes on as the source, with --listen, or ends.
+    it holds other messages than the source it ends with exit code 1, and changes nothing; with
+    --repair it moves its files with them into PATH/aside, says so, and goes on. After `quire
+    handover` it goes on as the source, with --listen, or ends.
 
     \b
     Examples:
@@ -154,7 +161,15 @@ def sink(  # noqa: PLR0913 - its options
     from quire.cli.replicas import Member
 
     tls = _tls_of(certificate, key, authority)
-    member = Member(path, listen, tls, insecure=insecure, name=name, acknowledge=acknowledge)
+    member = Member(
+        path,
+        listen,
+        tls,
+        insecure=insecure,
+        name=name,
+        acknowledge=acknowledge,
+        repair=repair,
+    )
     with _options_as_usage():
         return _run(lambda: member.follow(origin))
 

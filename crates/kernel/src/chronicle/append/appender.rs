@@ -405,6 +405,12 @@ impl Appender {
         self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))
     }
 
+    /// Has the table name nothing from the message `end` on, which the sink that keeps the append lock
+    /// took out of the queue.
+    pub fn forget_from(&self, signals: Signals<'_>, end: i64) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Replica, None, |found| found.forget_from(end))
+    }
+
     /// Where the queue ends, for a sink; None if it is empty.
     pub fn end_of_replica(&self) -> Result<Option<ReplicaEnd>> {
         self.check_open()?;

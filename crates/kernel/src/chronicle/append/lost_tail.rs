@@ -7,7 +7,7 @@
 
 use super::tail::Tail;
 use crate::chronicle::format::table::{TAILER_PREFIX, is_replicated};
-use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::lock::guard::{DetachedGuard, WriteGuard};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
 use crate::probe::fault::step;
@@ -28,6 +28,19 @@ pub fn rewind_tailers(
         if stored > end && stored < last_of_cycle {
             rewind_tailer(table, &name, stored, end)?;
         }
+    }
+    Ok(())
+}
+
+/// Moves every named tailer past `end` back to it: what follows was taken out of the queue.
+pub fn rewind_past(
+    queue: &Queue,
+    table: &TableStore,
+    end: i64,
+    _guard: &DetachedGuard<'_>,
+) -> Result<()> {
+    for (name, stored) in queue.named_tailers()?.into_iter().filter(|(_, stored)| *stored > end) {
+        rewind_tailer(table, &name, stored, end)?;
     }
     Ok(())
 }

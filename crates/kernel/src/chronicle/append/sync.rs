@@ -176,8 +176,8 @@ impl Unsynced {
     }
 }
 
-/// Whether a file has no name any more.
+/// Whether a file has no name any more, or one that is not that of its cycle.
 pub fn is_removed(file: &RollFile) -> Result<bool> {
-    let found = files::is_removed(file.window.file());
+    let found = files::has_lost_name(file.window.file(), file.path());
     found.map_err(|e| Error::io("cannot look at", file.path(), e))
 }

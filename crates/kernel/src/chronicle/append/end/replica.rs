@@ -1,12 +1,16 @@
 //! The end of a replica: documents are appended where they are in the source.
 
 use super::End;
+use crate::chronicle::append::lost_tail;
 use crate::chronicle::format::batch::{self, Batch, Document, ReplicaEnd};
+use crate::chronicle::format::table::{LAST_ACKNOWLEDGED, NORMALISED_TO};
 use crate::chronicle::protocol::locate;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::{Known, Slot, View};
 use crate::chronicle::queue::handle::Queue;
+use crate::os::interrupt::Signals;
+use crate::probe::fault::step;
 use crate::{Error, Result};
 
 /// A place between two documents of a cycle: the sequence of the next message, and how many metadata
@@ -72,6 +76,25 @@ impl End<'_, DetachedGuard<'_>> {
         self.show_run()?;
         if batch.is_ended && !is_ended && at >= end {
             self.end_cycle()?;
+        }
+        Ok(())
+    }
+
+    /// Has the table name nothing from the message `end` on, which was taken out of the queue with
+    /// all that followed: named tailers, what is synced or acknowledged, which cycles have ended.
+    pub fn forget_from(&mut self, end: i64) -> Result<()> {
+        let (queue, table) = (self.queue, self.table);
+        let (cycle, _) = queue.roll().split(end)?;
+        queue.refresh(Signals::Deferred(self.guard.may_wait()))?;
+        lost_tail::rewind_past(queue, table, end, self.guard)?;
+        let cells = table.cells();
+        let synced = table.words().last_synced;
+        cells.lower_acq_rel(synced, end - 1, step!("sync.last-synced.cas"));
+        if let Some(acknowledged) = table.find(LAST_ACKNOWLEDGED)? {
+            cells.lower_acq_rel(acknowledged, end - 1, step!("replica.acknowledged.cas"));
+        }
+        if let Some(ended) = table.find(NORMALISED_TO)? {
+            cells.lower_acq_rel(ended, i64::from(cycle) - 1, step!("eof.normalised.cas"));
         }
         Ok(())
     }

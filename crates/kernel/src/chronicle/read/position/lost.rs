@@ -54,9 +54,10 @@ impl Cursor {
     fn enter_other(&mut self, queue: &Queue, old: &mut View) -> Result<bool> {
         let file = old.file();
         let failed = |e| Error::io("cannot look at", file.path(), e);
-        if !files::is_removed(file.window.file()).map_err(failed)? {
+        if !files::has_lost_name(file.window.file(), file.path()).map_err(failed)? {
             return Ok(false);
         }
+        queue.table().map_or(Ok(()), |table| table.shared.check_not_replaced())?;
         queue.forget_file(file);
         let Some(mut new) = queue.view(self.cycle)? else { return Ok(false) };
         let first = first_difference(old, &mut new, self.sequence)?;

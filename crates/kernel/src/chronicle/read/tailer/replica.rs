@@ -59,12 +59,14 @@ impl Tailer {
     }
 
     /// The documents after `from`, where the replica ends and the tailer is, of one cycle and up to
-    /// about `most_bytes`. An empty batch says that the cycle has ended.
+    /// about `most_bytes`; only those before the message `until`, if that is given. An empty batch says
+    /// that the cycle has ended.
     pub fn read_for_replica(
         &self,
         may_wait: &Detached,
         from: ReplicaEnd,
         most_bytes: usize,
+        until: Option<i64>,
     ) -> Result<Scan<Sent>> {
         let mut inner = self.enter(may_wait)?;
         let (cycle_before, _) = self.queue.roll().split(from.next)?;
@@ -79,7 +81,7 @@ impl Tailer {
                 if cycle.is_none_or(|cycle| cycle == its) && found.is_of_file() {
                     return Ok((Taken::Passed, true));
                 }
-                if *cycle.get_or_insert(its) != its {
+                if *cycle.get_or_insert(its) != its || until.is_some_and(|it| found.index >= it) {
                     return Ok((Taken::NotThis, false));
                 }
                 if batch.is_empty() {
