@@ -15,6 +15,8 @@ from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, START_MS, Task, messag
 
 STAMPS = struct.Struct("<qq")
 """What a message at a rate starts with: its number, and when it was due."""
+_LEAST_SLEEP_NS = 10_000
+"""A sleep takes longer than this in any case."""
 
 
 def open_queue(
@@ -69,8 +71,8 @@ def append_paced(
     for place, number in enumerate(numbers):
         due = first + place * 1_000_000_000 // task.rate
         message = pack(number, due) + rest
-        if sleeps:
-            time.sleep(max(0, due - clock()) / 1e9)
+        if sleeps and (left := due - clock()) >= _LEAST_SLEEP_NS:
+            time.sleep(left / 1e9)
         while (begin := clock()) < due:
             pass
         write(message)

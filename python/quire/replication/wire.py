@@ -279,9 +279,10 @@ class FrameReader:
                 stop = at + HEAD.size + length - 1
                 if stop > len(self._buffer):
                     break
-                body = bytes(memoryview(self._buffer)[at + HEAD.size : stop])
+                with memoryview(self._buffer) as view, view[at + HEAD.size : stop] as body:
+                    frame = _decoded(kind, body)
                 at = stop
-                yield _decoded(kind, body)
+                yield frame
         finally:
             del self._buffer[:at]
 
@@ -302,9 +303,10 @@ class FrameReader:
         return kind
 
 
-def _decoded(kind: Kind, body: bytes) -> Frame:
+def _decoded(kind: Kind, body: memoryview) -> Frame:
     try:
-        return _DECODERS[kind](body)
+        # Of a batch nothing is copied twice.
+        return _batch_of(body) if kind == Kind.BATCH else _DECODERS[kind](bytes(body))
     except (ValueError, KeyError, IndexError, struct.error) as error:
         text = "the peer sent a frame that cannot be read"
         raise ReplicationError(f"{text}: kind={kind.name} reason={error}") from None
@@ -342,9 +344,9 @@ def _taken_over(body: bytes) -> TakenOver:
     raise ValueError(f"an address is invalid: host={host!r} port={port!r}")
 
 
-def _batch_of(body: bytes) -> Batch:
+def _batch_of(body: memoryview) -> Batch:
     [time_ns] = _TIME.unpack_from(body)
-    return Batch(time_ns, body[_TIME.size :])
+    return Batch(time_ns, bytes(body[_TIME.size :]))
 
 
 def _acknowledged(body: bytes) -> Acknowledged:
@@ -389,7 +391,6 @@ _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
     Kind.DIGEST_REQUEST: lambda body: DigestAsked(_place(body)),
     Kind.DIGEST: _digest_of,
     Kind.START: _started,
-    Kind.BATCH: _batch_of,
     Kind.ACKNOWLEDGEMENT: _acknowledged,
     Kind.HEARTBEAT: lambda body: Heartbeat(*_TIME.unpack(body)),
     Kind.END: lambda _: Ended(),

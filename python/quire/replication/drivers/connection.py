@@ -93,6 +93,9 @@ class Connection:
             return
         with failures(self.peer):
             self._writer.write(data)
+            transport = self._writer.transport
+            if not (transport.is_closing() or transport.get_write_buffer_size()):
+                return  # the system took all
             async with self._limit(timeout_s):
                 await self._writer.drain()
 

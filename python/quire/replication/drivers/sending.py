@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from quire._waiting.sleeping import sleep_async
+from quire._waiting.sleeping import Sleep, sleep_async
 from quire.errors import QuireError
 from quire.replication.drivers.any_session import SendingSession
 from quire.replication.drivers.connection import Connection
 
 LAST_WORDS_S: Final = 2.0
 """How long a peer may take to hear why a connection ends."""
+
+_PULLS_IN_A_ROW: Final = 8
 
 _log = logging.getLogger("quire")
 
@@ -36,6 +39,7 @@ class Sending:
     ) -> None:
         self._session, self._connection, self._notify = session, connection, notify
         self._news = asyncio.Event()
+        self._sleep: Sleep | None = None
 
     async def run(self) -> None:
         """
@@ -91,7 +95,7 @@ class Sending:
         is_replicating = False
         while True:
             data = await connection.read()
-            before = session.progress
+            before, sleeper = session.progress, session.sleeper
             session.receive(data, time.monotonic_ns())
             # A sink that asks for much and takes nothing is not answered from an endless store.
             await connection.send(session.outgoing(), session.timeout_s)
@@ -101,29 +105,35 @@ class Sending:
             if session.progress != before:
                 self._notify()
             self._news.set()
+            if self._sleep is not None and session.sleeper is not sleeper:
+                self._sleep.unpause()
 
     async def _send_all(self) -> None:
         session, connection = self._session, self._connection
         while True:
             self._news.clear()
             session.tick(time.monotonic_ns())
-            while session.pull(time.time_ns(), time.monotonic_ns()):
+            for number in itertools.count(1):
+                if not session.pull(time.time_ns(), time.monotonic_ns()):
+                    break
                 await connection.send(session.outgoing(), session.timeout_s)
+                if number % _PULLS_IN_A_ROW == 0:
+                    await asyncio.sleep(0)  # `send` does not wait while the peer keeps up
             await connection.send(session.outgoing(), session.timeout_s)
             await self._wait()
 
     async def _wait(self) -> None:
         """Return when there is something to say: a message, an answer, or a heartbeat."""
         session = self._session
-        waits: list[Awaitable[object]] = [self._news.wait()]
-        if session.is_waiting and session.sleeper is not None:
-            waits.append(sleep_async(session.sleeper, session.tick_s))
-        tasks = [asyncio.ensure_future(it) for it in waits]
-        try:
-            await asyncio.wait(tasks, timeout=session.tick_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
+        sleeper = session.sleeper
+        if sleeper is None or not session.is_waiting:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(session.tick_s):
+                    await self._news.wait()
+            return
+        self._sleep = Sleep(sleeper)
+        await sleep_async(sleeper, session.tick_s, self._sleep)
+        self._sleep = None
 
 
 async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
