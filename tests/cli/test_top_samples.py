@@ -14,8 +14,11 @@ import quire
 from older_queues import fill, wires
 from opened import opened_below
 from queues import DAY_MS, START_MS
-from quire.cli.live.sample import Sample
+from quire._common import replication_file
+from quire._common.replication_file import Standing
+from quire.cli.live.sample import ReplicationSample, Sample
 from quire.cli.live.sampler import Sampler
+from quire.cli.live.trail import Trail, details
 from quire.formats.detection import Format
 
 SECOND = 10**9
@@ -123,6 +126,27 @@ def test_lags_are_those_of_the_named_tailers(
         risk.commit()
         risk_now = next(it for it in watched.one().tailers if it.name == "risk")
         assert (risk_now.lag, risk_now.messages_per_second) == (7, None)
+
+
+def test_a_source_says_what_no_replica_has(
+    queue: quire.JournalQueue, watched: Watched, path: Path
+) -> None:
+    assert watched.one().replication is None
+    replication_file.write(path, Standing.new().as_role("source"))
+    first = queue.first_index or 0
+    queue._note_acknowledged(first)  # pyright: ignore[reportPrivateUsage]
+
+    found = watched.one()
+
+    assert found.replication == ReplicationSample("source", 1, hex(first), lag=2)
+    shown = "\n".join(details(found, Trail(), 100))
+    assert f"replication: source, epoch 1, acknowledged {first:#x}, lag 2" in shown
+
+
+def test_a_sink_says_its_epoch(watched: Watched, path: Path) -> None:
+    replication_file.write(path, Standing("0" * 32, 3, "sink"))
+
+    assert watched.one().replication == ReplicationSample("sink", 3, None, None)
 
 
 def test_the_holder_of_the_write_lock_is_shown(

@@ -18,6 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import quire
 from paths import ROOT
+from quire._common import replication_file
+from quire._common.replication_file import Standing
 from quire.formats.adapters import numbering_of
 from quire.formats.detection import Format
 from quire.metrics.opentelemetry import observe
@@ -37,6 +39,8 @@ def busy(path: Path) -> Any:  # noqa: ANN401 - an iterator of queues
             tailer.read_bytes()
         with quire.open(path) as other, other.group("billing").consumer() as consumer:
             consumer.read_many(2)[0].ack()
+        replication_file.write(path, Standing("0" * 32, 7, "source"))
+        queue._note_acknowledged(queue.first_index or 0)  # pyright: ignore[reportPrivateUsage]
         yield queue
 
 
@@ -66,6 +70,11 @@ def test_prometheus_gets_every_number(busy: quire.JournalQueue) -> None:
         ("quire_dead_letters_messages_total", (queue,)): 0,
         ("quire_cycles_removed_total", (queue,)): 0,
         ("quire_bytes_freed_total", (queue,)): 0,
+        ("quire_replication_role", (queue, ("role", "source"))): 1,
+        ("quire_replication_role", (queue, ("role", "sink"))): 0,
+        ("quire_replication_epoch", (queue,)): 7,
+        ("quire_replication_acknowledged_index", (queue,)): busy.first_index,
+        ("quire_replication_lag_messages", (queue,)): 1,
         ("quire_ring_pending_messages", (queue,)): 0,
         ("quire_ring_stalls_total", (queue,)): 0,
         ("quire_append_latency_seconds_count", (queue,)): 1,
@@ -174,6 +183,28 @@ def test_queues_that_cannot_be_read_leave_the_others(
         "metrics of a queue cannot be read: queue=closed metric=all",
         "metrics of a queue cannot be read: queue=damaged metric=all",
     ]
+
+
+def test_a_damaged_replication_leaves_the_other_metrics(
+    busy: quire.JournalQueue, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (path / replication_file.NAME).write_text("{}")
+
+    found = scraped(Collector({"orders": busy}))
+
+    assert not any("replication" in name for name, _ in found)
+    assert found["quire_messages_appended_total", (("queue", "orders"),)] == 2
+    assert "metric=replication error=replication.json does not say" in caplog.text
+
+
+def test_a_sink_has_a_role_and_no_lag(path: Path) -> None:
+    with quire.open(path) as queue:
+        queue.appender().write_bytes(b"x")
+        replication_file.write(path, Standing("0" * 32, 2, "sink"))
+        found = scraped(Collector({"copy": queue}))
+
+    assert found["quire_replication_role", (("queue", "copy"), ("role", "sink"))] == 1
+    assert ("quire_replication_lag_messages", (("queue", "copy"),)) not in found
 
 
 def test_a_group_that_is_a_link_leaves_the_other_metrics(

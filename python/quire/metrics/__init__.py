@@ -10,6 +10,7 @@ What a queue does, in numbers: counters, latencies, lag and disk space, and thei
 
 from quire.metrics.disk_monitor import DiskMonitor, DiskSpace
 from quire.metrics.queue_state import QueueState
+from quire.metrics.replication_state import ReplicationState
 from quire.metrics.running_minimum import RunningMinimum
 from quire.metrics.snapshot import Disk, Histogram, Metrics, RingState
 
@@ -20,6 +21,7 @@ __all__ = [
     "Histogram",
     "Metrics",
     "QueueState",
+    "ReplicationState",
     "RingState",
     "RunningMinimum",
 ]

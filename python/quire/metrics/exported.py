@@ -30,7 +30,7 @@ class Exported(NamedTuple):
         unit: ``messages``, ``bytes``, ``files``, ``seconds``; empty for a place.
         help: What it is, in a sentence.
         attribute: Where it is in :class:`Metrics`.
-        label: What the numbers are by, ``tailer`` or ``group``; empty for a single one.
+        label: What the numbers are by, such as ``tailer`` or ``group``; empty for a single one.
 
     """
 
@@ -41,8 +41,10 @@ class Exported(NamedTuple):
     label: str = ""
 
     def values(self, metrics: Metrics) -> Mapping[str, float]:
-        """Return the numbers by the name of a tailer or group; a single one has ``""``."""
+        """Return the numbers by what the label names; a single one has ``""``."""
         if self.attribute.startswith("ring.") and metrics.ring is None:
+            return {}
+        if self.attribute.startswith("replication.") and metrics.replication is None:
             return {}
         if self.attribute in _COUNTED and not metrics.recorded:
             return {}  # nobody counts: 0 would say that nothing happened
@@ -121,6 +123,22 @@ GAUGES: Final = (
         "Time since the oldest delivery of a group that nobody acknowledged.",
         "group_oldest_age_s",
         "group",
+    ),
+    Exported(
+        "replication_role", "", "Whether this is the queue's role.", "replication.roles", "role"
+    ),
+    Exported("replication_epoch", "", "The epoch of the queue's source.", "replication.epoch"),
+    Exported(
+        "replication_acknowledged_index",
+        "",
+        "The index of the last message that a replica has acknowledged.",
+        "replication.acknowledged_index",
+    ),
+    Exported(
+        "replication_lag",
+        "messages",
+        "Messages of a source that no replica has acknowledged.",
+        "replication.lag",
     ),
     Exported("last_prune", "ms", "When retention ran last, since 1970.", "last_prune_ms"),
     Exported("ring_used", "bytes", "Bytes of messages in the ring.", "ring.used"),

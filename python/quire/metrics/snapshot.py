@@ -13,6 +13,7 @@ from quire.formats.adapters import journal_of
 from quire.formats.protocols import AnyQueue
 from quire.groups.states import GroupState, states_of
 from quire.metrics.queue_state import QueueState, StateReader, disk_used
+from quire.metrics.replication_state import ReplicationState, replication_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +226,11 @@ class Metrics:
         """The ring of asynchronous appends; None if the queue has none."""
         found = None if self._queue is None else ring_stats(self._queue.path)
         return None if found is None else RingState(*found)
+
+    @cached_property
+    def replication(self) -> ReplicationState | None:
+        """What the queue is in a replication; None if it is in none."""
+        return None if self._queue is None else replication_of(self._queue)
 
     @cached_property
     def disk(self) -> Disk:

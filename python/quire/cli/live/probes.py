@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from quire._common import replication_file
+from quire._common.replication_file import Standing
 from quire.cli.live.counts import Counts, Point
 from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import sizes_of
@@ -22,6 +24,7 @@ from quire.cli.parameters import open_read_only
 from quire.errors import QuireError, WireError
 from quire.formats.adapters import (
     adapter_of,
+    journal_of,
     journal_tailer_of,
     numbering_of,
     periods_of,
@@ -30,6 +33,7 @@ from quire.formats.adapters import (
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.groups.states import side_files
+from quire.metrics.replication_state import ReplicationState, state_of
 from quire.opening.discovery import TABLE
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
@@ -53,6 +57,7 @@ class Look:
         latency_of: What that is: see :class:`quire.cli.live.sample.Sample`.
         tailers: Name, next index, lag and point of each named tailer.
         groups: The facts of each consumer group that can be read.
+        replication: Its part in a replication.
         locks: Key, pid and whether it runs of each lock that is held.
         files: How many there are.
         next_roll_s: When the present cycle ends.
@@ -67,6 +72,7 @@ class Look:
     latency_of: str | None
     tailers: tuple[NamedTailer, ...]
     groups: tuple[dict[str, Any], ...]
+    replication: ReplicationState | None
     locks: tuple[tuple[str, int, bool], ...]
     files: int
     next_roll_s: float | None
@@ -120,6 +126,7 @@ class Probe:
         self._cycle: int | None = None
         self._changed_ns, self._listed_s = 0, 0.0
         self._has_groups = False
+        self._standing: Standing | None = None
         self._lengths: dict[Path, int] = {}
 
     def look(self) -> Look:
@@ -139,6 +146,7 @@ class Probe:
         newest = self._newest(end, min(messages, point.sequence, _NEWEST))
         count, on_disk = self._files.now(point.cycle, has_grown=messages > 0)
         self._keep_lengths(point.cycle)
+        self._look_beside()
         return Look(
             end,
             messages,
@@ -147,6 +155,7 @@ class Probe:
             newest.latency_of,
             tuple(self._tailers(point)),
             tuple(self._groups()),
+            self._replication(),
             tuple(self._adapter.locks(self._queue)),
             count,
             self._next_roll_s(point.cycle) if count else None,
@@ -165,19 +174,33 @@ class Probe:
         """Close the queue."""
         self._queue.close()
 
-    def _groups(self) -> Iterator[dict[str, Any]]:
+    def _look_beside(self) -> None:
         """
-        Yield the facts of each group.
+        Look what lies beside the roll files.
 
-        The directory is listed for the first one when it changed; and now and then, as two changes
-        may have one time.
+        The directory is listed for the first group when it changed; and now and then, as two
+        changes may have one time.
         """
         changed_ns, now_s = Path(self._queue.path).stat().st_mtime_ns, time.monotonic()
-        if changed_ns != self._changed_ns or now_s >= self._listed_s + _FILES_EVERY_S:
-            self._changed_ns, self._listed_s = changed_ns, now_s
-            self._has_groups = any(True for _ in side_files(self._queue.path))
+        if changed_ns == self._changed_ns and now_s < self._listed_s + _FILES_EVERY_S:
+            return
+        self._changed_ns, self._listed_s = changed_ns, now_s
+        self._has_groups = any(True for _ in side_files(self._queue.path))
+        self._standing = None
+        if Path(self._queue.path).is_dir():
+            with suppress(QuireError, OSError):  # `quire stat` says what is wrong
+                self._standing = replication_file.read(self._queue.path)
+
+    def _groups(self) -> Iterator[dict[str, Any]]:
+        """Yield the facts of each group."""
         if self._has_groups:
             yield from (it for it in facts_of_groups(self._queue) if it["wrong"] is None)
+
+    def _replication(self) -> ReplicationState | None:
+        journal = journal_of(self._queue)
+        if journal is None or self._standing is None:
+            return None
+        return state_of(journal, self._standing)
 
     def _keep_lengths(self, cycle: int) -> None:
         """Remember how long the files are that the next look reads."""

@@ -66,6 +66,25 @@ class GroupSample:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicationSample:
+    """
+    The queue's part in a replication.
+
+    Attributes:
+        role: ``source`` or ``sink``.
+        epoch: The number of its source's epoch.
+        acknowledged_index: The last message that a replica has acknowledged.
+        lag: Of a source, the messages that no replica has acknowledged.
+
+    """
+
+    role: str
+    epoch: int
+    acknowledged_index: str | None
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class LockSample:
     """
     A lock that is held.
@@ -117,6 +136,7 @@ class Sample:
         lag: The largest lag of a named tailer or consumer group.
         tailers: The named tailers.
         groups: The consumer groups that can be read.
+        replication: Its part in a replication; None if it has none, or that cannot be read.
         locks: The locks that are held.
         lock_pid: Who holds the write lock.
         files: Roll files; cycles of a Vanilla Chronicle; pages of a Quick-Queue.
@@ -143,6 +163,7 @@ class Sample:
     lag: int | None = None
     tailers: tuple[TailerSample, ...] = ()
     groups: tuple[GroupSample, ...] = ()
+    replication: ReplicationSample | None = None
     locks: tuple[LockSample, ...] = ()
     lock_pid: int | None = None
     files: int | None = None

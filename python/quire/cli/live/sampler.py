@@ -21,12 +21,14 @@ from quire.cli.live.sample import (
     DiskSample,
     GroupSample,
     LockSample,
+    ReplicationSample,
     Sample,
     TailerSample,
 )
 from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source, sources_of
 from quire.errors import QuireError
+from quire.metrics.replication_state import ReplicationState
 from quire.ranges.event_time import TimeField
 
 _SECOND_NS: Final = 10**9
@@ -200,6 +202,7 @@ class _Watch:
             lag=max([*(it.lag for it in tailers), *(it.lag for it in groups)], default=None),
             tailers=tailers,
             groups=groups,
+            replication=_replication(look.replication),
             locks=locks,
             lock_pid=next((it.pid for it in locks if it.name == _WRITE_LOCK), None),
             files=look.files,
@@ -235,6 +238,14 @@ class _Watch:
 def _group(facts: dict[str, Any]) -> GroupSample:
     members = len(facts["members"])
     return GroupSample(facts["name"], facts["lag"], facts["pending"], facts["oldest_s"], members)
+
+
+def _replication(state: ReplicationState | None) -> ReplicationSample | None:
+    if state is None:
+        return None
+    index = state.acknowledged_index
+    acknowledged = None if index is None else hex_text(index)
+    return ReplicationSample(state.role, state.epoch, acknowledged, state.lag)
 
 
 def _read_rate(before: Point | None, point: Point, seconds: float | None) -> float | None:

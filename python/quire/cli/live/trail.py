@@ -14,7 +14,7 @@ from quire._common.units import (
     latency_text,
     short_size_text,
 )
-from quire.cli.live.sample import OK, Sample
+from quire.cli.live.sample import OK, ReplicationSample, Sample
 from quire.cli.verbs.history import percentile
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -174,6 +174,8 @@ def details(sample: Sample, trail: Trail, width: int) -> Iterator[str]:
     yield from (_held(sample, at) for at in range(len(sample.locks)))
     yield from _tailers(sample, trail, curve)
     yield from _groups(sample)
+    if sample.replication is not None:
+        yield _replication(sample.replication)
 
 
 def _files(sample: Sample) -> str:
@@ -232,6 +234,12 @@ def _groups(sample: Sample) -> Iterator[str]:
         )
     if len(by_lag) > _SHOWN_TAILERS:
         yield f"and {len(by_lag) - _SHOWN_TAILERS} more groups"
+
+
+def _replication(state: ReplicationSample) -> str:
+    lag = "" if state.lag is None else f", lag {count_text(state.lag).strip()}"
+    acknowledged = state.acknowledged_index or "nothing"
+    return f"replication: {state.role}, epoch {state.epoch}, acknowledged {acknowledged}{lag}"
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:

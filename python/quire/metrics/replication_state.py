@@ -1,0 +1,75 @@
+"""What a queue is in a replication, and how much of it no replica has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from quire._common import replication_file
+from quire._common.replication_file import Role, Standing
+from quire._native import Queue
+from quire.formats.adapters import journal_of
+from quire.formats.protocols import AnyQueue
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationState:
+    """
+    A queue's part in a replication at one moment.
+
+    Attributes:
+        role: ``source`` or ``sink``: what the queue was last.
+        epoch: The number of its source's epoch.
+        acknowledged_index: The last message that a replica has acknowledged; None before the first.
+        lag: Of a source, how many messages no replica has acknowledged; None of a sink.
+
+    Examples:
+        >>> queue.metrics().replication is None  # it was never replicated
+        True
+
+    """
+
+    role: Role
+    epoch: int
+    acknowledged_index: int | None
+    lag: int | None
+
+    @property
+    def roles(self) -> Mapping[str, int]:
+        """1 for what the queue is, 0 for what it is not."""
+        return {role: int(role == self.role) for role in ("source", "sink")}
+
+
+def replication_of(queue: AnyQueue) -> ReplicationState | None:
+    """
+    Return a queue's part in a replication; None if it has none.
+
+    Raises:
+        CorruptError: The file that says so is damaged.
+
+    """
+    journal = journal_of(queue)
+    if journal is None or not Path(queue.path).is_dir():
+        return None
+    found = replication_file.read(queue.path)
+    return None if found is None else state_of(journal, found)
+
+
+def state_of(queue: Queue, standing: Standing) -> ReplicationState | None:
+    """Return the part of a queue whose file was read; no file is opened."""
+    if standing.role == "none":
+        return None
+    index = queue.last_acknowledged_index
+    lag = _messages_after(queue, index) if standing.role == "source" else None
+    return ReplicationState(standing.role, standing.epoch, index, lag)
+
+
+def _messages_after(queue: Queue, index: int | None) -> int:
+    """Return how many messages follow an index, as far as they are still there."""
+    first, last = queue.first_index, queue.last_index
+    if first is None or last is None:
+        return 0
+    if index is None or index < first:
+        return queue.entry_count
+    return queue.count_excerpts(index, last) if index < last else 0
