@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench import life_tables, older_targets, summary, tables
+from bench import life_tables, older_targets, replicated_targets, summary, tables
 from bench.harness import Result
 from bench.targets import BUFFERING, LATENCIES, PERCENTILES, growth
 
@@ -80,6 +80,19 @@ def _later(scenario: Result) -> Iterator[str]:
                 )
 
 
+def _replicated(scenario: Result) -> Iterator[str]:
+    keys = (replicated_targets.OURS, "replicated_java.latency")
+    if not set(keys) <= set(summary.operations(scenario)):
+        return
+    for name in replicated_targets.PERCENTILES:
+        ours, java = (summary.percentile(scenario, key, "begin", name).median for key in keys)
+        if ours > java:
+            yield (
+                f"replication {name} at {scenario['rate']:,}/s on {scenario['file_system']}: "
+                f"{tables.microseconds(ours)} us, Java {tables.microseconds(java)} us"
+            )
+
+
 def _paced(scenario: Result) -> Iterator[str]:
     for ours, java in _PACED:
         if not {ours, java} <= set(summary.operations(scenario)):
@@ -113,4 +126,5 @@ _OF_PART = {
     "buffering": _contending,
     "growth": _aged,
     "life": _paced,
+    "replication": _replicated,
 }

@@ -32,6 +32,8 @@ def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
         made["Several writers at once"] = [_contention(results, directory)]
     if "messages" in results:
         made["Objects and calls as messages"] = [_messages(results, directory)]
+    if "replication" in results:
+        made["Replication"] = [_replication(results, directory)]
     if "peers" in results:
         made["Beside other Python libraries"] = [_peers(results, directory)]
     return made
@@ -131,6 +133,28 @@ def _messages(results: dict[str, Result], directory: Path) -> Path:
         of = f" of {scenario['holds']}" if "holds" in scenario else ""
         axis.set_title(f"{scenario['kind']}{of}, {scenario['file_system']}", fontsize=10)
     return _save(figure, directory / "messages.png")
+
+
+def _replication(results: dict[str, Result], directory: Path) -> Path:
+    """Draw latency against rate, a panel for each percentile."""
+    import matplotlib.pyplot as plt
+
+    found = [one for one in summary.scenarios(results, "replication") if one["kind"] == "latency"]
+    figure, axes = plt.subplots(1, 2, figsize=(11, 3.4), sharey=True)
+    rates = [f"{one['rate']:,}" for one in found]
+    for name, axis in zip(("p50", "p99"), axes, strict=True):
+        for key in sorted(summary.operations(found[0])):
+            medians = [summary.percentile(one, key, "begin", name).median for one in found]
+            colour = _OURS if key.startswith("replicated.") else None
+            label = adapter(key.split(".")[0]).NAME
+            axis.plot(rates, medians, marker="o", color=colour, label=label)
+        axis.set_yscale("log")
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("messages a second", fontsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("microseconds", fontsize=8)
+    axes[1].legend(fontsize=8, frameon=False)
+    return _save(figure, directory / "replication.png")
 
 
 def _peers(results: dict[str, Result], directory: Path) -> Path:
