@@ -37,7 +37,10 @@ QuireError
 │   ├── HandoverError        a sink did not say that it took over; the queue stays closed
 │   ├── OldEpochError        another replica was promoted since this source was one
 │   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
-│   └── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
+│   ├── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
+│   └── RegisterError        no etcd, or it has another node of this name, or keys of others
+│       ├── EtcdAwayError    etcd does not answer; also a ConnectionError
+│       └── NameTakenError   another node of this name lives
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
 ├── AppendLockedError        only a replication sink may write to the queue now
@@ -100,8 +103,10 @@ from quire.errors.tools import (
     ArchiveError,
     ConvertError,
     DivergedError,
+    EtcdAwayError,
     HandoverError,
     MalformedInputError,
+    NameTakenError,
     NoJavaError,
     OldEpochError,
     OptionsError,
@@ -109,6 +114,7 @@ from quire.errors.tools import (
     PeerSilentError,
     PipelineError,
     PipelineFileError,
+    RegisterError,
     ReplayError,
     ReplicationError,
     SealError,
@@ -129,6 +135,7 @@ __all__ = [
     "DataLossError",
     "DivergedError",
     "DocumentOpenError",
+    "EtcdAwayError",
     "ForkedError",
     "GroupError",
     "GroupLostError",
@@ -141,6 +148,7 @@ __all__ = [
     "LockTimeoutError",
     "MalformedInputError",
     "MessageTooLargeError",
+    "NameTakenError",
     "NoJavaError",
     "NotAQueueError",
     "OldEpochError",
@@ -152,6 +160,7 @@ __all__ = [
     "ProducerDiedError",
     "QuireError",
     "ReadOnlyError",
+    "RegisterError",
     "ReplayError",
     "ReplicationError",
     "RingFullError",

@@ -94,6 +94,18 @@ class SealError(QuireError):
     """
 
 
+class RegisterError(ReplicationError):
+    """No etcd answers, it has keys of another program, or another node of the same name."""
+
+
+class EtcdAwayError(RegisterError, ConnectionError):
+    """etcd does not answer now, or has no leader."""
+
+
+class NameTakenError(RegisterError):
+    """Another node of this name lives, or a dead one's lease is not over yet."""
+
+
 class MalformedInputError(QuireError, ValueError):
     """
     Text that does not parse.

@@ -12,19 +12,33 @@ from typing import TYPE_CHECKING
 from quire._common.later import imported_later
 
 if TYPE_CHECKING:
+    from quire.replication.etcd import Etcd
     from quire.replication.handover_requests import handover
+    from quire.replication.node import Node
     from quire.replication.promotion import promote
     from quire.replication.sink import Sink
     from quire.replication.source import SinkStatus, Source
     from quire.replication.succession import Successor
     from quire.replication.tls import Tls
 
-__all__ = ["Sink", "SinkStatus", "Source", "Successor", "Tls", "handover", "promote"]
+__all__ = [
+    "Etcd",
+    "Node",
+    "Sink",
+    "SinkStatus",
+    "Source",
+    "Successor",
+    "Tls",
+    "handover",
+    "promote",
+]
 
 # asyncio and ssl take long to import, and `quire stat` reads what a queue is without them.
 __getattr__ = imported_later(
     __name__,
     {
+        "Etcd": "quire.replication.etcd",
+        "Node": "quire.replication.node",
         "Sink": "quire.replication.sink",
         "SinkStatus": "quire.replication.source",
         "Source": "quire.replication.source",

@@ -49,6 +49,7 @@ class Sink(AnySink[SinkSession]):
         repair: Where the copy differs from the source, put its end aside, into the folder ``aside``
             of the copy, and go on; else the sink ends with a :class:`DivergedError`.
         address: Where it will serve once it is promoted, for the source to name it by.
+        takes_over: Whether the source may hand over to it.
         on_promoted: Called once the source has handed over to this sink, when everybody may append
             to the queue: it begins to serve, and returns where, for the old source to follow.
         reconnect_s: How long to wait before connecting again.
@@ -86,6 +87,7 @@ class Sink(AnySink[SinkSession]):
         insecure: bool = False,
         repair: bool = False,
         address: str | None = None,
+        takes_over: bool = True,
         on_promoted: Callable[[int], Awaitable[tuple[str, int]]] | None = None,
         reconnect_s: float = 0.5,
         attempts: int | None = None,
@@ -109,6 +111,7 @@ class Sink(AnySink[SinkSession]):
         self._repairs = repair
         self._on_promoted, self._address = on_promoted, address
         self._promoted_epoch: int | None = None
+        self._takes_over = takes_over
         self._replica = Replica(path, options)
         self._stored: Place | None = None
 
@@ -144,6 +147,7 @@ class Sink(AnySink[SinkSession]):
             level=self._level,
             now_ns=time.monotonic_ns(),
             address=self._address,
+            takes_over=self._takes_over,
         )
 
     async def _replicate(self, connection: Connection) -> None:

@@ -32,6 +32,7 @@ class SinkSession(Session):
         level: What it acknowledges: what is ``"stored"``, or only what is ``"synced"``.
         now_ns: The time, of a clock that is never set back.
         address: Where it will serve once it is promoted; None: nowhere.
+        takes_over: Whether the source may hand over to it.
 
     """
 
@@ -44,10 +45,16 @@ class SinkSession(Session):
         level: str,
         now_ns: int,
         address: str | None = None,
+        takes_over: bool = True,
     ) -> None:
         super().__init__("source", peer, _EXPECTED, now_ns)
         self._replica, self._level = replica, level
-        facts = {"name": name} if address is None else {"name": name, "address": address}
+        self._takes_over = takes_over
+        facts: dict[str, Any] = {"name": name}
+        if address is not None:
+            facts["address"] = address
+        if not takes_over:
+            facts["features"] = []
         self._out.append(wire.facts(Kind.GREETING, facts))
         self._search: _Search | None = None
         self._unacknowledged: tuple[int, Place] | None = None
@@ -109,7 +116,8 @@ class SinkSession(Session):
         """Check that the copy has all, and that the epoch is the next one."""
         own, epoch = self._replica.standing, frame.epoch
         is_whole = (self.stored and self.stored[:2]) == (frame.place and frame.place[:2])
-        if not is_whole or own is None or epoch != own.epoch + 1:
+        is_next = own is not None and epoch == own.epoch + 1
+        if not (is_whole and is_next and self._takes_over):
             text = "the source handed over what this replica does not have, or another epoch"
             found = f"place={frame.place} own_place={self.stored} epoch={epoch}"
             raise ReplicationError(f"{text}: {found} peer={self.peer}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Self
 
@@ -162,10 +163,13 @@ class Source(AnySource[SourceSession]):
         return successor
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
-        def is_served() -> bool:
-            return session in self._sessions
+        """Return how the queue is given to a sink."""
+        return Succession(
+            self._original, session, self._is_served(session), self._next_change, timeout_s
+        )
 
-        return Succession(self._original, session, is_served, self._next_change, timeout_s)
+    def _is_served(self, session: SourceSession) -> Callable[[], bool]:
+        return lambda: session in self._sessions
 
     async def _next_change(self) -> None:
         with suppress(TimeoutError):

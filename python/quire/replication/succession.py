@@ -132,18 +132,25 @@ class Succession:
                 closed.
 
         """
-        if wire.HANDOVER not in self._session.features:
-            raise ReplicationError(f"the sink is too old to take over: {self._shown}")
+        self._check()
         closed = await asyncio.to_thread(ClosedQueue, self._original)
         try:
             place = await self._drained(closed)
-            epoch = closed.give_away()
+            epoch = await self._give_away(closed)
         except BaseException:
             if self._original.standing.role == "source":
                 closed.open_again()
             raise
-        self._session.hand_over(epoch, place)
-        return await self._confirmed(epoch)
+        return await self._confirmed(epoch, place)
+
+    def _check(self) -> None:
+        """Check that the sink can take over."""
+        if wire.HANDOVER not in self._session.features:
+            raise ReplicationError(f"the sink cannot take over: {self._shown}")
+
+    async def _give_away(self, closed: ClosedQueue) -> int:
+        """Stop being the source, for good; return the next epoch."""
+        return closed.give_away()
 
     @property
     def _shown(self) -> str:
@@ -165,7 +172,9 @@ class Succession:
             await self._next_change()
         return end
 
-    async def _confirmed(self, epoch: int) -> Successor:
+    async def _confirmed(self, epoch: int, place: Place | None) -> Successor:
+        """Have the sink begin the epoch, and wait until it says so."""
+        self._session.hand_over(epoch, place)
         ends = time.monotonic() + self._timeout_s
         while (found := self._session.taken_over) is None:
             if not self._is_served() or time.monotonic() >= ends:

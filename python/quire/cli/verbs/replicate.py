@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -172,6 +173,98 @@ def sink(  # noqa: PLR0913 - its options
     )
     with _options_as_usage():
         return _run(lambda: member.follow(origin))
+
+
+@replicate.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--listen",
+    type=address_like("10.0.0.1:7001"),
+    metavar="ADDRESS",
+    required=True,
+    help="Where the other nodes reach this one: HOST:PORT or PORT.",
+)
+@click.option("--etcd", metavar="URL", required=True, help="The etcd: http://HOST:PORT or https.")
+@click.option("--name", metavar="NAME", required=True, help="This node's name: no other has it.")
+@click.option(
+    "--lease",
+    type=click.IntRange(2, 3600),
+    default=10,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a source that lost etcd goes on; a fail-over takes that and two seconds.",
+)
+@click.option("--queue", metavar="IDENTITY", help="Which queue a new node copies, of several.")
+@click.option(
+    "--drop-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="After how long a sink that is away leaves the in-sync set.  [default: never]",
+)
+@click.option(
+    "--acknowledge",
+    type=click.Choice(["stored", "synced"]),
+    default="stored",
+    show_default=True,
+    help="What is acknowledged: what survives a killed process, or a power cut.",
+)
+@_tls_options
+def node(  # noqa: PLR0913 - its options
+    path: Path,
+    *,
+    listen: Address,
+    etcd: str,
+    name: str,
+    lease: int,
+    queue: str | None,
+    drop_after: float | None,
+    acknowledge: Literal["stored", "synced"],
+    certificate: Path | None,
+    key: Path | None,
+    authority: Path | None,
+    insecure: bool,
+) -> int:
+    """
+    Be the source of a queue or one of its sinks, as etcd decides, until a signal.
+
+    The first node has the queue at PATH; the others create a copy there. The node that holds the
+    lease in etcd is the source. When it is lost, a node that has all that was acknowledged becomes
+    the source. Appends to a queue of a node without the lease are refused. It prints a line
+    whenever that changes: `source`, `sink` or `waiting`.
+
+    \b
+    Examples:
+      quire replicate node orders --listen 10.0.0.1:7001 --name a \\
+          --etcd http://10.0.0.9:2379 --certificate a.pem --key a.key --authority ca.pem
+    """  # noqa: D301 - click reads the backspace
+    from quire.replication import Etcd, Node
+
+    tls = _tls_of(certificate, key, authority)
+
+    def say(line: str) -> None:
+        click.echo(line)
+        sys.stdout.flush()
+
+    async def work() -> None:
+        register = Etcd(etcd, timeout_s=lease / 4, tls=tls)
+        member = Node(
+            path,
+            register,
+            name=name,
+            host=listen[0],
+            port=listen[1],
+            lease_s=lease,
+            queue=queue,
+            acknowledge=acknowledge,
+            drop_after_s=drop_after,
+            tls=tls,
+            insecure=insecure,
+            on_change=say,
+        )
+        await member.run_forever()
+
+    with _options_as_usage():
+        return _run(work)
 
 
 def _run(work: Callable[[], Awaitable[None]]) -> int:

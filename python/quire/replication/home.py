@@ -1,0 +1,163 @@
+"""What a node has on its disk: the queue, its standing, and the file of its lease."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Final
+
+from quire._native import BatchWriter, ReplicaStates, boot_time_ns
+from quire.errors import DivergedError
+from quire.handles.journal.queue import JournalQueue
+from quire.opening.opener import open as open_queue
+from quire.replication import aside, standing
+from quire.replication.original import APPEND_LOCK
+from quire.replication.standing import Standing
+
+_log = logging.getLogger("quire")
+_OVER: Final = 1
+_NOTICED_NS: Final = 2_000_000_000
+"""After this long every process has noticed a new file of the lease."""
+
+
+class Home:
+    """
+    The queue of a node.
+
+    Args:
+        path: Its directory, which need not exist.
+
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = fspath(path)
+        self._states: ReplicaStates | None = None
+        self._made_ns = 0
+        self._queue: JournalQueue | None = None
+
+    @property
+    def _is_queue(self) -> bool:
+        return (Path(self.path) / "metadata.cq4t").exists()
+
+    @property
+    def standing(self) -> Standing | None:
+        """Its part in the replication; None where there is no queue."""
+        return standing.read(self.path) if self._is_queue else None
+
+    def begin(self) -> str | None:
+        """Return the queue's identity, and let nobody append until there is a lease."""
+        if not self._is_queue:
+            return None
+        found = standing.read(self.path)
+        if found is None:
+            found = Standing.new()
+            standing.write(self.path, found)
+        self.prepare()
+        return found.identity
+
+    def prepare(self) -> bool:
+        """Make the file of the lease, once there is a queue; return whether it is there."""
+        if self._states is None and self._is_queue and standing.read(self.path) is not None:
+            states = ReplicaStates.open_or_create(self.path)
+            states.set_lease_end(_OVER)
+            self._states, self._made_ns = states, boot_time_ns()
+        return self._states is not None
+
+    @property
+    def may_lead(self) -> bool:
+        """Whether every process heeds the lease."""
+        return self.prepare() and boot_time_ns() >= self._made_ns + _NOTICED_NS
+
+    def extend_lease(self, end_ns: int) -> None:
+        """Let everybody append until a time."""
+        if self._states is not None:
+            self._states.set_lease_end(end_ns)
+
+    def end_lease(self) -> None:
+        """Let nobody append."""
+        if self._states is not None:
+            self._states.set_lease_end(_OVER)
+
+    def begin_reign(self, epoch: int, members: frozenset[str]) -> None:
+        """Be the source of an epoch; nobody may append yet."""
+        found = self.standing
+        if found is None or self._states is None:
+            raise FileNotFoundError(self.path)
+        self.have_members(members)
+        self._states.set_epoch(epoch)
+        standing.write(self.path, replace(found, epoch=epoch, role="source"))
+
+    def have_members(self, members: frozenset[str]) -> None:
+        """Have these nodes be in the in-sync set here."""
+        states = self._states
+        if states is None:
+            return
+        present = {name for name, _, is_member, *_ in states.replicas() if is_member}
+        for name in members - present:
+            states.set_member(states.slot_of(name, "unknown"), True)  # noqa: FBT003
+
+    def forget_member(self, name: str) -> None:
+        """Take a node out of the in-sync set here."""
+        if self._states is not None:
+            self._states.forget(name)
+
+    def opened(self) -> JournalQueue:
+        """Open the queue of the source."""
+        self._queue = open_queue(self.path, create=False)
+        return self._queue
+
+    @property
+    def last_index(self) -> int | None:
+        """The index of the last message, while the queue is open."""
+        return None if self._queue is None else self._queue.last_index
+
+    def open_appends(self, lease_end_ns: int) -> None:
+        """Let everybody append, until the lease ends."""
+        self.extend_lease(lease_end_ns)
+        with open_queue(self.path, create=False) as queue:
+            if queue.lock_holder(APPEND_LOCK) is not None:
+                writer = BatchWriter(queue)
+                aside.finish(queue, writer)
+                writer.promote()
+
+    def close_appends(self, *, is_known: bool) -> None:
+        """
+        Be no source: take the append lock, which stays.
+
+        Args:
+            is_known: Whether etcd has the queue: it is a sink from now on, then.
+
+        """
+        self.end_lease()
+        self._queue = None
+        found = self.standing
+        if found is None:
+            return
+        with open_queue(self.path, create=False) as queue:
+            is_locked = queue.lock_holder(APPEND_LOCK) is not None
+            if found.role == "sink" and is_locked:
+                return
+            with BatchWriter(queue):
+                if is_known and found.role != "sink":
+                    standing.write(self.path, found.as_role("sink"))
+
+    def put_aside(self, error: DivergedError) -> None:
+        """
+        Put what the source does not have aside, if nothing of it was acknowledged.
+
+        Raises:
+            DivergedError: Some of that was acknowledged, and may be lost.
+
+        """
+        acknowledged = None if self._states is None else self._states.acknowledged("all")
+        if error.index is None or (acknowledged is not None and error.index <= acknowledged):
+            text = "the source lacks messages that all nodes had acknowledged"
+            raise DivergedError(f"{text}: acknowledged_index={acknowledged} {error}", error.index)
+        aside.put_aside(self.path, error.index)
+
+    def close(self) -> None:
+        """Let go of the files; nobody can append until the next node here has a lease."""
+        self.end_lease()
+        self._states = None

@@ -1,0 +1,405 @@
+"""A node: the source or a sink of a queue, as etcd's lease decides."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Final, Literal
+
+from quire._common import arguments
+from quire._native import boot_time_ns
+from quire.errors import (
+    DivergedError,
+    HandoverError,
+    NameTakenError,
+    OldEpochError,
+    OptionsError,
+    PeerLostError,
+    PeerSilentError,
+    QuireError,
+    RegisterError,
+)
+from quire.replication.election import Candidate, Standpoint
+from quire.replication.home import Home
+from quire.replication.node_source import NodeSource, Office, parsed_address, shown_address
+from quire.replication.register import Leader, Register
+from quire.replication.sink import Sink
+from quire.replication.source import Source
+from quire.replication.tls import Tls, check_allowed
+
+_log = logging.getLogger("quire")
+_POLL_S: Final = 0.2
+_AGAIN_S: Final = 1.0
+_SHORTEST_LEASE_S: Final = 2
+_NOBODY: Final = Standpoint(None, is_own=False, lease_end_ns=0)
+
+
+@dataclass
+class _Lag:
+    """How far the sinks of a source are, and since when members of the in-sync set are away."""
+
+    last: int | None = None
+    joining: dict[str, int] = field(default_factory=dict[str, int])
+    away: dict[str, float] = field(default_factory=dict[str, float])
+
+
+class Node:
+    """
+    Keeps a queue with other nodes: one is the source, the others are its sinks.
+
+    The node that holds the lease in etcd is the source. When it is lost, a node of the in-sync set
+    becomes the source of the next epoch, within the time of the lease and two seconds.
+
+        etcd = Etcd("http://10.0.0.9:2379", timeout_s=2.5)
+        node = Node("orders", etcd, name="a", host="10.0.0.1", port=7001, tls=tls)
+        await node.run_forever()
+
+    Args:
+        path: The directory of the queue. Where there is none it becomes a copy.
+        register: The etcd: :class:`quire.replication.Etcd`.
+        name: The node's, which no other has.
+        host: Where it serves as the source: an address that the other nodes reach.
+        port: The port.
+        lease_s: For how many seconds a source goes on without etcd; at least 2.
+        queue: The identity of the queue, where etcd has several and there is no queue here yet.
+        acknowledge: What it reports as a sink: see :class:`Sink`.
+        drop_after_s: After how many seconds a sink that is away leaves the in-sync set; None:
+            never.
+        tls: The certificates of all nodes. Addresses beyond this machine need them.
+        insecure: Do without them.
+        on_change: Called with what the node is now, for a log.
+
+    Raises:
+        OptionsError: An option is invalid.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        path: str | PathLike[str],
+        register: Register,
+        *,
+        name: str,
+        host: str = "127.0.0.1",
+        port: int,
+        lease_s: int = 10,
+        queue: str | None = None,
+        acknowledge: Literal["stored", "synced"] = "stored",
+        drop_after_s: float | None = None,
+        tls: Tls | None = None,
+        insecure: bool = False,
+        on_change: Callable[[str], None] | None = None,
+    ) -> None:
+        check_allowed(host, tls, insecure=insecure)
+        if lease_s < _SHORTEST_LEASE_S:
+            raise OptionsError(f"a lease is too short: lease_s={lease_s} least={_SHORTEST_LEASE_S}")
+        if not name or not name.isprintable() or "/" in name:
+            raise OptionsError(f"not the name of a node: name={name!r}")
+        self._host, self._port, self._tls, self._insecure = host, port, tls, insecure
+        self._name, self._queue, self._drop_after_s = name, queue, drop_after_s
+        self._level: Literal["stored", "synced"] = arguments.one_of("stored", "synced")(
+            "acknowledge", acknowledge
+        )
+        self._home = Home(path)
+        self._candidate = Candidate(
+            register,
+            name=name,
+            address=shown_address(host, port),
+            lease_s=lease_s,
+            now_ns=boot_time_ns,
+        )
+        self._office = Office(self._candidate)
+        self._on_change = on_change
+        self._standpoint = _NOBODY
+        self._reign: int | None = None  # the epoch in which everybody may append here
+        self._is_idle = True
+        self._trouble = ""
+
+    async def run_forever(self) -> None:
+        """
+        Be a node until the task is cancelled.
+
+            await node.run_forever()
+
+        Raises:
+            RegisterError: etcd does not answer when the node begins, or it has another node of this
+                name that lives.
+            ReplicationError: The queue here cannot be a replica.
+
+        """
+        await self._find_queue()
+        with suppress(NameTakenError):
+            await self._elect()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._elect_forever())
+                group.create_task(self._act_forever())
+        except* QuireError as errors:
+            raise _first(errors) from None
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        """Close the queue, and let another node take over at once."""
+        self._home.close()
+        with suppress(RegisterError):
+            await self._office.ask(self._candidate.leave)
+
+    async def _find_queue(self) -> None:
+        """Find out which queue this is: the one that is here, or the only one in etcd."""
+        here = await asyncio.to_thread(self._home.begin)
+        if here is not None and self._queue not in {None, here}:
+            text = "the directory holds another queue"
+            raise OptionsError(f"{text}: path={self._home.path} queue={here} asked={self._queue}")
+        found = here or self._queue
+        while found is None:
+            queues = await asyncio.to_thread(self._candidate.queues)
+            if len(queues) > 1:
+                text = "etcd has several queues: say which one by its identity"
+                raise OptionsError(f"{text}: path={self._home.path} queues={','.join(queues)}")
+            if queues:
+                found = queues[0]
+            else:
+                self._note("no queue is here, and none has a source: waiting")
+                await asyncio.sleep(_AGAIN_S)
+        self._candidate.queue = found
+
+    async def _elect_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_POLL_S)
+            try:
+                await self._elect()
+            except NameTakenError as error:
+                if self._candidate.is_name_lost() and self._reign is None:
+                    raise
+                self._note(str(error))
+            except RegisterError as error:
+                self._note(f"{error} (it goes on until its lease ends)")
+                self._look_at_end()
+
+    async def _elect(self) -> None:
+        """Ask etcd, and see what this node is."""
+        own = self._home.standing
+        standpoint = await self._office.ask(
+            self._candidate.step,
+            may_lead=self._is_idle and self._home.may_lead,
+            own_epoch=0 if own is None or own.role == "none" else own.epoch,
+            is_first=own is not None and own.role != "sink",
+        )
+        self._note("")
+        if self._reign is not None and standpoint.is_own and self._leads(standpoint):
+            self._home.extend_lease(standpoint.lease_end_ns)
+        self._see(standpoint)
+
+    def _leads(self, standpoint: Standpoint) -> bool:
+        return standpoint.leader is not None and standpoint.leader.epoch == self._reign
+
+    def _look_at_end(self) -> None:
+        """Stop being the source at the end of the lease."""
+        if self._standpoint.is_own and boot_time_ns() >= self._standpoint.lease_end_ns:
+            self._see(_NOBODY)
+
+    def _see(self, standpoint: Standpoint) -> None:
+        before, self._standpoint = self._standpoint, standpoint
+        if self._office.is_switching:
+            return
+        if (before.leader, before.is_own) != (standpoint.leader, standpoint.is_own):
+            self._office.changed.set()
+
+    async def _act_forever(self) -> None:
+        while True:
+            self._office.changed.clear()
+            standpoint = self._standpoint
+            role = asyncio.create_task(self._act(standpoint))
+            changed = asyncio.create_task(self._office.changed.wait())
+            try:
+                await asyncio.wait({role, changed}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                changed.cancel()
+                role.cancel()
+                await asyncio.wait({role})
+            if not role.cancelled() and (error := role.exception()) is not None:
+                raise error
+
+    async def _act(self, standpoint: Standpoint) -> None:
+        """Be what the node is, until that changes."""
+        leader = standpoint.leader
+        if leader is not None and standpoint.is_own:
+            self._is_idle = False
+            try:
+                await self._lead(leader, standpoint.lease_end_ns)
+            finally:
+                self._home.end_lease()
+                self._reign = None
+                await self._close_appends()
+                self._is_idle = True
+            return
+        await self._close_appends()
+        self._say("waiting" if leader is None else f"sink epoch={leader.epoch} of={leader.name}")
+        self._is_idle = leader is None
+        try:
+            if leader is not None:
+                await self._follow(leader)
+            else:
+                await asyncio.Event().wait()
+        finally:
+            self._is_idle = True
+
+    async def _close_appends(self) -> None:
+        view = self._candidate.view
+        is_known = view is not None and view.exists
+        await asyncio.to_thread(self._home.close_appends, is_known=is_known)
+
+    async def _lead(self, leader: Leader, lease_end_ns: int) -> None:
+        view = self._candidate.view
+        members = frozenset[str]() if view is None else view.in_sync - {self._name}
+        async with AsyncExitStack() as stack:
+            await asyncio.to_thread(self._home.begin_reign, leader.epoch, members)
+            queue = stack.enter_context(self._home.opened())
+            source = NodeSource(
+                self._office,
+                queue,
+                host=self._host,
+                port=self._port,
+                tls=self._tls,
+                insecure=self._insecure,
+            )
+            await stack.enter_async_context(source)
+            self._reign = leader.epoch
+            await asyncio.to_thread(self._home.open_appends, lease_end_ns)
+            self._say(f"source epoch={leader.epoch} listening {self._candidate.address}")
+            serving = asyncio.create_task(source.run_forever())
+            stack.callback(serving.cancel)
+            lag = _Lag()
+            while not serving.done():
+                await self._keep_set(source, lag)
+                await asyncio.wait({serving}, timeout=_POLL_S)
+            try:
+                serving.result()
+            except (OldEpochError, HandoverError) as error:
+                _log.error("%s", error)
+        await self._office.ask(self._candidate.resign)
+        await asyncio.Event().wait()
+
+    async def _keep_set(self, source: Source, lag: _Lag) -> None:
+        """Have the in-sync set in etcd follow what the sinks have."""
+        view = self._candidate.view
+        if view is None:
+            return
+        seen = {it.name: it.acknowledged_index for it in source.sinks if it.name in view.nodes}
+        add = self._caught_up(seen, lag, view.in_sync)
+        self._home.have_members(view.in_sync - {self._name})
+        remove = self._gone(seen, lag, view.in_sync - {self._name})
+        lag.last = self._home.last_index
+        if not add and not remove:
+            return
+        try:
+            is_changed = await self._office.ask(
+                self._candidate.change_in_sync, add=add, remove=remove
+            )
+        except RegisterError:
+            return
+        if is_changed:
+            for name in remove:
+                self._home.forget_member(name)
+            shown = " ".join(sorted((view.in_sync | add) - remove))
+            _log.info("the in-sync set has changed: members=%s path=%s", shown, self._home.path)
+
+    def _caught_up(
+        self, seen: dict[str, int | None], lag: _Lag, members: frozenset[str]
+    ) -> frozenset[str]:
+        """
+        Return the sinks that may join the set.
+
+        A sink counts here first, so that whatever is acknowledged from then on is on it, too. It
+        joins in etcd once it has all that was in the queue at that moment.
+        """
+        last, found = self._home.last_index, set[str]()
+        for name, acknowledged in seen.items():
+            if name in members:
+                lag.joining.pop(name, None)
+            elif name in lag.joining:
+                if _has(acknowledged, lag.joining[name]):
+                    found.add(name)
+            elif _has(acknowledged, -1 if lag.last is None else lag.last):
+                self._home.have_members(frozenset({name}))
+                lag.joining[name] = -1 if last is None else last
+        return frozenset(found)
+
+    def _gone(
+        self, seen: dict[str, int | None], lag: _Lag, members: frozenset[str]
+    ) -> frozenset[str]:
+        """Return the members that are away for too long."""
+        now = asyncio.get_running_loop().time()
+        for name in members:
+            if name in seen:
+                lag.away.pop(name, None)
+            else:
+                lag.away.setdefault(name, now)
+        if self._drop_after_s is None:
+            return frozenset()
+        limit = now - self._drop_after_s
+        return frozenset(it for it in members if lag.away.get(it, now) < limit)
+
+    async def _follow(self, leader: Leader) -> None:
+        host, port = parsed_address(leader.address)
+        while True:
+            keeping = Sink(
+                self._home.path,
+                host=host,
+                port=port,
+                name=self._name,
+                acknowledge=self._level,
+                tls=self._tls,
+                insecure=self._insecure,
+                address=self._candidate.address,
+                takes_over=False,
+                reconnect_s=_POLL_S,
+            )
+            watching = asyncio.create_task(self._watch_home())
+            try:
+                async with keeping:
+                    await keeping.run_forever()
+            except DivergedError as error:
+                await asyncio.to_thread(self._home.put_aside, error)
+                continue
+            except (OldEpochError, PeerLostError, PeerSilentError) as error:
+                self._note(str(error))
+            finally:
+                watching.cancel()
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _watch_home(self) -> None:
+        """Have the file of the lease be there before everybody may append."""
+        while not await asyncio.to_thread(self._home.prepare):  # noqa: ASYNC110 - a file
+            await asyncio.sleep(_POLL_S)
+
+    def _say(self, what: str) -> None:
+        if self._on_change is not None:
+            self._on_change(what)
+
+    def _note(self, trouble: str) -> None:
+        """Log what keeps the node from going on, when that changes."""
+        kind = trouble.partition(":")[0]
+        if kind != self._trouble.partition(":")[0]:
+            if trouble:
+                _log.warning("%s", trouble)
+            elif "etcd" in self._trouble:
+                _log.info("etcd answers again: name=%s", self._name)
+        self._trouble = trouble
+
+
+def _has(acknowledged: int | None, index: int) -> bool:
+    return index < 0 or (acknowledged is not None and acknowledged >= index)
+
+
+def _first(errors: BaseExceptionGroup[QuireError]) -> QuireError:
+    found: BaseException = errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, QuireError)  # noqa: S101 - `except*` says so
+    return found

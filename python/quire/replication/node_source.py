@@ -1,0 +1,154 @@
+"""The source of a node: it hands over in etcd, which lets no other node take its place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
+
+from quire.errors import HandoverError, ReplicationError
+from quire.handles.journal.queue import JournalQueue
+from quire.replication.election import Candidate
+from quire.replication.source import Source
+from quire.replication.source_session import SourceSession
+from quire.replication.succession import ClosedQueue, Succession, Successor
+from quire.replication.tls import Tls
+from quire.replication.wire import Place
+
+_POLL_S: Final = 0.05
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Office:
+    """
+    What the parts of a node share about who is the source.
+
+    Args:
+        candidate: What asks etcd, in a thread, and one question at a time.
+
+    Attributes:
+        changed: Set when the node has another part from now on.
+        is_switching: Whether the node gives its part away, and does nothing else meanwhile.
+
+    """
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.candidate: Final = candidate
+        self.changed = asyncio.Event()
+        self.is_switching = False
+        self._asking = asyncio.Lock()
+
+    async def ask(self, question: Callable[_P, _T], /, *given: _P.args, **named: _P.kwargs) -> _T:
+        """
+        Return what etcd answers.
+
+        Raises:
+            RegisterError: etcd does not answer.
+
+        """
+        async with self._asking:
+            return await asyncio.to_thread(question, *given, **named)
+
+    def end_switch(self) -> None:
+        """Have the node see what part it has now."""
+        self.is_switching = False
+        self.changed.set()
+
+
+class NodeSource(Source):
+    """
+    A source that hands over in etcd.
+
+    Args:
+        office: The node's.
+        queue: The queue, which stays open.
+        host: The address to listen on.
+        port: The port.
+        tls: The certificates.
+        insecure: Listen beyond this machine without them.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        office: Office,
+        queue: JournalQueue,
+        *,
+        host: str,
+        port: int,
+        tls: Tls | None,
+        insecure: bool,
+    ) -> None:
+        super().__init__(queue, host=host, port=port, tls=tls, insecure=insecure)
+        self._office = office
+
+    def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
+        return _NodeSuccession(
+            self._original,
+            session,
+            self._is_served(session),
+            self._next_change,
+            timeout_s,
+            office=self._office,
+        )
+
+
+class _NodeSuccession(Succession):
+    """A handover between nodes: etcd names the sink as the only one that may be the next source."""
+
+    def __init__(self, *given: object, office: Office) -> None:
+        super().__init__(*given)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        self._office = office
+
+    def _check(self) -> None:
+        view = self._office.candidate.view
+        members = frozenset[str]() if view is None else view.in_sync
+        if self._session.name not in members:
+            text = "only a node of the in-sync set can take over"
+            raise ReplicationError(f"{text}: {self._shown} in_sync={','.join(sorted(members))}")
+
+    async def _give_away(self, closed: ClosedQueue) -> int:
+        self._office.is_switching = True
+        try:
+            await self._office.ask(self._office.candidate.resign, self._session.name)
+            return closed.give_away()
+        except BaseException:
+            self._office.end_switch()
+            raise
+
+    async def _confirmed(self, epoch: int, place: Place | None) -> Successor:  # noqa: ARG002
+        try:
+            return await self._new_source(epoch)
+        finally:
+            self._office.end_switch()
+
+    async def _new_source(self, epoch: int) -> Successor:
+        """Wait until a node has begun the epoch."""
+        ends = asyncio.get_running_loop().time() + self._timeout_s
+        while asyncio.get_running_loop().time() < ends:
+            view = self._office.candidate.view
+            leader = None if view is None else view.leader
+            if leader is not None and leader.epoch >= epoch:
+                return Successor(leader.name, leader.epoch, parsed_address(leader.address))
+            await asyncio.sleep(_POLL_S)
+        raise HandoverError(f"the node did not take over in time: {self._shown} epoch={epoch}")
+
+
+def shown_address(host: str, port: int) -> str:
+    """Return an address as text."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parsed_address(text: str) -> tuple[str, int]:
+    """
+    Return the address that a text shows.
+
+    Raises:
+        ReplicationError: The text is none.
+
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ReplicationError(f"a node has no valid address: address={text!r}")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,243 @@
+"""Nodes with a real etcd: one is the source, and another takes its place when it is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+import quire
+from cli_runs import run
+from cluster import LEASE_S, Cluster, cluster_of
+from ports import free_port
+from queues import problems_of
+from quire.errors import AppendLockedError
+from quire.replication import standing
+from replicas import last_index, wait_until
+from tally import Tally, scaled
+
+pytestmark = pytest.mark.check
+PROMISE = "What all nodes in sync have stays when the source is killed or stopped"
+LIMIT_S = 60.0
+
+
+@contextmanager
+def http_server() -> Generator[str]:
+    """Serve HTTP, but nothing of an etcd."""
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def is_refused(cluster: Cluster, name: str) -> bool:
+    try:
+        cluster.append(name, b"probe")
+    except AppendLockedError:
+        return True
+    return False
+
+
+def test_another_node_takes_the_place_of_a_killed_source(tmp_path: Path) -> None:
+    with cluster_of("abc", tmp_path) as cluster:
+        cluster.begin()
+        first = cluster.wait_for_leader()
+        assert (first.name, first.epoch) == ("a", 1)
+        written = [cluster.append("a", b"%d" % number) for number in range(50)]
+        cluster.wait_for_copies(written[-1], {"b", "c"})
+        assert all(is_refused(cluster, it) for it in "bc")
+        cluster.kill("a")
+        second = cluster.wait_for_leader(after=1)
+        assert (second.name in "bc", second.epoch) == (True, 2)
+        assert [it for it, _ in cluster.payloads(second.name)][-50:] == written
+        wait_until(lambda: is_refused(cluster, "a"), limit_s=LIMIT_S)
+        after = cluster.append(second.name, b"of the new source")
+        cluster.start("a")
+        cluster.wait_in_sync()
+        cluster.wait_for_copies(after, {"a", "b", "c"})
+        assert cluster.payloads("a") == cluster.payloads("b") == cluster.payloads("c")
+        assert is_refused(cluster, "a")
+
+
+def test_a_stopped_source_refuses_appends_and_becomes_a_sink(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        with quire.open(cluster.path("a")) as queue, queue.appender() as appender:
+            cluster.wait_for_copies(appender.write_bytes(b"before"), {"b"})
+            cluster.send("a", signal.SIGSTOP)
+            assert cluster.wait_for_leader(after=1).name == "b"
+            with pytest.raises(AppendLockedError):  # by a process that goes on
+                appender.write_bytes(b"lost")
+            index = cluster.append("b", b"after")
+            cluster.send("a", signal.SIGCONT)
+            cluster.wait_in_sync()
+            cluster.wait_for_copies(index, {"a"})
+        assert "sink epoch=2 of=b" in cluster.output("a")
+        assert cluster.payloads("a") == cluster.payloads("b")
+
+
+def test_a_fail_over_takes_at_most_the_lease_and_two_seconds(tmp_path: Path) -> None:
+    """The time is measured by the machine; a busy one gets some seconds more."""
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        cluster.kill("a")
+        began = time.monotonic()
+        cluster.wait_for_leader(after=1)
+        took = time.monotonic() - began
+        print(f"fail-over in {took:.2f} s with a lease of {LEASE_S} s")  # noqa: T201
+
+
+def test_a_node_outside_the_set_waits(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        cluster.send("b", signal.SIGSTOP)
+        cluster.append("a", b"only here")
+        cluster.kill("a")
+        cluster.send("b", signal.SIGCONT)
+        second = cluster.wait_for_leader(after=1)
+        assert second.name == "b"  # in the set, and what only a had was never acknowledged
+        cluster.kill("b")
+        cluster.start("a")
+        wait_until(lambda: "waiting" in cluster.output("a")[-1:], limit_s=LIMIT_S)
+        wait_until(lambda: "a" in cluster.view.nodes and not cluster.view.leader, limit_s=LIMIT_S)
+        assert is_refused(cluster, "a")
+        cluster.start("b")
+        assert cluster.wait_for_leader(after=2).name == "b"
+
+
+def test_etcd_away(tmp_path: Path) -> None:
+    """The source goes on until its lease ends, then refuses, and goes on when etcd is back."""
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        cluster.etcd.send(signal.SIGSTOP)
+        cluster.append("a", b"within the lease")
+        wait_until(lambda: is_refused(cluster, "a"), limit_s=LIMIT_S)
+        assert is_refused(cluster, "b")
+        wait_until(lambda: "etcd does not answer" in cluster.errors("a"), limit_s=LIMIT_S)
+        cluster.etcd.send(signal.SIGCONT)
+        wait_until(
+            lambda: any(not is_refused(cluster, it.name) for it in [cluster.leader()] if it),
+            limit_s=LIMIT_S,
+        )
+        said = cluster.errors("a").count("etcd does not answer")
+        assert said == 1, cluster.errors("a")
+
+
+def test_a_handover_between_nodes(tmp_path: Path) -> None:
+    with cluster_of("abc", tmp_path) as cluster:
+        cluster.begin()
+        index = cluster.append("a", b"before")
+        ran = run("handover", cluster.path("a"), "--to", "c", timeout_s=LIMIT_S)
+        assert (ran.code, ran.err) == (0, "")
+        assert "to=c epoch=2" in ran.out
+        assert cluster.wait_for_leader(after=1).name == "c"
+        after = cluster.append("c", b"after")
+        assert after > index
+        cluster.wait_in_sync()
+        cluster.wait_for_copies(after, {"a", "b"})
+        ran = run("handover", cluster.path("c"), "--to", cluster.address("a"), timeout_s=LIMIT_S)
+        assert ran.code == 0, ran.err
+        assert cluster.wait_for_leader(after=2).name == "a"
+
+
+def test_a_node_that_ends_lets_another_take_over(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        cluster.send("a", signal.SIGTERM)
+        assert cluster.ended("a") == 0
+        assert cluster.wait_for_leader(after=1).name == "b"
+        assert "Traceback" not in cluster.errors("a")
+
+
+def test_how_a_node_says_that_it_cannot_begin(tmp_path: Path) -> None:
+    orders = tmp_path / "orders"
+    with quire.open(orders) as queue:
+        queue.appender().write_bytes(b"one")
+    given = ("--listen", "127.0.0.1:7001", "--name", "a", "--lease", str(LEASE_S))
+    away = f"http://127.0.0.1:{free_port()}"
+    ran = run("replicate", "node", orders, "--etcd", away, *given)
+    assert (ran.code, ran.err) == (1, f"quire: etcd does not answer: url={away}\n")
+    for wrong in ("nowhere", "ftp://a:1", "http://", "http://a:1/path", "http://a:x"):
+        ran = run("replicate", "node", orders, "--etcd", wrong, *given)
+        assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+        assert "not the URL of an etcd" in ran.err
+    with http_server() as other:
+        ran = run("replicate", "node", orders, "--etcd", other, *given)
+        assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+        assert "no etcd answers" in ran.err
+
+
+def test_a_name_that_another_node_has(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        arguments = cluster.arguments("b")
+        arguments[2] = str(tmp_path / "other")
+        ran = run(*arguments, timeout_s=LIMIT_S)
+        assert ran.code == 1
+        assert "another node of this name lives" in ran.err.splitlines()[-1]
+        assert cluster.leader() is not None
+
+
+def test_two_processes_for_one_copy(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        ran = run(
+            *("replicate", "sink", cluster.path("b"), "--from", cluster.address("a")),
+            timeout_s=LIMIT_S,
+        )
+        assert ran.code == 1
+        assert len(ran.err.splitlines()) == 1
+        assert cluster.leader() is not None
+
+
+@pytest.mark.parametrize("seed", range(1))
+def test_random_kills_and_stops(seed: int, tmp_path: Path, tally: Tally) -> None:
+    chance, rounds = random.Random(seed), scaled(6, 1000)  # noqa: S311
+    with cluster_of("abc", tmp_path) as cluster:
+        cluster.begin()
+        kept = dict(cluster.payloads("a"))
+        epochs = {1: "a"}
+        for number in range(rounds):
+            leader = cluster.wait_for_leader()
+            members = set(cluster.view.in_sync)
+            index = cluster.append(leader.name, b"%d" % number)
+            cluster.wait_for_copies(index, members)
+            kept[index] = b"%d" % number
+            victim = chance.choice(["leader", "leader", "sink"])
+            name = leader.name
+            if victim == "sink":
+                name = chance.choice(sorted(set("abc") - {leader.name}))
+            if chance.random() < 0.5:
+                cluster.kill(name)
+                later = cluster.wait_for_leader(after=leader.epoch - (name != leader.name))
+                cluster.start(name)
+            else:
+                cluster.send(name, signal.SIGSTOP)
+                if name == leader.name:
+                    later = cluster.wait_for_leader(after=leader.epoch)
+                    assert is_refused(cluster, name)
+                else:
+                    later = leader
+                cluster.send(name, signal.SIGCONT)
+            assert epochs.setdefault(later.epoch, later.name) == later.name
+            assert kept.items() <= dict(cluster.payloads(later.name)).items()
+            cluster.wait_in_sync()
+        last = last_index(cluster.path(cluster.wait_for_leader().name))
+        cluster.wait_for_copies(last, set("abc"))
+        assert cluster.payloads("a") == cluster.payloads("b") == cluster.payloads("c")
+        assert all(problems_of(cluster.path(it)) == [] for it in "abc")
+        for name in "abc":
+            assert standing.read(cluster.path(name)) is not None
+            assert "Traceback" not in cluster.errors(name), cluster.errors(name)
+    tally(PROMISE, rounds, "nodes killed or stopped")
