@@ -70,6 +70,29 @@ def test_another_node_takes_the_place_of_a_killed_source(tmp_path: Path) -> None
         assert is_refused(cluster, "a")
 
 
+def test_what_was_never_acknowledged_is_put_aside(tmp_path: Path) -> None:
+    with cluster_of("abc", tmp_path) as cluster:
+        cluster.begin()
+        for name in "bc":
+            cluster.send(name, signal.SIGSTOP)
+        lone = cluster.append("a", b"only at a")
+        cluster.kill("a")
+        for name in "bc":
+            cluster.send(name, signal.SIGCONT)
+        second = cluster.wait_for_leader(after=1).name
+        index = cluster.append(second, b"of the new source")
+        assert index == lone
+        cluster.start("a")
+        cluster.wait_in_sync()
+        cluster.wait_for_copies(index, {"a"})
+        assert cluster.payloads("a") == cluster.payloads(second)
+        [part] = (cluster.path("a") / "aside").iterdir()
+        with quire.open(part, read_only=True) as queue, queue.tailer() as tailer:
+            assert tailer.move_to_index(lone)
+            assert tailer.read_bytes() == b"only at a"
+        assert cluster.errors("a").count("put aside") == 1
+
+
 def test_a_stopped_source_refuses_appends_and_becomes_a_sink(tmp_path: Path) -> None:
     with cluster_of("ab", tmp_path) as cluster:
         cluster.begin()
@@ -114,6 +137,8 @@ def test_a_node_outside_the_set_waits(tmp_path: Path) -> None:
         assert is_refused(cluster, "a")
         cluster.start("b")
         assert cluster.wait_for_leader(after=2).name == "b"
+        cluster.wait_in_sync()
+        assert cluster.payloads("a") == cluster.payloads("b")
 
 
 def test_etcd_away(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Fail-over under a seeded network, crashes and an etcd that is away; bugs that this finds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from failover import Machine, simulate_failover
+from quire.replication.election import Candidate
+from quire.replication.register import View
+from simulator import SimulationError
+from tally import TORTURE
+
+SEED = os.environ.get("QUIRE_SEED")
+QUICK = range(4)
+CHECKED = range(4, 20_000 if TORTURE else 64)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level("CRITICAL", logger="quire"):
+        yield
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory, if the system has one."""
+    shared = Path("/dev/shm")  # noqa: S108 - the directory below it has a name of its own
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else tmp_path) as path:
+        yield Path(path)
+
+
+@pytest.mark.parametrize("seed", QUICK if SEED is None else [int(SEED)])
+def test_a_seed(memory: Path, seed: int) -> None:
+    simulate_failover(seed, memory / "simulation")
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("part", range(2))
+def test_many_seeds(memory: Path, part: int) -> None:
+    reigns = sum(simulate_failover(seed, memory / str(seed)) for seed in CHECKED[part::2])
+    assert reigns > len(CHECKED) // 2
+
+
+def is_found(path: Path) -> bool:
+    """Whether one of some seeds finds a bug."""
+    for seed in range(100, 140):
+        try:
+            simulate_failover(seed, path / str(seed))
+        except SimulationError:
+            return True
+    return False
+
+
+@pytest.mark.check
+def test_a_source_without_the_set_is_found(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any node is promoted, in the in-sync set or not."""
+    campaign = Candidate._campaign  # pyright: ignore[reportPrivateUsage]
+
+    def anybody(self: Candidate, view: View, own_epoch: int, *, is_first: bool) -> None:
+        members = view.in_sync | set("abc")
+        campaign(self, replace(view, in_sync=members), own_epoch, is_first=is_first)
+
+    monkeypatch.setattr(Candidate, "_campaign", anybody)
+    assert is_found(memory)
+
+
+@pytest.mark.check
+def test_a_lease_that_never_ends_is_found(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Appends do not look at the end of the lease."""
+
+    def is_open(self: Machine) -> bool:
+        return self.reign is not None and self.standpoint.is_own
+
+    monkeypatch.setattr(Machine, "is_open", property(is_open))
+    assert is_found(memory)
