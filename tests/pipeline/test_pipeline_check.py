@@ -111,3 +111,44 @@ def test_a_running_session_parses(file: Path, spark: object) -> None:
     assert spark
     [line] = problems(file, ("price > 0", "price > > 0"))
     assert line.startswith("11: steps.clean.expect.positive: does not parse at line 1, column 9")
+
+
+NAMES = """\
+pipeline: trades
+sources:
+  trades: {format: quire, path: trades, schema: "symbol string, price double"}
+  free: {format: quire, path: trades}
+  kept: {format: table, table: kept_trades}
+steps:
+  priced: {sql: "select symbol, price * 2 as twice from {trades}"}
+  named: {sql: "select symbl, twice from {priced}"}
+  called: {sql: "select upperr(symbol) as name from {trades}"}
+  ruled:
+    from: priced
+    expect: {there: twice > 0, gone: price > 0}
+  after: {sql: "select name from {called}"}
+  unknown: {sql: "select anything from {free}"}
+  tabled: {sql: "select anything from {kept} join {trades}"}
+sinks:
+  - {from: ruled, format: parquet, path: out}
+  - {from: named, format: parquet, path: out2}
+  - {from: after, format: parquet, path: out3}
+  - {from: unknown, format: parquet, path: out4}
+  - {from: tabled, format: parquet, path: out5}
+"""
+
+
+def test_columns_and_functions_exist_where_schemas_say_so(file: Path) -> None:
+    file.write_text(NAMES, "utf-8")
+    before = sorted(file.parent.rglob("*"))
+    with pytest.raises(PipelineFileError) as caught:
+        check(file)
+    assert sorted(file.parent.rglob("*")) == before
+    found = list(caught.value.problems)
+    column = "does not resolve: A column, variable, or function parameter with name"
+    starts = (
+        f"8: steps.named.sql: {column} `symbl` cannot be resolved",
+        "9: steps.called.sql: does not resolve: Cannot resolve routine `upperr`",
+        f"12: steps.ruled.expect.gone: {column} `price` cannot be resolved",
+    )
+    assert [it for it, start in zip(found, starts, strict=True) if not it.startswith(start)] == []

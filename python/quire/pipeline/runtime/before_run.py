@@ -2,7 +2,8 @@
 What is wrong with a pipeline that its file alone does not show: paths, options, and texts in SQL.
 
 Nothing is run, read or written. SQL is parsed by Spark's own parser, because only it knows all of
-Spark's SQL. It needs Java, but no session: of a JVM alone, which starts in some seconds.
+Spark's SQL, in a JVM alone, which starts in some seconds. Only where columns are known is there a
+session, which analyses it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pyspark.errors import ParseException
 
 from quire.errors import NotAQueueError, OptionsError
 from quire.opening.discovery import topics_of
+from quire.pipeline.runtime.analysis import unresolved
 from quire.pipeline.spec.loader import assembled, parsed
 from quire.pipeline.spec.parts import (
     FileSource,
@@ -50,7 +52,8 @@ def check(path: str | Path) -> Pipeline:
     Load a pipeline file, and check what it names, without running anything.
 
     The paths of its sources exist, options are known and valid, and SQL, rules and schemas parse.
-    That columns and functions exist shows when it runs.
+    In steps that read sources with a schema, directly or through others, columns and functions
+    exist; of others that shows when it runs.
 
     Args:
         path: The file.
@@ -72,9 +75,13 @@ def check(path: str | Path) -> Pipeline:
     _check_sinks(document, file)
     texts = [*_texts(file)]
     if texts:
-        with _parsers() as parsers:
+        with _jvm() as jvm:
+            parsers = _parsers(jvm)
             for place, text, kind in texts:
                 _check_text(document, place, text, kind, parsers[kind])
+            if not document.problems:
+                for place, problem in unresolved(jvm, file, _with_names):
+                    document.report(place, f"does not resolve: {problem}")
     if document.problems:
         raise document.error()
     return assembled(document, file)
@@ -163,9 +170,18 @@ def _check_text(document: Document, place: Place, text: str, kind: str, parse: _
         )
 
 
+def _parsers(jvm: Any) -> dict[str, _Parse]:  # noqa: ANN401 - the one of py4j
+    parser = jvm.org.apache.spark.sql.execution.SparkSqlParser()
+    return {
+        "columns": parser.parseTableSchema,
+        "condition": parser.parseExpression,
+        "query": parser.parseQuery,
+    }
+
+
 @contextmanager
-def _parsers() -> Generator[dict[str, _Parse]]:
-    """Open Spark's parsers, in the JVM of a session if there is one."""
+def _jvm() -> Generator[Any]:
+    """Open a JVM with Spark, that of a session if there is one."""
     running: Any = SparkContext._gateway  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     gateway = running
     if running is None:
@@ -174,13 +190,7 @@ def _parsers() -> Generator[dict[str, _Parse]]:
             popen_kwargs={"stderr": subprocess.DEVNULL}
         )  # it warns of its host
     try:
-        spark = gateway.jvm.org.apache.spark.sql
-        parser = spark.execution.SparkSqlParser()
-        yield {
-            "columns": parser.parseTableSchema,
-            "condition": parser.parseExpression,
-            "query": parser.parseQuery,
-        }
+        yield gateway.jvm
     finally:
         if running is None:
             gateway.shutdown()
