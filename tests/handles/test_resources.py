@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,26 @@ def test_a_closed_queue_holds_no_file(path: Path) -> None:
         del appender, tailer, named, queue
         gc.collect()
         assert held(path) == (0, 0)
+
+
+@needs_proc
+def test_a_closed_queue_does_not_map_the_file_of_those_who_slept(path: Path) -> None:
+    queue = quire.open(path, block_bytes=1)
+    appender, tailer = queue.appender(), queue.tailer()
+    with pytest.raises(quire.errors.WaitTimeoutError):
+        tailer.wait(timeout_s=0.01)
+    appender.write_bytes(b"one")
+    tailer.wait()
+    queue.close()
+    assert any(not is_mapped(path / "waiting.quire", look) for look in range(1000))
+    assert appender.closed
+
+
+def is_mapped(file: Path, look: int) -> bool:
+    if look:
+        time.sleep(0.01)  # the thread that waits for readers keeps it for a moment
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    return str(file) in maps
 
 
 @needs_proc

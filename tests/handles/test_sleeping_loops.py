@@ -42,7 +42,8 @@ def until(is_so: Callable[[], bool]) -> None:
 def sleeps(path: Path) -> bool:
     """Whether somebody sleeps at the word of a queue."""
     try:
-        return (path / "waiting.quire").read_bytes()[8] % 2 == 1
+        word = (path / "waiting.quire").read_bytes()[8:12]  # none while the file is being made
+        return int.from_bytes(word, "little") % 2 == 1
     except FileNotFoundError:
         return False
 

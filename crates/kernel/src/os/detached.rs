@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
+use crate::Result;
+
 /// Shows that this thread may wait: it has let go of the interpreter.
 #[derive(Debug)]
 pub struct Detached {
@@ -64,6 +66,34 @@ impl<T> SharedState<T> {
     /// Returns when no other thread had the state, for another try.
     pub fn wait_until_free(&self, may_wait: &Detached) {
         drop(self.lock(may_wait));
+    }
+
+    /// The state of a handle that is open: `of_queue` is checked before the state is locked, as in a
+    /// forked child nobody may let go of it, and `is_open` with the state.
+    #[inline]
+    pub fn lock_open<'a>(
+        &'a self,
+        may_wait: &'a Detached,
+        of_queue: Result<()>,
+        is_open: impl FnOnce() -> Result<()>,
+    ) -> Result<MutexGuard<'a, T>> {
+        of_queue?;
+        let state = self.lock(may_wait);
+        is_open().map(|()| state)
+    }
+
+    /// As [`Self::lock_open`]; None if another thread has the state.
+    #[inline]
+    pub fn try_lock_open(
+        &self,
+        of_queue: Result<()>,
+        is_open: impl FnOnce() -> Result<()>,
+    ) -> Option<Result<MutexGuard<'_, T>>> {
+        if let Err(error) = of_queue {
+            return Some(Err(error));
+        }
+        let state = self.try_lock()?;
+        Some(is_open().map(|()| state))
     }
 }
 

@@ -576,6 +576,11 @@ impl Handle for Appender {
         self.state.lock(may_wait).tail = None;
         *self.times.lock(may_wait) = AppendTimes::default();
     }
+
+    fn release_files_of(&self, may_wait: &Detached, _queue: &Queue) {
+        self.release_files(may_wait);
+        self.state.lock(may_wait).sleepers = None;
+    }
 }
 
 /// The error of a step that met another writer's changes under the write lock: that the table was

@@ -142,6 +142,7 @@ impl Queue {
             .filter_map(Weak::upgrade)
             .for_each(|handle| handle.release_files_of(may_wait, self));
         self.lock_files().clear();
+        self.sleepers.close(may_wait);
         if let Some(table) = &self.opened.table {
             table.close();
         }

@@ -41,6 +41,11 @@ impl Sleepers {
         known.file.clone()
     }
 
+    /// Forgets the side file, which stays mapped as long as a reader waits at it.
+    pub fn close(&self, _: &Detached) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).file = None;
+    }
+
     /// Finds the side file for an appender, which does not make one, and waits for nobody: it holds
     /// the write lock, and has seen that the table is in its place.
     pub fn look_for(&self, opened: &Opened, found: &mut Option<Arc<SideFile>>) {

@@ -159,18 +159,12 @@ impl IndexedTailer {
     }
 
     fn open_state<'a>(&'a self, may_wait: &'a Detached) -> Result<MutexGuard<'a, State>> {
-        self.queue.check_open("tailer")?;
-        let state = self.state.lock(may_wait);
-        self.check_open().map(|()| state)
+        self.state.lock_open(may_wait, self.queue.check_open("tailer"), || self.check_open())
     }
 
     #[inline]
     fn try_open_state(&self) -> Option<Result<MutexGuard<'_, State>>> {
-        if let Err(error) = self.queue.check_open("tailer") {
-            return Some(Err(error)); // in a forked child nobody may let go of the state
-        }
-        let state = self.state.try_lock()?;
-        Some(self.check_open().map(|()| state))
+        self.state.try_lock_open(self.queue.check_open("tailer"), || self.check_open())
     }
 
     #[inline]
