@@ -226,7 +226,8 @@ def _idle(
 def _replication(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
-    fewer = replace(volume, pairs=min(volume.pairs, volume.replication.pairs), retries=0)
+    pairs = min(volume.pairs, volume.replication.pairs)
+    fewer = replace(volume, pairs=pairs, retries=0, patience_s=min(volume.patience_s, 1))
     for what, scenario, setting in replicated.settings(places(), fewer):
         wanted = [it for it in scenarios.REPLICATION[what["kind"]] if it in operations]
         yield {**what, **_scenario(scenario, setting, wanted, fewer, say)}

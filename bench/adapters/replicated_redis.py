@@ -58,17 +58,19 @@ def run(task: Task) -> None:
 def _produce(task: Task, connection: socket.socket) -> None:
     """Send each message as a request of its own, without waiting for its answer."""
     head = b"*5\r\n$4\r\nXADD\r\n$1\r\nm\r\n$1\r\n*\r\n$1\r\nd\r\n$%d\r\n" % task.size
-    sent = 0
+    sent = answered = 0
 
     def send(message: bytes) -> None:
-        nonlocal sent
+        nonlocal sent, answered
         connection.sendall(b"%b%b\r\n" % (head, message))
         sent += 1
         if sent % _BETWEEN_READS == 0:
             with suppress(BlockingIOError):
-                connection.recv(_REPLIES, socket.MSG_DONTWAIT)
+                answered += connection.recv(_REPLIES, socket.MSG_DONTWAIT).count(b"$")
 
     tcp_echo.produce(task, send)
+    while answered < task.total:  # closed before that, the connection would be reset
+        answered += connection.recv(_REPLIES).count(b"$")
 
 
 def _tail(task: Task, connection: socket.socket) -> None:
