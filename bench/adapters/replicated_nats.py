@@ -20,6 +20,7 @@ from bench.task import Missing, Task
 NAME = "NATS JetStream, two replicas"
 _START_S = 30.0
 _PAUSE_S = 0.2
+_BUFFERED = 10_000_000
 _SUBJECT, _INBOX = b"m", b"inbox"
 
 
@@ -55,7 +56,10 @@ def services(task: Task) -> Generator[None]:
 def _config(number: int, path: Path, clients: list[int], routes: list[int]) -> str:
     return (
         f"server_name: s{number}\nlisten: 127.0.0.1:{clients[number]}\nlog_file: '{path / 'log'}'\n"
-        f"jetstream {{ store_dir: '{path}' }}\ncluster {{ name: c\n"
+        # By default it drops what comes faster than it can take it.
+        f"jetstream {{ store_dir: '{path}', max_buffered_msgs: {_BUFFERED}, "
+        "max_buffered_size: 1GB }\n"
+        f"cluster {{ name: c\n"
         f"  listen: 127.0.0.1:{routes[number]}\n"
         f"  routes: [ nats://127.0.0.1:{routes[1 - number]} ] }}\n"
     )

@@ -50,7 +50,7 @@ def connected(task: Task) -> socket.socket:
     """Connect to where a task writes, or reads."""
     ports = (Path(task.directory) / "ports").read_text().split()
     port = ports[0 if task.operation == "produce" else -1]
-    connection = socket.create_connection(("127.0.0.1", int(port)))
+    connection = socket.create_connection(("127.0.0.1", int(port)), _PATIENCE_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
