@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import quire
 from failover import Machine, simulate_failover
+from quire.replication import Sink, Source
 from quire.replication.election import Candidate
 from quire.replication.register import View
-from simulator import SimulationError
+from simulator import START_MS, SimulationError
 from tally import TORTURE
 
 SEED = os.environ.get("QUIRE_SEED")
@@ -79,3 +83,32 @@ def test_a_lease_that_never_ends_is_found(memory: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Machine, "is_open", property(is_open))
     assert is_found(memory)
+
+
+def test_a_source_that_has_not_heard_of_the_end_of_a_cycle(tmp_path: Path) -> None:
+    """It was promoted before, and appends to the cycle; what the copy has is put aside."""
+    first, second, copy = tmp_path / "first", tmp_path / "second", tmp_path / "copy"
+    clock = quire.ManualClock(START_MS)
+
+    async def follow(path: Path) -> None:
+        with quire.open(path, clock=clock) as queue:
+            async with (
+                Source(queue) as source,
+                Sink(copy, port=source.address[1], repair=True) as sink,
+            ):
+                await sink.stored(queue.last_index or 0)
+
+    with quire.open(first, roll_cycle="MINUTELY", clock=clock) as queue:
+        queue.appender().write_bytes(b"one")
+    asyncio.run(follow(first))
+    shutil.copytree(first, second)
+    clock.now_ms += 70_000
+    with quire.open(first, clock=clock) as queue:
+        queue.appender().write_bytes(b"two")
+    asyncio.run(follow(first))
+    clock.now_ms = START_MS
+    with quire.open(second, clock=clock) as queue:
+        queue.appender().write_bytes(b"another two")
+    asyncio.run(follow(second))
+    with quire.open(copy, read_only=True) as queue, queue.tailer() as tailer:
+        assert list(tailer.payloads()) == [b"one", b"another two"]

@@ -73,12 +73,10 @@ def test_another_node_takes_the_place_of_a_killed_source(tmp_path: Path) -> None
 def test_what_was_never_acknowledged_is_put_aside(tmp_path: Path) -> None:
     with cluster_of("abc", tmp_path) as cluster:
         cluster.begin()
-        for name in "bc":
-            cluster.send(name, signal.SIGSTOP)
-        lone = cluster.append("a", b"only at a")
+        with quire.open(cluster.path("a")) as queue, queue.appender() as appender:
+            cluster.send("a", signal.SIGSTOP)
+            lone = appender.write_bytes(b"only at a")  # its lease goes on for a second or more
         cluster.kill("a")
-        for name in "bc":
-            cluster.send(name, signal.SIGCONT)
         second = cluster.wait_for_leader(after=1).name
         index = cluster.append(second, b"of the new source")
         assert index == lone
@@ -226,9 +224,9 @@ def test_two_processes_for_one_copy(tmp_path: Path) -> None:
         assert cluster.leader() is not None
 
 
-@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_kills_and_stops(seed: int, tmp_path: Path, tally: Tally) -> None:
-    chance, rounds = random.Random(seed), scaled(6, 1000)  # noqa: S311
+    chance, rounds = random.Random(seed), scaled(5, 250)  # noqa: S311
     with cluster_of("abc", tmp_path) as cluster:
         cluster.begin()
         kept = dict(cluster.payloads("a"))

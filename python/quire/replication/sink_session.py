@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from quire.replication.replica import Replica
 from quire.replication.session import Session
 from quire.replication.wire import Frame, Kind, Place
 
+_BATCH_HEAD: Final = struct.Struct("<qIII")
 STORED: Final = "stored"
 SYNCED: Final = "synced"
 _EXPECTED: Final = frozenset(
@@ -100,6 +102,7 @@ class SinkSession(Session):
             case wire.Digest(place, digest) if self._search is not None:
                 self._compare(self._search, place, digest)
             case wire.Batch(time_ns, documents) if self.is_started and self.handed_over is None:
+                self._check_end(documents)
                 self.stored = self._replica.apply(documents, time_ns // 1_000_000)
                 self._unacknowledged = (time_ns, self.stored)
             case wire.Heartbeat():
@@ -111,6 +114,21 @@ class SinkSession(Session):
                 self.handed_over = frame
             case _:
                 self._out_of_turn(frame)
+
+    def _check_end(self, documents: bytes) -> None:
+        """
+        Check that a batch does not continue a cycle that has ended here.
+
+        A source that was promoted before it heard of the end may append to the cycle after all.
+        """
+        place = self.stored
+        if place is None or not place.is_ended or len(documents) < _BATCH_HEAD.size:
+            return
+        first, _, count, _ = _BATCH_HEAD.unpack_from(documents)
+        if count and first == place.next:
+            text = "the replica's last cycle has ended, and its source appends to it"
+            where = f"first_different_index={first:#x} peer={self.peer}"
+            raise DivergedError(f"{text}: {where} (nothing was changed)", first)
 
     def _check_handover(self, frame: wire.HandedOver) -> None:
         """Check that the copy has all, and that the epoch is the next one."""
