@@ -54,6 +54,8 @@ class Sink(AnySink[SinkSession]):
             to the queue: it begins to serve, and returns where, for the old source to follow.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that failed; None: never.
+        listens: Listen at *host* and *port* for the source to connect, as ``connects=True`` has it
+            do, one at a time. A source that cannot be followed is logged, and does not end it.
         options: Those of :func:`quire.open` for the copy, without the ones that the source decides.
 
     Raises:
@@ -91,6 +93,7 @@ class Sink(AnySink[SinkSession]):
         on_promoted: Callable[[int], Awaitable[tuple[str, int]]] | None = None,
         reconnect_s: float = 0.5,
         attempts: int | None = None,
+        listens: bool = False,
         **options: Any,  # noqa: ANN401 - as `quire.open` takes them
     ) -> None:
         for each in _DECIDED_BY_SOURCE:
@@ -101,10 +104,11 @@ class Sink(AnySink[SinkSession]):
             os.fspath(path),
             host=host,
             port=port,
-            tls=None if tls is None else tls.context(is_source=False),
+            tls=None if tls is None else tls.context(is_listening=listens),
             connect_s=_CONNECT_S,
             reconnect_s=reconnect_s,
             attempts=attempts,
+            listens=listens,
         )
         self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)

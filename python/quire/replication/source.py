@@ -67,6 +67,7 @@ class Source(AnySource[SourceSession]):
         insecure: Listen beyond this machine without them: anyone who reaches the port reads the
             queue.
         max_sinks: How many connections there may be at once.
+        connects: Connect to the sink that listens at *host* and *port*, instead of listening.
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given.
@@ -97,14 +98,17 @@ class Source(AnySource[SourceSession]):
         tls: Tls | None = None,
         insecure: bool = False,
         max_sinks: int = 100,
+        connects: bool = False,
     ) -> None:
         if not isinstance(queue, JournalQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("queue", "an open queue of Chronicle Queue 5", queue)
         if queue.read_only:
             raise ReadOnlyError(f"a source keeps its epoch beside the queue: queue={queue.path}")
         check_allowed(host, tls, insecure=insecure)
-        context = None if tls is None else tls.context(is_source=True)
-        super().__init__(queue.path, host=host, port=port, tls=context, max_sinks=max_sinks)
+        context = None if tls is None else tls.context(is_listening=not connects)
+        super().__init__(
+            queue.path, host=host, port=port, tls=context, max_sinks=max_sinks, connects=connects
+        )
         self._original, self._insecure = Original(queue), insecure
         self._successor: Successor | None = None
         self._watching: asyncio.Task[None] | None = None

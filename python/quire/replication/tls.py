@@ -31,7 +31,7 @@ class Tls:
     key: str | PathLike[str]
     authority: str | PathLike[str]
 
-    def context(self, *, is_source: bool) -> ssl.SSLContext:
+    def context(self, *, is_listening: bool) -> ssl.SSLContext:
         """
         Return the context of a connection.
 
@@ -39,7 +39,7 @@ class Tls:
             OptionsError: A file cannot be read, or does not hold what it should.
 
         """
-        purpose = ssl.PROTOCOL_TLS_SERVER if is_source else ssl.PROTOCOL_TLS_CLIENT
+        purpose = ssl.PROTOCOL_TLS_SERVER if is_listening else ssl.PROTOCOL_TLS_CLIENT
         context = ssl.SSLContext(purpose)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED

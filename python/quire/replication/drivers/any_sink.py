@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
-from quire.errors import ClosedError
+from quire.errors import ClosedError, QuireError, ReplicationError
 from quire.replication.drivers.any_session import ReceivingSession
 from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.connector import Connector
+from quire.replication.drivers.listener import Listener
 from quire.replication.drivers.receiving import Receiving
 
 _S = TypeVar("_S", bound=ReceivingSession)
+_TICK_S: Final = 0.25
+_log = logging.getLogger("quire")
 
 
 class AnySink(ABC, Generic[_S]):
     """
-    Keeps a connection to a source, and has a session for each that it makes.
+    Keeps a connection to a source, made here or there, and has a session for each.
 
     Args:
         path: The directory of the copy, for the log and for errors.
-        host: The address of the source.
+        host: The address of the source, or the one to listen on.
         port: Its port.
+        listens: Whether the source connects.
         tls: How the connection is encrypted.
         connect_s: How long the source may take to answer.
         reconnect_s: How long to wait before connecting again.
@@ -43,7 +48,12 @@ class AnySink(ABC, Generic[_S]):
         connect_s: float,
         reconnect_s: float,
         attempts: int | None,
+        listens: bool = False,
     ) -> None:
+        self._listener: Listener | None = None
+        if listens:
+            limit = ("sources", 1)
+            self._listener = Listener(self._serve, host=host, port=port, tls=tls, limit=limit)
         self._connector = Connector(
             self._replicate,
             host=host,
@@ -57,6 +67,7 @@ class AnySink(ABC, Generic[_S]):
         self._path = path
         self._progress = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._failed: asyncio.Future[None]
 
     @abstractmethod
     def _new_session(self, peer: str) -> _S:
@@ -89,7 +100,10 @@ class AnySink(ABC, Generic[_S]):
         """Do what a session asks for beside storing messages."""
 
     async def __aenter__(self) -> Self:
-        """Connect, and go on in the background."""
+        """Connect or listen, and go on in the background."""
+        self._failed = asyncio.get_running_loop().create_future()
+        if self._listener is not None:
+            await self._listener.start()
         self._running = asyncio.create_task(self._run())
         return self
 
@@ -150,8 +164,33 @@ class AnySink(ABC, Generic[_S]):
         error = None if running.cancelled() else running.exception()
         return error or ClosedError(f"the sink was closed: path={self._path}")
 
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port that it connects to, or listens on."""
+        return self._connector.address if self._listener is None else self._listener.address
+
     async def _run(self) -> None:
-        await self._connector.run()
+        if self._listener is None:
+            await self._connector.run()
+            return
+        try:
+            while not self._failed.done() and self._is_to_go_on():
+                await asyncio.wait({self._failed}, timeout=_TICK_S)
+        finally:
+            await self._listener.close()
+        if self._failed.done():
+            self._failed.result()
+
+    async def _serve(self, connection: Connection) -> None:
+        """Follow a source that has connected; one that cannot be followed does not end the sink."""
+        try:
+            await self._replicate(connection)
+        except ReplicationError as error:
+            _log.warning("%s (waiting for a source)", error)
+        except (QuireError, OSError) as error:
+            if not self._failed.done():
+                self._failed.set_exception(error)
+                self._failed.exception()  # it was heard
 
     async def _replicate(self, connection: Connection) -> None:
         session = self._new_session(connection.peer)

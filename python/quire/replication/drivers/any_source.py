@@ -8,36 +8,60 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from quire.errors import ClosedError, PeerLostError, QuireError
 from quire.replication.drivers.any_session import SendingSession
 from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
 from quire.replication.drivers.sending import LAST_WORDS_S, Sending
 
+CONNECT_S: Final = 10.0
+"""How long a peer may take to answer."""
+
+_RECONNECT_S: Final = 0.5
 _S = TypeVar("_S", bound=SendingSession)
 _log = logging.getLogger("quire")
 
 
 class AnySource(ABC, Generic[_S]):
     """
-    Listens, and has a session for each sink that connects.
+    Has a session for each sink that connects, or for the one that it connects to.
 
     Args:
         path: The queue's directory, for errors.
-        host: The address to listen on.
+        host: The address to listen on, or that of the sink.
         port: The port; 0 takes a free one.
         tls: How connections are encrypted.
         max_sinks: How many connections there may be at once.
+        connects: Whether to connect to a sink that listens.
 
     """
 
-    def __init__(
-        self, path: str, *, host: str, port: int, tls: ssl.SSLContext | None = None, max_sinks: int
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        path: str,
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        max_sinks: int,
+        connects: bool = False,
     ) -> None:
-        limit = ("max_sinks", max_sinks)
-        self._listener = Listener(self._serve, host=host, port=port, tls=tls, limit=limit)
+        self._way: Connector | Listener
+        if connects:
+            self._way = Connector(
+                self._serve,
+                host=host,
+                port=port,
+                tls=tls,
+                timeout_s=CONNECT_S,
+                reconnect_s=_RECONNECT_S,
+            )
+        else:
+            limit = ("max_sinks", max_sinks)
+            self._way = Listener(self._serve, host=host, port=port, tls=tls, limit=limit)
         self._path = path
         self._sessions: list[_S] = []
         self._changed = asyncio.Event()
@@ -48,9 +72,9 @@ class AnySource(ABC, Generic[_S]):
         """Return the session of a sink that connected."""
 
     async def __aenter__(self) -> Self:
-        """Start listening."""
+        """Start listening, or connecting."""
         self._ended = asyncio.get_running_loop().create_future()
-        await self._listener.start()
+        await self._way.start()
         return self
 
     async def __aexit__(
@@ -68,7 +92,7 @@ class AnySource(ABC, Generic[_S]):
 
             await source.close()
         """
-        await self._listener.close()
+        await self._way.close()
         if self._ended is not None:
             self._end(ClosedError(f"the source was closed: path={self._path}"))
 
@@ -89,8 +113,8 @@ class AnySource(ABC, Generic[_S]):
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on."""
-        return self._listener.address
+        """The host and the port that it listens on, or connects to."""
+        return self._way.address
 
     async def _until(self, is_reached: Callable[[], bool]) -> None:
         """Wait for what sinks do; what ends the source is raised."""
@@ -99,6 +123,10 @@ class AnySource(ABC, Generic[_S]):
             if ended.done():
                 ended.result()
             await self._changed.wait()
+
+    def _note_progress(self) -> None:
+        self._way.note_progress()
+        self._notify()
 
     def _notify(self) -> None:
         """Wake those who wait for what sinks do."""
@@ -125,7 +153,7 @@ class AnySource(ABC, Generic[_S]):
         session = self._new_session(connection.peer)
         self._sessions.append(session)
         try:
-            await Sending(session, connection, self._notify).run()
+            await Sending(session, connection, self._note_progress).run()
         except PeerLostError as lost:
             if session.name:
                 _log.info("a sink is gone: name=%s reason=%s", session.name, lost)

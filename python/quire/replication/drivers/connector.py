@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
+from typing import Final
 
 from quire._common import arguments
 from quire.errors import PeerLostError, PeerSilentError
@@ -13,6 +14,7 @@ from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.listener import Served
 
 _log = logging.getLogger("quire")
+_LONGEST: Final = 20
 
 
 class Connector:
@@ -25,7 +27,7 @@ class Connector:
         port: Its port.
         tls: How the connection is encrypted.
         timeout_s: How long the peer may take to answer.
-        reconnect_s: How long to wait before connecting again.
+        reconnect_s: How long to wait before connecting again; longer where that brings nothing.
         attempts: Give up after this many connections in a row that brought nothing; None: never.
         before: Called before connecting again: whether to; may raise what ends it all.
 
@@ -49,10 +51,27 @@ class Connector:
         self._reconnect_s = arguments.seconds("reconnect_s", reconnect_s)
         self._attempts = attempts
         self._failed = 0  # connections in a row that brought nothing
+        self._refused = 0  # those of them that were not lost, but ended
+        self._running: asyncio.Task[None] | None = None
 
     def note_progress(self) -> None:
         """Note that the connection brought something."""
-        self._failed = 0
+        self._failed = self._refused = 0
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port that it connects to."""
+        return self._host, self._port
+
+    async def start(self) -> None:
+        """Run in a task."""
+        self._running = asyncio.create_task(self.run())
+
+    async def close(self) -> None:
+        """Have the task end."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running})
 
     async def run(self) -> None:
         """
@@ -66,6 +85,7 @@ class Connector:
         while True:
             try:
                 await self._serve_one()
+                self._refused = min(self._refused + 1, _LONGEST)
             except (PeerLostError, PeerSilentError) as error:
                 self._failed += 1
                 if self._attempts is not None and self._failed >= self._attempts:
@@ -74,7 +94,7 @@ class Connector:
                 _log.log(level, "%s (connecting again)", error)
             if not self._before():
                 return
-            await asyncio.sleep(self._reconnect_s)
+            await asyncio.sleep(self._reconnect_s * max(self._refused, 1))
 
     async def _serve_one(self) -> None:
         connection = await Connection.to(

@@ -54,6 +54,9 @@ class Listener:
             ssl_handshake_timeout=_HANDSHAKE_S if self._tls else None,
         )
 
+    def note_progress(self) -> None:
+        """Note that a connection brought something: a connector gives up otherwise."""
+
     async def close(self) -> None:
         """Stop listening, and have the tasks end."""
         server, self._server = self._server, None

@@ -36,6 +36,8 @@ class Sink(AnySink[SinkSession]):
             every 2.5 s.
         on_cycle: Called with the number of each cycle when its first messages are stored. An
             exception of it ends the replication.
+        listens: Listen at *host* and *port* for the source to connect, as ``connects=True`` has it
+            do, one at a time. A source that cannot be followed is logged, and does not end it.
         options: Those of :func:`quire.vanilla.open` for the copy. Cycles must be those of the
             source; ``synchronous=True`` acknowledges what is on the medium.
 
@@ -70,6 +72,7 @@ class Sink(AnySink[SinkSession]):
         attempts: int | None = None,
         silence_s: float = _MISSED_HEARTBEATS * HEARTBEAT_S,
         on_cycle: Callable[[int], object] | None = None,
+        listens: bool = False,
         **options: Any,  # noqa: ANN401 - as `quire.open` takes them
     ) -> None:
         self._acknowledge = acknowledge
@@ -81,6 +84,7 @@ class Sink(AnySink[SinkSession]):
             connect_s=self._silence_s,
             reconnect_s=reconnect_s,
             attempts=attempts,
+            listens=listens,
         )
         self._on_cycle = on_cycle
         self._in_syncs = self._in_syncs_before = 0

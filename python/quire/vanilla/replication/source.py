@@ -33,6 +33,7 @@ class Source(AnySource[SourceSession]):
         accept_submits: Whether peers may append to the queue.
         max_submit_bytes: The longest message that they may submit.
         max_sinks: How many connections there may be at once.
+        connects: Connect to the sink that listens at *host* and *port*, instead of listening.
 
     Raises:
         ReadOnlyError: ``accept_submits=True`` and the queue was opened read-only.
@@ -65,12 +66,13 @@ class Source(AnySource[SourceSession]):
         accept_submits: bool = False,
         max_submit_bytes: int = 16 << 20,
         max_sinks: int = 100,
+        connects: bool = False,
     ) -> None:
         if not isinstance(queue, VanillaQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("queue", "a VanillaQueue", queue)
         if accept_submits and queue.read_only:
             raise ReadOnlyError(f"accept_submits=True writes: queue={queue.path} read_only=True")
-        super().__init__(queue.path, host=host, port=port, max_sinks=max_sinks)
+        super().__init__(queue.path, host=host, port=port, max_sinks=max_sinks, connects=connects)
         self._queue = queue
         self._limits = Limits(
             heartbeat_s=arguments.seconds("heartbeat_s", heartbeat_s),
