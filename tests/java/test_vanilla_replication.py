@@ -14,7 +14,7 @@ import pytest
 import quire
 from java_peer import JavaPeer, JavaProcess, Option
 from ports import free_port
-from quire.vanilla.replication import RemoteAppender, Sink, Source
+from quire.vanilla.replication import BlockingRemoteAppender, RemoteAppender, Sink, Source
 from replication_wire import DAY_MS, WAIT_S, Cutter, listening, run
 from vanilla_java import DATA_BLOCK, INDEX_BLOCK, JAVA_BLOCKS, vanilla_java, vanilla_queue
 
@@ -233,3 +233,55 @@ def test_java_submits_to_a_source(java: JavaPeer, tmp_path: Path, *, ack: bool) 
         assert [*queue.tailer().payloads()] == numbered(20)
         if ack:
             assert [int(it, 16) for it in indexes] == [it.index for it in queue.tailer()]
+
+
+def test_a_java_source_connects_to_a_sink_that_listens(java: JavaPeer, tmp_path: Path) -> None:
+    async def replicated() -> None:
+        async with Sink(
+            tmp_path / "copy", port=0, listens=True, silence_s=WAIT_S, files=FILES
+        ) as sink:
+            path: Option = tmp_path / "source"
+            where = {"dir": path, "port": sink.address[1], "connect": True, "heartbeat_ms": 100}
+            with java.start("source", **where, **JAVA_BLOCKS) as source:
+                await asyncio.to_thread(source.expect, "CONNECTING")
+                with (
+                    vanilla_queue(tmp_path / "source", clock=quire.ManualClock(START_MS)) as queue,
+                    queue.appender() as appender,
+                ):
+                    await sink.stored(appender.write_many(numbered(200)) or 0)
+
+    run(replicated())
+    assert contents(tmp_path / "copy") == contents(tmp_path / "source")
+    assert len(contents(tmp_path / "copy")) == 200
+
+
+def test_a_source_connects_to_a_java_sink_that_listens(java: JavaPeer, tmp_path: Path) -> None:
+    async def replicated(
+        queue: quire.vanilla.VanillaQueue, appender: quire.vanilla.VanillaAppender
+    ) -> None:
+        port = free_port()
+        where: dict[str, Option] = {"dir": tmp_path / "copy", "port": port, "bind": True}
+        with java.start("sink", count=1000, **where, **JAVA_BLOCKS) as sink:
+            await asyncio.to_thread(sink.expect, "READY")
+            async with Source(queue, port=port, connects=True, heartbeat_s=0.1):
+                appender.write_many(numbered(50))
+                expected = [(it.index, it.data) for it in queue.tailer()]
+                assert await read_lines(sink, len(expected)) == expected
+
+    with (
+        vanilla_queue(tmp_path / "source", clock=quire.ManualClock(START_MS)) as queue,
+        queue.appender() as appender,
+    ):
+        run(replicated(queue, appender))
+
+
+def test_messages_submitted_to_a_java_source_without_an_event_loop(
+    java: JavaPeer, tmp_path: Path
+) -> None:
+    source = JavaSource(java, tmp_path / "source")
+    with source.process, BlockingRemoteAppender(port=source.port, timeout_s=WAIT_S) as appender:
+        appender.write_bytes_unacknowledged(b"unacknowledged")
+        indexes = [appender.write_bytes(payload) for payload in numbered(20)]
+    found = contents(tmp_path / "source")
+    assert found[1:] == [*zip(indexes, numbered(20), strict=True)]
+    assert found[0][1] == b"unacknowledged"

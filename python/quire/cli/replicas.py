@@ -14,8 +14,16 @@ import click
 import quire
 from quire.recording.addresses import Address, show_address
 from quire.replication import Sink, Source, Tls
+from quire.replication.tls import check_allowed
+from quire.vanilla import replication as vanilla
 
 _log = logging.getLogger("quire")
+
+
+def show_listening(address: Address) -> None:
+    """Print where the process listens."""
+    click.echo(f"listening {show_address(address)}")
+    sys.stdout.flush()
 
 
 class Member:
@@ -25,6 +33,7 @@ class Member:
     Args:
         path: Its directory.
         listen: Where it serves as a source; None: it does not.
+        to: Where a sink listens that it connects to, instead of serving; None: it serves.
         tls: The certificates.
         insecure: Whether to do without them beyond this machine.
         name: What it is called as a sink.
@@ -43,9 +52,10 @@ class Member:
         name: str | None = None,
         acknowledge: Literal["stored", "synced"] = "stored",
         repair: bool = False,
+        to: Address | None = None,
     ) -> None:
         self._path, self._listen, self._tls, self._insecure = path, listen, tls, insecure
-        self._name, self._repairs = name, repair
+        self._name, self._repairs, self._to = name, repair, to
         self._level: Literal["stored", "synced"] = acknowledge
 
     async def serve(self) -> None:
@@ -55,8 +65,8 @@ class Member:
             await source.run_forever()
         await self._follow_successor(source)
 
-    async def follow(self, origin: Address) -> None:
-        """Be a sink; once the source has handed over to it, the source."""
+    async def follow(self, origin: Address, *, listens: bool = False) -> None:
+        """Be a sink, of a source that serves or connects; after a handover, the source."""
         async with AsyncExitStack() as stack:
             serving: list[Source] = []
 
@@ -76,8 +86,11 @@ class Member:
                 repair=self._repairs,
                 address=shown,
                 on_promoted=None if shown is None else begin,
+                listens=listens,
             )
             async with keeping:
+                if listens:
+                    show_listening(keeping.address)
                 await keeping.run_forever()
             if serving:
                 await serving[0].run_forever()
@@ -86,12 +99,20 @@ class Member:
 
     async def _serving(self, stack: AsyncExitStack) -> Source:
         """Return the source, which listens until the stack is closed."""
-        host, port = self._listen or ("127.0.0.1", 0)
+        host, port = self._to or self._listen or ("127.0.0.1", 0)
+        connects, self._to = self._to is not None, None
         queue = stack.enter_context(quire.open(self._path, create=False))
-        source = Source(queue, host=host, port=port, tls=self._tls, insecure=self._insecure)
+        source = Source(
+            queue,
+            host=host,
+            port=port,
+            tls=self._tls,
+            insecure=self._insecure,
+            connects=connects,
+        )
         await stack.enter_async_context(source)
-        click.echo(f"listening {show_address(source.address)}")
-        sys.stdout.flush()
+        if not connects:
+            show_listening(source.address)
         return source
 
     async def _follow_successor(self, source: Source) -> None:
@@ -107,3 +128,44 @@ class Member:
             return
         await asyncio.sleep(0)  # a signal that came meanwhile ends it here
         await self.follow(address)
+
+
+class VanillaMember:
+    """
+    A Vanilla Chronicle in a replication, which Java's protocol knows: it does not change places.
+
+    Args:
+        path: Its directory.
+        insecure: Whether to go beyond this machine: the protocol has no encryption.
+
+    """
+
+    def __init__(self, path: Path, *, insecure: bool) -> None:
+        self._path, self._insecure = path, insecure
+
+    async def serve(self, address: Address, *, connects: bool) -> None:
+        """Be the source, where sinks connect, or of a sink that listens."""
+        host, port = address
+        check_allowed(host, None, insecure=self._insecure)
+        with quire.vanilla.open(self._path, create=False) as queue:
+            async with vanilla.Source(queue, host=host, port=port, connects=connects) as source:
+                if not connects:
+                    show_listening(source.address)
+                await source.run_forever()
+
+    async def follow(self, address: Address, level: str | None, *, listens: bool) -> None:
+        """Be a sink, of a source that serves or connects."""
+        host, port = address
+        check_allowed(host, None, insecure=self._insecure)
+        keeping = vanilla.Sink(
+            self._path,
+            host=host,
+            port=port,
+            acknowledge=level is not None,
+            synchronous=level == "synced",
+            listens=listens,
+        )
+        async with keeping:
+            if listens:
+                show_listening(keeping.address)
+            await keeping.run_forever()

@@ -17,6 +17,7 @@ from quire.cli.exit_codes import INTERRUPTED, OK, print_error
 from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.verb_group import WholeSummaries
 from quire.errors import OptionsError
+from quire.formats.detection import CHRONICLE, VANILLA, format_of
 from quire.recording.addresses import Address
 
 if TYPE_CHECKING:
@@ -70,11 +71,18 @@ def replicate() -> None:
     default="127.0.0.1:0",
     help="Where sinks connect: HOST:PORT or PORT; port 0 takes a free one.",
 )
+@click.option(
+    "--to",
+    type=address_like("127.0.0.1:7001"),
+    metavar="ADDRESS",
+    help="Connect to the sink that listens there, instead of listening.",
+)
 @_tls_options
 def source(  # noqa: PLR0913 - its options
     path: Path,
     *,
     listen: Address,
+    to: Address | None,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -88,17 +96,24 @@ def source(  # noqa: PLR0913 - its options
     another replica was promoted, and this queue takes no more appends. After `quire handover` it
     goes on as a sink of the new source, if that serves.
 
+    A Vanilla Chronicle is sent as Java's sinks expect it, without certificates and handover.
+
     \b
     Examples:
       quire replicate source orders --listen 127.0.0.1:7001
+      quire replicate source orders --to 127.0.0.1:7001
       quire replicate source orders --listen 10.0.0.1:7001 \\
           --certificate a.pem --key a.key --authority ca.pem
     """  # noqa: D301 - click reads the backspace
-    from quire.cli.replicas import Member
+    from quire.cli.replicas import Member, VanillaMember
 
-    member = Member(path, listen, _tls_of(certificate, key, authority), insecure=insecure)
+    tls = _tls_of(certificate, key, authority)
     with _options_as_usage():
-        return _run(member.serve)
+        if format_of(str(path)) == VANILLA:
+            _refuse(certificates=tls)
+            vanilla = VanillaMember(path, insecure=insecure)
+            return _run(lambda: vanilla.serve(to or listen, connects=to is not None))
+        return _run(Member(path, listen, tls, insecure=insecure, to=to).serve)
 
 
 @replicate.command()
@@ -108,16 +123,26 @@ def source(  # noqa: PLR0913 - its options
     "origin",
     type=address_like("127.0.0.1:7001"),
     metavar="ADDRESS",
-    required=True,
     help="The source's address: HOST:PORT or PORT.",
+)
+@click.option(
+    "--accept",
+    type=address_like("127.0.0.1:7001"),
+    metavar="ADDRESS",
+    help="Where the source connects, instead of --from.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice([CHRONICLE, VANILLA]),
+    help="The format of a copy that does not exist yet.  [default: chronicle]",
 )
 @click.option("--name", metavar="NAME", help="What the source calls this sink.")
 @click.option(
     "--acknowledge",
     type=click.Choice(["stored", "synced"]),
-    default="stored",
-    show_default=True,
-    help="What is acknowledged: what survives a killed process, or a power cut.",
+    help="What is acknowledged: what survives a killed process, or a power cut."
+    "  [default: stored; of vanilla, nothing]",
 )
 @click.option(
     "--repair",
@@ -134,9 +159,11 @@ def source(  # noqa: PLR0913 - its options
 def sink(  # noqa: PLR0913 - its options
     path: Path,
     *,
-    origin: Address,
+    origin: Address | None,
+    accept: Address | None,
+    style: str | None,
     name: str | None,
-    acknowledge: Literal["stored", "synced"],
+    acknowledge: Literal["stored", "synced"] | None,
     repair: bool,
     listen: Address | None,
     certificate: Path | None,
@@ -153,26 +180,47 @@ def sink(  # noqa: PLR0913 - its options
     --repair it moves its files with them into PATH/aside, says so, and goes on. After `quire
     handover` it goes on as the source, with --listen, or ends.
 
+    A copy of a Vanilla Chronicle has the cycles that its options say, which the source's protocol
+    does not name; Java's sources take no acknowledgements.
+
     \b
     Examples:
       quire replicate sink copy --from 127.0.0.1:7001
+      quire replicate sink copy --accept 127.0.0.1:7001 --format vanilla
       quire replicate sink copy --from 10.0.0.1:7001 --acknowledge synced \\
           --certificate b.pem --key b.key --authority ca.pem
     """  # noqa: D301 - click reads the backspace
-    from quire.cli.replicas import Member
+    from quire.cli.replicas import Member, VanillaMember
 
     tls = _tls_of(certificate, key, authority)
-    member = Member(
-        path,
-        listen,
-        tls,
-        insecure=insecure,
-        name=name,
-        acknowledge=acknowledge,
-        repair=repair,
-    )
+    if (address := origin or accept) is None or (origin and accept):
+        raise click.UsageError("give --from or --accept")
+    listens = accept is not None
     with _options_as_usage():
-        return _run(lambda: member.follow(origin))
+        if _format_of_copy(path, style) == VANILLA:
+            _refuse(certificates=tls, name=name, listen=listen, repair=repair or None)
+            vanilla = VanillaMember(path, insecure=insecure)
+            return _run(lambda: vanilla.follow(address, acknowledge, listens=listens))
+        level: Literal["stored", "synced"] = acknowledge or "stored"
+        member = Member(
+            path, listen, tls, insecure=insecure, name=name, acknowledge=level, repair=repair
+        )
+        return _run(lambda: member.follow(address, listens=listens))
+
+
+def _format_of_copy(path: Path, style: str | None) -> str:
+    found = format_of(str(path)) or style or CHRONICLE
+    if style is not None and found != style:
+        raise click.UsageError(f"the queue has another format: path={path} format={found}")
+    return found
+
+
+def _refuse(**given: object) -> None:
+    """Refuse options that the protocol of Vanilla Chronicles has no place for."""
+    for name, value in given.items():
+        if value is not None:
+            text = "the protocol of Vanilla Chronicles has no such thing"
+            raise click.UsageError(f"{text}: {name}")
 
 
 @replicate.command()

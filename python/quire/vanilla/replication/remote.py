@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Self
 
 from quire._common import arguments
-from quire.errors import ClosedError, PeerSilentError, ReplicationError, UnsupportedError
+from quire.errors import ClosedError, PeerSilentError, UnsupportedError
 from quire.replication.drivers.connection import Connection
-from quire.vanilla.replication.wire_frames import Action, FrameReader, Mark, Marked, Run, request
+from quire.vanilla.replication.answers import Answers, submitted
 
 
 class RemoteAppender:
@@ -39,7 +39,7 @@ class RemoteAppender:
         self._host, self._port = host, port
         self._timeout_s = arguments.seconds("timeout_s", timeout_s)
         self._turn = asyncio.Lock()
-        self._reader = FrameReader()
+        self._answers = Answers(f"{host}:{port}")
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
@@ -72,7 +72,7 @@ class RemoteAppender:
         async with self._turn:
             connection = self._open()
             try:
-                frame = request(Action.SUBMIT, len(payload), payload)
+                frame = submitted(payload, is_answered=True)
                 await connection.send(frame, self._timeout_s)
                 return await self._answer(connection)
             except UnsupportedError:
@@ -92,7 +92,7 @@ class RemoteAppender:
 
         """
         async with self._turn:
-            frame = request(Action.SUBMIT_NO_ACK, len(payload), payload)
+            frame = submitted(payload, is_answered=False)
             await self._open().send(frame, self._timeout_s)
 
     def _open(self) -> Connection:
@@ -101,18 +101,8 @@ class RemoteAppender:
         return self._connection
 
     async def _answer(self, connection: Connection) -> int:
-        answers: list[Run | Marked] = []
-        while not answers:
-            if not (data := await connection.read(self._timeout_s)):
-                text = "the source did not answer"
-                raise PeerSilentError(f"{text}: peer={connection.peer} timeout_s={self._timeout_s}")
-            frames = self._reader.feed(data)
-            answers = [it for it in frames if it != Marked(Mark.IN_SYNC, 0)]
-        match answers:
-            case [Marked(mark=Mark.ACK, index=index)]:
+        while data := await connection.read(self._timeout_s):
+            if (index := self._answers.feed(data)) is not None:
                 return index
-            case [Marked(mark=Mark.NACK)]:
-                raise UnsupportedError(f"the source takes no messages: peer={connection.peer}")
-            case _:
-                text = "a source answered a submitted message unexpectedly"
-                raise ReplicationError(f"{text}: found={answers[0]!r:.80} peer={connection.peer}")
+        text = "the source did not answer"
+        raise PeerSilentError(f"{text}: peer={connection.peer} timeout_s={self._timeout_s}")

@@ -10,7 +10,8 @@ import quire.interop.Verb;
 
 /**
  * A sink of the source on 127.0.0.1 at {@code --port}: prints {@code READY}, then {@code index length payload} of each
- * message of its own copy, in {@code --dir}, until it has seen {@code --count} of them.
+ * message of its own copy, in {@code --dir}, until it has seen {@code --count} of them. With {@code --bind}, it listens
+ * at {@code --port} for the source to connect.
  */
 final class Sink implements Verb {
     private static final int SPINS = 1000; // without it a read blocks until something comes
@@ -18,8 +19,10 @@ final class Sink implements Verb {
     @Override
     public void run(Options options, PrintStream out) throws Exception {
         long count = options.number("count");
-        try (Chronicle sink = Chronicles.builder(options).sink()
-                .connectAddress("127.0.0.1", (int) options.number("port"))
+        int port = (int) options.number("port");
+        var builder = Chronicles.builder(options).sink();
+        try (Chronicle sink = (options.flag("bind")
+                ? builder.bindAddress("127.0.0.1", port) : builder.connectAddress("127.0.0.1", port))
                 .readSpinCount(SPINS)
                 .build()) {
             ExcerptTailer tailer = sink.createTailer();

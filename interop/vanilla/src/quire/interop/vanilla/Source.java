@@ -16,15 +16,21 @@ import quire.interop.Verb;
 /**
  * A source of replication on a free port of 127.0.0.1, or {@code --port}: prints {@code LISTENING port}, then appends each
  * payload that stdin brings, in hexadecimal, and prints its index, until stdin ends. {@code MS HEX} puts it into the
- * cycle of that instant. {@code --heartbeat-ms N}.
+ * cycle of that instant. {@code --heartbeat-ms N}. With {@code --connect}, it connects to a sink that listens at
+ * {@code --port}, and prints {@code CONNECTING}.
  */
 final class Source implements Verb {
     @Override
     public void run(Options options, PrintStream out) throws Exception {
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         Chronicle copied = Chronicles.open(options);
-        try (Chronicle source = ChronicleQueueBuilder.source(copied)
-                .bindAddress("127.0.0.1", (int) options.number("port", 0))
+        boolean connects = options.flag("connect");
+        if (connects)
+            out.println("CONNECTING");
+        int port = (int) options.number("port", 0);
+        var builder = ChronicleQueueBuilder.source(copied);
+        try (Chronicle source = (connects
+                ? builder.connectAddress("127.0.0.1", port) : builder.bindAddress("127.0.0.1", port))
                 .heartbeatInterval(options.number("heartbeat-ms", 2500), TimeUnit.MILLISECONDS)
                 .connectionListener(new Announcing(out))
                 .build()) {

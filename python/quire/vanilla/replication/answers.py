@@ -1,0 +1,49 @@
+"""What a source answers to messages that are submitted to it, of either remote appender."""
+
+from __future__ import annotations
+
+from quire.errors import ReplicationError, UnsupportedError
+from quire.vanilla.replication.wire_frames import Action, FrameReader, Mark, Marked, Run, request
+
+
+def submitted(payload: bytes, *, is_answered: bool) -> bytes:
+    """Return the bytes of a request to append a message."""
+    action = Action.SUBMIT if is_answered else Action.SUBMIT_NO_ACK
+    return request(action, len(payload), payload)
+
+
+class Answers:
+    """
+    The answers of a source, one for each message, out of the bytes of its connection.
+
+    Args:
+        peer: Its address, for errors.
+
+    """
+
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+        self._frames = FrameReader()
+
+    def feed(self, data: bytes) -> int | None:
+        """
+        Return the index of the message, once the answer is complete.
+
+        Raises:
+            UnsupportedError: The source takes no messages.
+            ReplicationError: The source sent another frame than an answer, or two answers.
+
+        """
+        found: list[Run | Marked] = [
+            it for it in self._frames.feed(data) if it != Marked(Mark.IN_SYNC, 0)
+        ]
+        match found:
+            case []:
+                return None
+            case [Marked(mark=Mark.ACK, index=index)]:
+                return index
+            case [Marked(mark=Mark.NACK)]:
+                raise UnsupportedError(f"the source takes no messages: peer={self._peer}")
+            case _:
+                text = "a source answered a submitted message unexpectedly"
+                raise ReplicationError(f"{text}: found={found[0]!r:.80} peer={self._peer}")
