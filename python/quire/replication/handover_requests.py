@@ -84,6 +84,9 @@ def handover(path: str | PathLike[str], to: str, *, timeout_s: float = 30.0) -> 
 
     """
     arguments.seconds("timeout_s", timeout_s)
+    found = standing.read(path)
+    if found is None or found.role != "source":
+        raise _nobody(path, to)
     waits_s = 2 * timeout_s + _TAKEN_S
     request = Request(secrets.token_hex(8), to, timeout_s, time.time() + _TAKEN_S)
     with SafeFolder.at(path) as folder:
@@ -112,17 +115,19 @@ def _awaited(folder: SafeFolder, request: Request, ends: float) -> Mapping[str, 
         if not is_taken:
             is_taken = not folder.has(REQUEST) or (now >= taken_ends and not _withdraw(folder))
         if now >= taken_ends and not is_taken:
-            text = "no source of this queue took the request"
-            found = standing.read(folder.path)
-            role = "none" if found is None else found.role
-            hint = "no source runs here, or it has no such sink: see its log"
-            raise ReplicationError(
-                f"{text}: path={fspath(folder.path)} role={role} to={request.to!r} ({hint})"
-            )
+            raise _nobody(folder.path, request.to)
         if now >= ends:
             text = "the source began to hand over, and did not answer"
             raise PeerSilentError(f"{text}: path={fspath(folder.path)} to={request.to!r}")
         time.sleep(_POLL_S)
+
+
+def _nobody(path: str | PathLike[str], to: str) -> ReplicationError:
+    found = standing.read(path)
+    role = "none" if found is None else found.role
+    text = "no source of this queue took the request"
+    hint = "no source runs here, or it has no such sink: see its log"
+    return ReplicationError(f"{text}: path={fspath(path)} role={role} to={to!r} ({hint})")
 
 
 def _withdraw(folder: SafeFolder) -> bool:
