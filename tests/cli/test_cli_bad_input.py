@@ -70,6 +70,8 @@ WITHOUT_A_QUEUE = {
         "pipeline",
         "replicate",
         "roll-cycles",
+        "serve",
+        "token",
     )
 }
 # These need to write to the queue, and no others do.

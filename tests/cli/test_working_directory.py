@@ -46,9 +46,11 @@ REST: dict[str, list[str]] = {
     "replay": ["whole", "--to-queue", "replayed"],
     "roll-cycles": [],
     "salvage": ["whole", "salvaged"],
+    "serve": [".", "--listen", "203.0.113.1:1"],
     "split": ["whole", "parts", "--by", "cycle"],
     "tail": ["whole", "--no-follow"],
     "time-index": ["whole", "--time-field", "n"],
+    "token": ["list", "--tokens", "none"],
     "top": ["whole", "--once", "--interval", "0.1"],
     "verify": ["whole", "--filesystem"],
     "write": ["whole", "lines.yaml"],
@@ -61,6 +63,7 @@ REFUSALS = {
     "prove": b"not sealed",
     "promote": b"only a replica is promoted",
     "replicate": b"certificate",
+    "serve": b"certificate",
 }
 HOSTILE = "open(r{marker!r}, 'a').write(__file__ + '\\n')\n"
 

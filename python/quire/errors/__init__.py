@@ -41,6 +41,7 @@ QuireError
 │   └── RegisterError        no etcd, or it has another node of this name, or keys of others
 │       ├── EtcdAwayError    etcd does not answer; also a ConnectionError
 │       └── NameTakenError   another node of this name lives
+├── RefusedError             a server refused a command; the text begins with a code
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
 ├── AppendLockedError        only a replication sink may write to the queue now
@@ -114,6 +115,7 @@ from quire.errors.tools import (
     PeerSilentError,
     PipelineError,
     PipelineFileError,
+    RefusedError,
     RegisterError,
     ReplayError,
     ReplicationError,
@@ -160,6 +162,7 @@ __all__ = [
     "ProducerDiedError",
     "QuireError",
     "ReadOnlyError",
+    "RefusedError",
     "RegisterError",
     "ReplayError",
     "ReplicationError",

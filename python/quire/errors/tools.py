@@ -106,6 +106,17 @@ class NameTakenError(RegisterError):
     """Another node of this name lives, or a dead one's lease is not over yet."""
 
 
+class RefusedError(QuireError):
+    """
+    A server refused a command: the text begins with a code, such as ``NOPERM`` or ``ERR``.
+
+    Examples:
+        >>> def code_of(error: quire.errors.RefusedError) -> str:
+        ...     return str(error).partition(" ")[0]
+
+    """
+
+
 class MalformedInputError(QuireError, ValueError):
     """
     Text that does not parse.

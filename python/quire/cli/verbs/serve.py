@@ -1,0 +1,130 @@
+"""``quire serve``: serve the queues below a directory to clients on this and other machines."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from quire.cli.parameters import PATH, address_like, value_errors_as_usage
+from quire.cli.until_signal import run_until_signal
+from quire.errors import OptionsError
+from quire.recording.addresses import Address, show_address
+
+if TYPE_CHECKING:
+    import ssl
+
+_EXAMPLE = "127.0.0.1:7000"
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@click.option(
+    "--listen",
+    type=address_like(_EXAMPLE),
+    metavar="ADDRESS",
+    default=_EXAMPLE,
+    show_default=True,
+    help="Where clients connect: HOST:PORT or PORT; port 0 takes a free one.",
+)
+@click.option(
+    "--tokens",
+    type=PATH,
+    metavar="FILE",
+    help="The file of quire token.  [default: $XDG_CONFIG_HOME/quire/tokens]",
+)
+@click.option("--certificate", type=PATH, help="The server's certificate, a PEM file.")
+@click.option("--key", type=PATH, help="Its private key, a PEM file.")
+@click.option("--authority", type=PATH, help="Who signs certificates that clients then need, PEM.")
+@click.option(
+    "--insecure", is_flag=True, help="Beyond this machine without certificates or tokens."
+)
+@click.option(
+    "--audit", type=PATH, metavar="QUEUE", help="A queue in which is written who did what."
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="How many clients may be connected at once.",
+)
+def serve(  # noqa: PLR0913 - its options
+    directory: Path,
+    *,
+    listen: Address,
+    tokens: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    authority: Path | None,
+    insecure: bool,
+    audit: Path | None,
+    max_connections: int,
+) -> int:
+    """
+    Serve the queues below a directory to clients of Redis Streams, until a signal.
+
+    It prints `listening ADDRESS`. A queue's name is its path below DIRECTORY. Any process of this
+    machine may append to the queues and read them meanwhile. Once the file of tokens exists, every
+    client needs one, as the password of any user. Addresses beyond this machine need a certificate
+    and tokens. SIGTERM answers what was accepted, and ends it with exit code 0.
+
+    \b
+    Examples:
+      quire serve queues --listen 127.0.0.1:7000
+      redis-cli -p 7000 XADD orders '*' symbol EURUSD price 1.1
+      quire serve queues --listen 10.0.0.1:7000 --certificate node.pem --key node.key
+    """  # noqa: D301 - click reads the backspace
+    from quire.server import Limits, Server
+    from quire.server.tokens import default_file
+
+    host, port = listen
+    try:
+        with value_errors_as_usage():
+            server = Server(
+                directory,
+                host=host,
+                port=port,
+                tokens=tokens or default_file(),
+                tls=_tls_of(certificate, key, authority),
+                insecure=insecure,
+                audit=audit,
+                limits=Limits(connections=max_connections),
+            )
+    except OptionsError as error:
+        raise click.UsageError(str(error)) from None
+
+    async def run() -> None:
+        async with server:
+            click.echo(f"listening {show_address(server.address)}")
+            sys.stdout.flush()
+            await server.run_forever()
+
+    return run_until_signal(run, _loop_factory())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's, if it is installed."""
+    if find_spec("uvloop") is None:
+        return None
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _tls_of(
+    certificate: Path | None, key: Path | None, authority: Path | None
+) -> ssl.SSLContext | None:
+    from quire.server import tls_context
+
+    if certificate is None and key is None and authority is None:
+        return None
+    if certificate is None or key is None:
+        raise click.UsageError("--certificate and --key go together")
+    return tls_context(certificate, key, authority)

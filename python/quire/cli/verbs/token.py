@@ -1,0 +1,119 @@
+"""``quire token``: who may use the queues that `quire serve` serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from quire._common.units import duration_us
+from quire.cli.exit_codes import OK
+from quire.cli.parameters import PATH
+from quire.cli.verb_group import WholeSummaries
+from quire.errors import OptionsError
+
+if TYPE_CHECKING:
+    from quire.server.tokens import TokenFile
+
+
+@click.group(cls=WholeSummaries)
+def token() -> None:
+    """Make, list and revoke the tokens that clients of quire serve need."""
+
+
+def _tokens_option(command: Callable[..., int]) -> Callable[..., int]:
+    return click.option(
+        "--tokens",
+        type=PATH,
+        metavar="FILE",
+        help="The file that keeps them.  [default: $XDG_CONFIG_HOME/quire/tokens]",
+    )(command)
+
+
+def _rights_option(right: str, what: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    return click.option(f"--{right}", multiple=True, metavar="PATTERN", help=what)
+
+
+@token.command()
+@click.argument("name")
+@_tokens_option
+@_rights_option("read", "Queues that it may read, as 'prices/*'; can be repeated.")
+@_rights_option("append", "Queues that it may append to.")
+@_rights_option("create", "Queues that it may make.")
+@_rights_option("manage", "Queues whose groups it may move or remove, and that it may trim.")
+@click.option("--expires", metavar="DURATION", help="How long it is valid, as 30d or 12h.")
+def add(  # noqa: PLR0913 - its options
+    name: str,
+    *,
+    tokens: Path | None,
+    read: tuple[str, ...],
+    append: tuple[str, ...],
+    create: tuple[str, ...],
+    manage: tuple[str, ...],
+    expires: str | None,
+) -> int:
+    """
+    Make a token, and print it once: the file keeps its hash alone.
+
+    \b
+    Examples:
+      quire token add reader --read 'prices/*' --expires 30d
+      quire token add writer --append '*' --create '*' --read '*'
+    """  # noqa: D301 - click reads the backspace
+    try:
+        seconds = None if expires is None else duration_us(expires) / 1e6
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--expires") from None
+    with _options_as_usage():
+        rights = {"read": read, "append": append, "create": create, "manage": manage}
+        click.echo(_file(tokens).add(name, rights, seconds))  # type: ignore[arg-type]
+    return OK
+
+
+@token.command("list")
+@_tokens_option
+def list_tokens(*, tokens: Path | None) -> int:
+    """List the tokens: their names, when they expire, and what they are for."""
+    with _options_as_usage():
+        for each in _file(tokens).tokens():
+            expires = "never" if each.expires_s is None else _date(each.expires_s)
+            rights = " ".join(
+                f"{right}={','.join(patterns)}"
+                for right, patterns in each.rights.items()
+                if patterns
+            )
+            state = "" if each.is_valid(datetime.now(UTC).timestamp()) else " (expired)"
+            click.echo(f"{each.name}  expires={expires}{state}  {rights}")
+    return OK
+
+
+@token.command()
+@click.argument("name")
+@_tokens_option
+def revoke(name: str, *, tokens: Path | None) -> int:
+    """Revoke a token: connections that use it are refused from now on."""
+    with _options_as_usage():
+        _file(tokens).revoke(name)
+    return OK
+
+
+def _file(given: Path | None) -> TokenFile:
+    from quire.server.tokens import TokenFile, default_file
+
+    return TokenFile(given or default_file())
+
+
+def _date(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def _options_as_usage() -> Generator[None]:
+    try:
+        yield
+    except OptionsError as error:
+        raise click.UsageError(str(error)) from None

@@ -1,0 +1,1 @@
+"""Queues of a server: handles for ``quire://`` addresses."""

@@ -1,0 +1,94 @@
+"""Answers, as RESP2 and RESP3 write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, Union
+
+from quire.errors import RefusedError
+
+Answer: TypeAlias = Union[
+    "bytes",
+    "int",
+    "Simple",
+    "RefusedError",
+    "Encoded",
+    "Sequence[Answer]",
+    "Mapping[str, Answer]",
+    "None",
+]
+"""A value: bytes are a bulk string, a dictionary is a map in RESP3 and a flat array in RESP2."""
+
+
+class Simple(str):
+    """A simple string, such as ``OK``."""
+
+    __slots__ = ()
+
+
+class Encoded(bytes):
+    """Answers that were encoded before."""
+
+    __slots__ = ()
+
+
+OK: Final = Simple("OK")
+NULL_ARRAY: Final = Encoded(b"*-1\r\n")
+
+
+def encoded(answer: Answer, protocol: int) -> bytes:
+    """Return an answer as a protocol, 2 or 3, writes it."""
+    out: list[bytes] = []
+    _put(answer, protocol, out)
+    return b"".join(out)
+
+
+def bulk(text: bytes) -> bytes:
+    """Return a bulk string."""
+    return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def _put(answer: Answer, protocol: int, out: list[bytes]) -> None:
+    match answer:
+        case Encoded():
+            out.append(b"_\r\n" if answer is NULL_ARRAY and protocol >= 3 else bytes(answer))  # noqa: PLR2004
+        case bytes():
+            out.append(b"$%d\r\n%b\r\n" % (len(answer), answer))
+        case int():
+            out.append(b":%d\r\n" % answer)
+        case None:
+            out.append(b"_\r\n" if protocol >= 3 else b"$-1\r\n")  # noqa: PLR2004
+        case Simple():
+            out.append(b"+%b\r\n" % answer.encode())
+        case RefusedError():
+            out.append(b"-%b\r\n" % _line(coded(str(answer))))
+        case _:
+            _put_all(answer, protocol, out)
+
+
+def _put_all(
+    answer: Sequence[Answer] | Mapping[str, Answer], protocol: int, out: list[bytes]
+) -> None:
+    if isinstance(answer, Mapping):
+        out.append((b"%%%d\r\n" if protocol >= 3 else b"*%d\r\n") % _count(answer, protocol))  # noqa: PLR2004
+        for name, value in answer.items():
+            out.append(bulk(name.encode("utf-8", "surrogateescape")))
+            _put(value, protocol, out)
+        return
+    out.append(b"*%d\r\n" % len(answer))
+    for value in answer:
+        _put(value, protocol, out)
+
+
+def _count(answer: Mapping[str, object], protocol: int) -> int:
+    return len(answer) if protocol >= 3 else 2 * len(answer)  # noqa: PLR2004
+
+
+def coded(text: str) -> str:
+    """Return the text of an error with the code that it begins with, ``ERR`` if it has none."""
+    first = text.partition(" ")[0]
+    return text if first.isupper() and first.isalpha() else f"ERR {text}"
+
+
+def _line(text: str) -> bytes:
+    return " ".join(text.split()).encode("utf-8", "replace")

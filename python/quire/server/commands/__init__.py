@@ -1,0 +1,38 @@
+"""The commands that clients give: those of a connection, of Redis Streams, and Quire's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from quire.errors import RefusedError
+from quire.server.commands import connecting, consuming, ranging, writing
+from quire.server.commands.command_table import COMMANDS
+
+if TYPE_CHECKING:
+    from quire.server.session import Outcome, Session
+
+__all__ = ["carry_out", "connecting", "consuming", "ranging", "writing"]
+
+_SHOWN: Final = 128
+
+
+def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
+    """
+    Carry out a command.
+
+    Raises:
+        RefusedError: The command is unknown or not allowed, or its arguments are wrong.
+
+    """
+    name = request[0].upper()
+    command = COMMANDS.get(name)
+    if not (command is not None and command.is_open) and not session.is_admitted:
+        raise RefusedError("NOAUTH Authentication required.")
+    if command is None:
+        shown = request[0][:_SHOWN].decode("utf-8", "replace")
+        raise RefusedError(f"unknown command '{shown}': see docs/remote.md for those there are")
+    count, arity = len(request), command.arity
+    if count != arity if arity >= 0 else count < -arity:
+        raise RefusedError(f"wrong number of arguments for '{command.name.lower()}' command")
+    return command.call(session, request)

@@ -1,0 +1,319 @@
+"""Commands of consumer groups: XGROUP, XREADGROUP, XACK, XPENDING, XCLAIM and XAUTOCLAIM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from quire.errors import RefusedError
+from quire.server.answers import OK, Answer
+from quire.server.commands.command_table import Arguments, command, whole
+from quire.server.commands.ranging import (
+    BATCH_COUNT,
+    by_stream,
+    entry,
+    existing,
+    streams,
+    waiting_for,
+)
+from quire.server.commands.writing import writable
+from quire.server.ids import LAST, after, first_of, id_of, index_of, past_of
+from quire.server.names import topic_of
+from quire.server.stream_groups import StreamGroup, group_name, now_ms
+
+if TYPE_CHECKING:
+    from quire.server.session import Outcome, Session
+
+_DELIVERED: Final = 1000
+_GROUP_HELP: Final = (
+    b"XGROUP CREATE key group id|$ [MKSTREAM] | SETID key group id|$ | DESTROY key group"
+    b" | CREATECONSUMER key group consumer | DELCONSUMER key group consumer"
+)
+_NO_KEY: Final = (
+    "The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the"
+    " MKSTREAM option to create an empty stream automatically."
+)
+
+
+@command("XGROUP", -2, "write", keys=(2, 2, 1))
+def manage(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Make, move or remove a group, or a consumer of it."""
+    what = request[1].upper()
+    if what == b"HELP":
+        return [_GROUP_HELP]
+    if what not in {b"CREATE", b"SETID", b"DESTROY", b"CREATECONSUMER", b"DELCONSUMER"}:
+        shown = request[1].decode("utf-8", "replace")
+        raise RefusedError(f"unknown subcommand '{shown}'. Try XGROUP HELP.")
+    if len(request) < 4 + (what != b"DESTROY"):
+        raise RefusedError(
+            f"wrong number of arguments for 'xgroup|{what.decode().lower()}' command"
+        )
+    topic, name = topic_of(request[2]), request[3]
+    if what == b"CREATE":
+        return _create(session, topic, name, Arguments(request, 4))
+    session.check("read" if what == b"CREATECONSUMER" else "manage", topic)
+    found, groups = session.context.queues.get(topic), session.context.groups
+    if found is None:
+        raise RefusedError(_NO_KEY)
+    match what:
+        case b"SETID":
+            groups.move(found, name, _start(Arguments(request, 4)))
+            return OK
+        case b"DESTROY":
+            return int(groups.destroy(found, name))
+        case b"CREATECONSUMER":
+            group = groups.of(found, name)
+            is_new = request[4] not in group.consumers
+            group.see(request[4])
+            return int(is_new)
+        case _:
+            return groups.of(found, name).drop(request[4])
+
+
+def _create(session: Session, topic: str, name: bytes, given: Arguments) -> Outcome:
+    session.check("read", topic)
+    at = given.next()
+    makes = False
+    while given:
+        if given.takes("MKSTREAM"):
+            makes = True
+        elif given.takes("ENTRIESREAD"):
+            given.whole(least=-1)
+        else:
+            raise RefusedError("syntax error")
+    start = None if at == b"$" else after(at)
+    found = session.context.queues.get(topic)
+    if found is None and makes:
+        found = writable(session, topic, creates=True)
+    if found is None:
+        raise RefusedError(_NO_KEY)
+    session.context.groups.create(found, name, start)
+    return OK
+
+
+def _start(given: Arguments) -> int | None:
+    at = given.next()
+    if given.takes("ENTRIESREAD"):
+        given.whole(least=-1)
+    given.end()
+    return None if at == b"$" else after(at)
+
+
+@command("XREADGROUP", -7, "write", "blocking", "movablekeys")
+def read(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Return messages that no consumer of the group has yet, or those that this one has."""
+    given = Arguments(request)
+    if not given.takes("GROUP"):
+        raise RefusedError("syntax error")
+    group, consumer = given.next(), given.next()
+    count, block, keeps = _DELIVERED, None, True
+    while not given.takes("STREAMS"):
+        if given.takes("COUNT"):
+            count = given.whole(least=-(2**63))
+        elif given.takes("BLOCK"):
+            block = given.whole("timeout")
+        elif given.takes("NOACK"):
+            keeps = False
+        else:
+            raise RefusedError("syntax error")
+    keys = streams(given, "xreadgroup")
+    if any(at == b"$" for _, at in keys):
+        raise RefusedError(
+            "The $ ID is meaningless in the context of XREADGROUP: you want to read the history of"
+            " this consumer by specifying a proper ID, or use the > ID to get new messages."
+        )
+    count = min(count if count > 0 else _DELIVERED, BATCH_COUNT)
+    attempt = _GroupReading(session, group, consumer, keys, count, keeps=keeps)
+    answer = attempt()
+    return waiting_for(tuple(it for it, _ in keys), attempt, block) if answer is None else answer
+
+
+class _GroupReading:
+    """What XREADGROUP asks for."""
+
+    def __init__(  # noqa: PLR0913 - its arguments
+        self,
+        session: Session,
+        group: bytes,
+        consumer: bytes,
+        keys: list[tuple[str, bytes]],
+        count: int,
+        *,
+        keeps: bool,
+    ) -> None:
+        self._session, self._group, self._consumer = session, group, consumer
+        self._keys, self._count, self._keeps = keys, count, keeps
+
+    def __call__(self) -> Answer:
+        """Return the messages that there are; None if there are none."""
+        groups = [
+            (topic, at, _group(self._session, topic, self._group)) for topic, at in self._keys
+        ]
+        answer: dict[str, Answer] = {}
+        for topic, at, group in groups:
+            if at == b">":
+                found = group.deliver(self._consumer, self._count, keeps=self._keeps)
+                if found:
+                    answer[topic] = [entry(index, data) for index, data in found]
+            else:
+                answer[topic] = self._history(group, after(at))
+        return by_stream(answer, self._session.protocol) if answer else None
+
+    def _history(self, group: StreamGroup, start: int) -> list[Answer]:
+        group.see(self._consumer)
+        indexes = islice(group.of_consumer(self._consumer, start, LAST), self._count)
+        return [_held(group, index) for index in indexes]
+
+
+def _held(group: StreamGroup, index: int) -> Answer:
+    data = group.data_of(index)
+    return [id_of(index), None] if data is None else entry(index, data)
+
+
+def _group(session: Session, topic: str, name: bytes) -> StreamGroup:
+    found = session.queue("read", topic)
+    if found is None:
+        raise RefusedError(
+            f"NOGROUP No such key '{topic}' or consumer group '{group_name(name)}' in XREADGROUP"
+            " with GROUP option"
+        )
+    return session.context.groups.of(found, name)
+
+
+@command("XACK", -4, "write", "fast", keys=(1, 1, 1))
+def acknowledge(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Acknowledge messages; return how many were pending."""
+    indexes = [index_of(it) for it in request[3:]]
+    found = session.queue("read", topic_of(request[1]))
+    if found is None or group_name(request[2]) not in session.context.groups.names(found):
+        return 0
+    return session.context.groups.of(found, request[2]).acknowledge(indexes)
+
+
+@command("XPENDING", -3, "readonly", keys=(1, 1, 1))
+def pending(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Return which messages are pending, in all or one by one."""
+    group = session.context.groups.of(existing(session, topic_of(request[1])), request[2])
+    given = Arguments(request, 3)
+    if not given:
+        return _summary(group)
+    idle = given.whole() if given.takes("IDLE") else 0
+    start, past, count = first_of(given.next()), past_of(given.next()), given.whole(least=-(2**63))
+    consumer = given.next() if given else None
+    given.end()
+    found: Iterator[Answer] = (
+        [id_of(index), it.consumer, it.idle_ms, it.count]
+        for index in group.of_consumer(consumer, start, past)
+        if (it := group.pending[index]).idle_ms >= idle
+    )
+    return [*islice(found, max(0, count))]
+
+
+def _summary(group: StreamGroup) -> Answer:
+    if not group.pending:
+        return [0, None, None, None]
+    counts: dict[bytes, int] = {}
+    for it in group.pending.values():
+        counts[it.consumer] = counts.get(it.consumer, 0) + 1
+    each: list[Answer] = [[name, b"%d" % counts[name]] for name in sorted(counts)]
+    return [len(group.pending), id_of(min(group.pending)), id_of(max(group.pending)), each]
+
+
+@command("XCLAIM", -6, "write", "fast", keys=(1, 1, 1))
+def claim(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Give pending messages to a consumer, unless they were delivered a short time ago."""
+    group = session.context.groups.of(existing(session, topic_of(request[1])), request[2])
+    consumer, least = request[3], whole(request[4], "Invalid min-idle-time argument for XCLAIM: it")
+    given = Arguments(request, 5)
+    indexes: list[int] = []
+    while given and given.word()[:1].isdigit():
+        indexes.append(index_of(given.next()))
+    if not indexes:
+        raise RefusedError("Invalid stream ID specified as stream command argument")
+    idle, count, just_ids = _claim_options(given)
+    group.see(consumer)
+    return _claimed(group, consumer, least, indexes, idle=idle, count=count, just_ids=just_ids)
+
+
+def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
+    idle, count, just_ids = 0, None, False
+    while given:
+        if given.takes("IDLE"):
+            idle = given.whole()
+        elif given.takes("TIME"):
+            idle = max(0, now_ms() - given.whole())
+        elif given.takes("RETRYCOUNT"):
+            count = given.whole()
+        elif given.takes("JUSTID"):
+            just_ids = True
+        elif given.takes("LASTID"):
+            index_of(given.next())
+        elif given.takes("FORCE"):
+            raise RefusedError(
+                "not supported: XCLAIM FORCE, as only what was delivered can be claimed"
+            )
+        else:
+            raise RefusedError(
+                f"Unrecognized XCLAIM option '{given.next().decode('utf-8', 'replace')}'"
+            )
+    return idle, count, just_ids
+
+
+def _claimed(  # noqa: PLR0913 - options of XCLAIM
+    group: StreamGroup,
+    consumer: bytes,
+    least: int,
+    indexes: Sequence[int],
+    *,
+    idle: int = 0,
+    count: int | None = None,
+    just_ids: bool = False,
+) -> list[Answer]:
+    found: list[Answer] = []
+    changed: list[int] = []
+    for index in indexes:
+        known = group.pending.get(index)
+        if known is None or known.idle_ms < least:
+            continue
+        data = group.data_of(index)
+        if data is None:  # deleted: it is no longer pending
+            group.acknowledge([index])
+            continue
+        more = count if count is not None else known.count + (not just_ids)
+        group.claim(index, consumer, idle_ms=idle, count=more)
+        changed.append(index)
+        found.append(id_of(index) if just_ids else entry(index, data))
+    group.save(changed)
+    return found
+
+
+@command("XAUTOCLAIM", -6, "write", "fast", keys=(1, 1, 1))
+def claim_next(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Give pending messages to a consumer, from an id on."""
+    group = session.context.groups.of(existing(session, topic_of(request[1])), request[2])
+    consumer = request[3]
+    least = whole(request[4], "Invalid min-idle-time argument for XAUTOCLAIM: it")
+    given = Arguments(request, 6)
+    start, count, just_ids = first_of(request[5]), 100, False
+    while given:
+        if given.takes("COUNT"):
+            count = given.whole("COUNT", least=1)
+        elif given.takes("JUSTID"):
+            just_ids = True
+        else:
+            raise RefusedError("syntax error")
+    group.see(consumer)
+    looked = [*islice(group.of_consumer(None, start, LAST), count * 10 + 1)]
+    found: list[Answer] = []
+    deleted: list[Answer] = []
+    following = 0
+    for number, index in enumerate(looked):
+        if len(found) == count or number == count * 10:
+            following = index
+            break
+        claimed = _claimed(group, consumer, least, [index], just_ids=just_ids)
+        found += claimed
+        if not claimed and index not in group.pending:
+            deleted.append(id_of(index))
+    return [id_of(following), found, deleted]

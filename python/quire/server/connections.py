@@ -1,0 +1,298 @@
+"""The connections of a server: an asyncio protocol for each, around a session."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, cast
+
+from quire._waiting.sleeping import Sleeper, sleep_async
+from quire.errors import QuireError, RefusedError
+from quire.recording.addresses import show_address
+from quire.server.answers import Answer, encoded
+from quire.server.session import Session
+
+if TYPE_CHECKING:
+    from quire.server.context import Context
+    from quire.server.served_queue import ServedQueue
+
+_log = logging.getLogger("quire")
+_ABSENT_S: Final = 0.1
+_TICK_S: Final = 0.5
+_PAUSED: Final = 4 << 20
+
+
+class ClientConnection(asyncio.Protocol):
+    """
+    A client's connection.
+
+    Args:
+        hub: What wakes the sessions of a server.
+
+    """
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._transport: asyncio.Transport | None = None
+        self.session: Session | None = None
+        self._is_full = self._is_paused = self._is_due = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin a session, unless there are too many."""
+        context = self._hub.context
+        self._transport = transport = cast(
+            "asyncio.Transport", transport
+        )  # uvloop's is no subclass
+        if self._hub.is_ending or len(context.sessions) >= context.limits.connections:
+            limit = context.limits.connections
+            transport.write(
+                encoded(RefusedError(f"max number of clients reached: limit={limit}"), 2)
+            )
+            transport.close()
+            return
+        transport.set_write_buffer_limits(high=context.limits.waiting_bytes)
+        self.session = Session(
+            context, show_address(transport.get_extra_info("peername") or ("?", 0))
+        )
+        context.sessions.add(self.session)
+        self._hub.connections[self.session] = self
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the session."""
+        del exc
+        if self.session is not None:
+            self.session.close()
+            self.session.waiting = None
+            self._hub.forget(self.session)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent, and carry it out."""
+        if self.session is None:
+            return
+        self.session.receive(data)
+        self.go_on()
+
+    def eof_received(self) -> bool:
+        """Answer what was asked, although the client sends no more."""
+        session = self.session
+        if session is None or session.is_idle or session.waiting is not None:
+            return False
+        session.commands.append([b"QUIT"])
+        return True
+
+    def pause_writing(self) -> None:
+        """Carry out nothing more until the client has taken what it was sent."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Go on: the client has taken what it was sent."""
+        self._is_full = False
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Carry out what can be, send the answers, and wait for what has to be waited for."""
+        session, transport = self.session, self._transport
+        if session is None or transport is None:
+            return
+        again = False
+        if not self._is_full:
+            again = session.run()
+        if data := session.outgoing():
+            transport.write(data)
+        if session.is_closing:
+            transport.close()
+            return
+        if session.waiting is not None:
+            self._hub.wait(session)
+        if session.later is not None:
+            self._hub.carry_out_later(session, session.later.call)
+            session.later.call = _nothing
+        if again or (session.may_run and not self._is_full):
+            self._soon()
+        self._pause(session, transport)
+
+    def _soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_due = False
+        self.go_on()
+
+    def _pause(self, session: Session, transport: asyncio.Transport) -> None:
+        """Have the client wait that sends more than is carried out."""
+        has_much = bool(session.commands) or self._is_full
+        if has_much and not self._is_paused:
+            transport.pause_reading()
+        elif not has_much and self._is_paused:
+            transport.resume_reading()
+        self._is_paused = has_much
+
+    def refuse(self, text: str) -> None:
+        """Say why, and close the connection."""
+        if self._transport is not None:
+            self._transport.write(encoded(RefusedError(text), 2))
+            self._transport.close()
+
+    def drop(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _nothing() -> Answer:
+    return None
+
+
+class Hub:
+    """
+    What wakes the sessions that wait: one sleep a queue, however many clients wait for it.
+
+    Args:
+        context: What the sessions share.
+
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.connections: dict[Session, ClientConnection] = {}
+        self.is_ending = False
+        self._waiting: dict[str, set[Session]] = {}
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._threads = ThreadPoolExecutor(8, "quire-serve")
+        self._ticks: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Future[Answer]] = set()
+        context.created = self._created
+
+    def start(self) -> None:
+        """Begin to look after clients that are slow, and after times that are up."""
+        self._ticks = asyncio.get_running_loop().create_task(self._tick())
+
+    def wait(self, session: Session) -> None:
+        """Wake a session when there are messages for it, or its time is up."""
+        waiting = session.waiting
+        if waiting is None:
+            return
+        for topic in waiting.topics:
+            self._waiting.setdefault(topic, set()).add(session)
+            if topic not in self._watches:
+                self._watches[topic] = asyncio.get_running_loop().create_task(self._watch(topic))
+        if waiting.until is not None:
+            left = max(0.0, waiting.until - time.monotonic())
+            asyncio.get_running_loop().call_later(left + 0.001, self._time_is_up, session, waiting)
+
+    def _time_is_up(self, session: Session, waiting: object) -> None:
+        if session.waiting is waiting:
+            self._wake(session)
+
+    def _wake(self, session: Session) -> None:
+        waiting = session.waiting
+        if waiting is None:
+            return
+        session.wake(time.monotonic())
+        if session.waiting is None:
+            self._stop_waiting(session, waiting.topics)
+            if (connection := self.connections.get(session)) is not None:
+                connection.go_on()
+
+    def _stop_waiting(self, session: Session, topics: tuple[str, ...]) -> None:
+        for topic in topics:
+            if (found := self._waiting.get(topic)) is not None:
+                found.discard(session)
+
+    def _created(self, topic: str) -> None:
+        for session in [*self._waiting.get(topic, ())]:
+            asyncio.get_running_loop().call_soon(self._wake, session)
+
+    async def _watch(self, topic: str) -> None:
+        """Wake those who wait for a queue, each time that it has more messages."""
+        try:
+            while self._waiting.get(topic):
+                found = self._found(topic)
+                if found is None:
+                    await asyncio.sleep(_ABSENT_S)
+                    self._wake_all(topic)
+                    continue
+                news = found.news
+                try:
+                    news.to_end()
+                    self._wake_all(topic)
+                    if self._waiting.get(topic) and isinstance(news, Sleeper):
+                        await sleep_async(news)
+                except (QuireError, OSError) as error:
+                    self.context.queues.check(found, error)
+                    self._wake_all(topic)
+                    await asyncio.sleep(_ABSENT_S)
+        finally:
+            self._watches.pop(topic, None)
+            self._waiting.pop(topic, None)
+
+    def _found(self, topic: str) -> ServedQueue | None:
+        try:
+            return self.context.queues.get(topic)
+        except RefusedError:
+            return None
+
+    def _wake_all(self, topic: str) -> None:
+        for session in [*self._waiting.get(topic, ())]:
+            self._wake(session)
+
+    def carry_out_later(self, session: Session, call: Callable[[], Answer]) -> None:
+        """Have a thread carry out a command."""
+        task = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._finish(session, done))
+
+    def _finish(self, session: Session, done: asyncio.Future[Answer]) -> None:
+        self._tasks.discard(done)
+        session.finish(done.result)
+        if (connection := self.connections.get(session)) is not None:
+            connection.go_on()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            now = time.monotonic()
+            for session, connection in [*self.connections.items()]:
+                if session.is_late(now):
+                    _log.warning("disconnected a slow client: peer=%s", session.peer)
+                    connection.refuse("the request took too long")
+                elif session.waiting is not None and not session.is_admitted:
+                    self._wake(session)
+
+    def forget(self, session: Session) -> None:
+        """Forget a session whose connection is gone."""
+        self.connections.pop(session, None)
+        self.context.sessions.discard(session)
+        for found in self._waiting.values():
+            found.discard(session)
+
+    async def end(self, timeout_s: float) -> None:
+        """Answer what was accepted, and close all connections."""
+        self.is_ending = True
+        if self._ticks is not None:
+            self._ticks.cancel()
+        for watch in [*self._watches.values()]:
+            watch.cancel()
+        await _until(lambda: all(map(_is_through, self.connections)), timeout_s)
+        for connection in [*self.connections.values()]:
+            connection.refuse("the server ends")
+        await _until(lambda: not self.connections, timeout_s)
+        for connection in [*self.connections.values()]:
+            connection.drop()
+        self._threads.shutdown(wait=True)
+
+
+async def _until(is_so: Callable[[], bool], timeout_s: float) -> None:
+    """Return when something is so, or time is up."""
+    ends = time.monotonic() + timeout_s
+    while not is_so() and time.monotonic() < ends:  # noqa: ASYNC110 - the sessions have no event
+        await asyncio.sleep(0.005)
+
+
+def _is_through(session: Session) -> bool:
+    return session.waiting is not None or session.is_idle

@@ -1,0 +1,104 @@
+"""What the sessions of one server share."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from quire.errors import OptionsError
+from quire.server.queues import Queues
+from quire.server.requests import RequestLimits
+from quire.server.stream_groups import StreamGroups
+from quire.server.tokens import Token, TokenFile
+
+_LOOK_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    What one server, and one client of it, may use.
+
+    Attributes:
+        connections: How many connections there may be at once.
+        request_bytes: The length of the longest request.
+        request_arguments: How many arguments a request may have.
+        answer_bytes: How long an answer may be.
+        waiting_bytes: How much may wait to be sent to a client before its commands wait, too.
+        greeting_s: How long a client may take to authenticate.
+        request_s: How long a client may take to send a request that it has begun.
+
+    """
+
+    connections: int = 10_000
+    request_bytes: int = 64 << 20
+    request_arguments: int = 1 << 20
+    answer_bytes: int = 64 << 20
+    waiting_bytes: int = 1 << 20
+    greeting_s: float = 10.0
+    request_s: float = 60.0
+
+    @property
+    def of_requests(self) -> RequestLimits:
+        """What a request of a client may have that is authenticated."""
+        return RequestLimits(self.request_bytes, self.request_arguments)
+
+
+@dataclass(slots=True)
+class Context:
+    """
+    What the sessions of one server share.
+
+    Attributes:
+        queues: The queues.
+        groups: The groups of their consumers.
+        tokens: Who may use them; None: everybody.
+        limits: What clients may use.
+        carry_out: Carries out a command of a session.
+        note: Writes to the audit log: what, by whom, from where, about which queue.
+        run_id: A number of this run of the server, as Redis has it.
+        started_s: When it began, in seconds since 1970.
+        addresses: What else the server listens on, by its name in the greeting.
+        sessions: Those of the clients that are connected.
+        commands: How many were carried out.
+        created: Called with the name of each new queue.
+
+    """
+
+    queues: Queues
+    groups: StreamGroups
+    tokens: TokenFile | None
+    limits: Limits
+    carry_out: Callable[[Any, Sequence[bytes]], Any]
+    note: Callable[[str, Any, str], object] = lambda _what, _session, _about: None
+    run_id: str = field(default_factory=lambda: secrets.token_hex(20))
+    started_s: float = field(default_factory=time.time)
+    addresses: dict[str, str] = field(default_factory=dict[str, str])
+    sessions: set[Any] = field(default_factory=set[Any])
+    commands: int = 0
+    created: Callable[[str], object] = lambda _topic: None
+    _looked_s: float = 0.0
+    _required: bool = False
+
+    def needs_token(self) -> bool:
+        """Return whether a client needs a token; the file is looked at now and then."""
+        if self.tokens is None:
+            return False
+        now = time.monotonic()
+        if now - self._looked_s > _LOOK_S:
+            try:
+                self._required = self.tokens.is_required
+            except OptionsError:
+                self._required = True
+            self._looked_s = now
+        return self._required
+
+    def find(self, token: bytes) -> Token | None:
+        """Return what is kept of a token; None: it is not valid."""
+        try:
+            return None if self.tokens is None else self.tokens.find(token)
+        except OptionsError:
+            return None

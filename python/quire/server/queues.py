@@ -1,0 +1,184 @@
+"""The queues below a server's directory, by their names."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, cast
+
+from quire._common.durable import SafeFolder
+from quire.errors import (
+    ClosedError,
+    CorruptError,
+    NotAQueueError,
+    QuireError,
+    ReadOnlyError,
+    RefusedError,
+    TableLostError,
+    UnsafePathError,
+)
+from quire.formats.detection import format_of
+from quire.handles.base import Queue
+from quire.opening.opener import open as open_queue
+from quire.server.served_queue import ServedQueue
+
+_log = logging.getLogger("quire")
+_MOST_NAMES: Final = 100_000
+
+
+class Queues:
+    """
+    The queues below one directory. No name leads out of it, and no link in it is followed.
+
+    Args:
+        root: The directory.
+        most: How many may be open at once.
+
+    Raises:
+        NotAQueueError: There is no such directory, or it is a queue itself.
+
+    """
+
+    def __init__(self, root: str | os.PathLike[str], most: int = 1000) -> None:
+        self.path: Final = Path(root).absolute()
+        self._most = most
+        self._open: dict[str, ServedQueue] = {}
+        if not self.path.is_dir():
+            raise NotAQueueError(f"no such directory: path={self.path}")
+        if format_of(str(self.path)) is not None:
+            raise NotAQueueError(
+                f"a queue, not a directory of queues: path={self.path} (give the one above it)"
+            )
+
+    def get(self, topic: str) -> ServedQueue | None:
+        """
+        Return a queue by its name, checked before; None: there is none.
+
+        Raises:
+            RefusedError: The queue cannot be opened.
+
+        """
+        found = self._open.get(topic)
+        if found is not None and not found.queue.closed:
+            return found
+        if not self._is_there(topic.split("/")):
+            return None
+        return self._opened(topic, {"create": False})
+
+    def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
+        """
+        Return a queue by its name, made with these options if it is not there.
+
+        Raises:
+            RefusedError: The queue cannot be made.
+
+        """
+        found = self.get(topic)
+        if found is not None:
+            return found
+        *above, name = topic.split("/")
+        for depth in range(1, len(above) + 1):
+            if self._is_there(above[:depth]):
+                queue = "/".join(above[:depth])
+                raise RefusedError(f"a queue holds no other queue: name={topic} queue={queue}")
+        try:
+            with SafeFolder.at(self.path) as root, root.below(above, make=True) as folder:
+                if folder.has(name):
+                    with folder.sub(name) as taken:
+                        if taken.names():
+                            raise RefusedError(
+                                f"not a queue, but a directory of others: name={topic}"
+                            )
+        except OSError as error:
+            raise RefusedError(
+                f"cannot create the queue: name={topic} error={error.strerror}"
+            ) from None
+        return self._opened(topic, options)
+
+    def _is_there(self, parts: list[str]) -> bool:
+        """Return whether a name is that of a queue, and neither a link nor a part of a queue."""
+        try:
+            with SafeFolder.at(self.path) as root:
+                return _descends(root, parts)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except UnsafePathError:
+            _log.warning("refused a link or a foreign folder: name=%s", "/".join(parts))
+            return False
+
+    def _opened(self, topic: str, options: dict[str, Any]) -> ServedQueue:
+        if len(self._open) >= self._most:
+            self._forget_closed()
+            if len(self._open) >= self._most:
+                raise RefusedError(f"too many queues are open: limit={self._most}")
+        path = self.path.joinpath(*topic.split("/"))
+        try:
+            queue = self._handle(path, options)
+        except (QuireError, OSError, ValueError, TypeError) as error:
+            raise RefusedError(f"cannot open the queue: name={topic} error={error}") from None
+        if not self._is_there(topic.split("/")):  # replaced meanwhile
+            queue.close()
+            raise RefusedError(f"the queue was removed: name={topic}")
+        found = self._open[topic] = ServedQueue(topic, queue)
+        return found
+
+    @staticmethod
+    def _handle(path: Path, options: dict[str, Any]) -> Queue:
+        try:
+            return cast("Queue", open_queue(path, **options))
+        except (PermissionError, ReadOnlyError):
+            if options.get("create", True):
+                raise
+            return open_queue(path, create=False, read_only=True)
+
+    def forget(self, topic: str) -> None:
+        """Close a queue that failed: the next command opens it again."""
+        found = self._open.pop(topic, None)
+        if found is not None:
+            with suppress(QuireError, OSError):
+                found.close()
+
+    def check(self, found: ServedQueue, error: Exception) -> None:
+        """Close a queue whose files were removed, replaced or damaged."""
+        if isinstance(error, CorruptError | NotAQueueError | TableLostError | ClosedError):
+            self.forget(found.topic)
+
+    def _forget_closed(self) -> None:
+        for topic in [name for name, it in self._open.items() if it.queue.closed]:
+            del self._open[topic]
+
+    def topics(self) -> list[str]:
+        """Return the names of all queues that can be served, in order."""
+        found: list[str] = []
+        for folder, inside, _ in os.walk(self.path, onerror=lambda _: None):
+            inside[:] = [it for it in inside if not it.startswith(".")]
+            if folder == str(self.path):
+                continue
+            with suppress(NotAQueueError):
+                if format_of(folder) is not None:
+                    inside.clear()  # a queue holds no queues
+                    found.append(Path(folder).relative_to(self.path).as_posix())
+            if len(found) >= _MOST_NAMES:
+                break
+        return sorted(found)
+
+    @property
+    def opened(self) -> list[ServedQueue]:
+        """The queues that are open."""
+        return [*self._open.values()]
+
+    def close(self) -> None:
+        """Close all queues."""
+        for topic in [*self._open]:
+            self.forget(topic)
+
+
+def _descends(folder: SafeFolder, parts: list[str]) -> bool:
+    first, *others = parts
+    with folder.sub(first) as found:
+        is_queue = format_of(str(found.path)) is not None
+        if not others:
+            return is_queue
+        return not is_queue and _descends(found, others)

@@ -1,0 +1,228 @@
+"""A queue that is served: one handle for all clients, its appender and its tailers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from quire._native import Tailer
+from quire.errors import LockTimeoutError, ReadOnlyError, UnsupportedError
+from quire.formats.adapters import (
+    adapter_of,
+    count_of,
+    cycles_of,
+    end_index_of,
+    journal_of,
+    numbering_of,
+    tailer_of,
+)
+from quire.formats.columns import Columns
+from quire.formats.protocols import AnyTailer
+from quire.handles.base import Queue
+from quire.handles.journal.appender import JournalAppender
+from quire.ranges.seek import NO_INDEX, first_from
+
+_TAILERS: Final = 32
+_BATCH: Final = 4096
+_LONGEST: Final = 2**30 - 1
+
+
+class ServedQueue:
+    """
+    A queue, opened once for all clients.
+
+    Args:
+        topic: Its name.
+        queue: Its handle, which this object closes.
+
+    """
+
+    def __init__(self, topic: str, queue: Queue) -> None:
+        self.topic, self.queue = topic, queue
+        self.numbering = numbering_of(queue)
+        self.journal = journal_of(queue)
+        self._appender: Any = None
+        self._tailers: dict[int, AnyTailer] = {}
+        self._latest: tuple[tuple[int, int, int, int], Columns] | None = None
+        self._news: AnyTailer | None = None
+
+    @property
+    def format(self) -> str:
+        """The name of its format."""
+        return adapter_of(self.queue).name
+
+    def append(self, messages: Sequence[bytes], *, may_wait: bool) -> list[int] | None:
+        """
+        Append messages, and return their indexes; None: it would have to wait, and may not.
+
+        Raises:
+            ReadOnlyError: The queue is only read.
+
+        """
+        appender = self._opened_appender()
+        if not isinstance(appender, JournalAppender):
+            return [appender.write_bytes(it) for it in messages]
+        if may_wait:
+            return self._indexes(appender.write_many(messages), len(messages))
+        if appender._waits_for_disk:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            return None
+        try:
+            last = appender._without_waiting(lambda: appender.write_many(messages))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        except LockTimeoutError:
+            return None
+        return self._indexes(last, len(messages))
+
+    def _opened_appender(self) -> Any:  # noqa: ANN401 - of the format
+        if self._appender is None:
+            if self.queue.read_only:
+                raise ReadOnlyError(f"the queue is only read here: name={self.topic}")
+            self._appender = self.queue.appender()
+        return self._appender
+
+    def _indexes(self, last: int | None, count: int) -> list[int]:
+        """Return the indexes of messages that were appended together; a roll may lie between."""
+        if last is None:
+            return []
+        numbering = self.numbering
+        found: list[int] = []
+        cycle, past = numbering.to_cycle(last), numbering.to_sequence(last) + 1
+        while True:
+            first = max(0, past - (count - len(found)))
+            found[:0] = [numbering.to_index(cycle, it) for it in range(first, past)]
+            if len(found) == count:
+                return found
+            cycle = max(it for it in cycles_of(self.queue) if it < cycle)
+            past = count_of(self.queue, cycle)
+
+    def read(self, start: int, past: int, count: int, max_bytes: int) -> Columns:
+        """
+        Return messages from an index on, and before another; none where nothing is there yet.
+
+        Args:
+            start: The index, or any before that of the first one.
+            past: Only messages before this index.
+            count: How many at most.
+            max_bytes: How many bytes in all at most, but for one message.
+
+        """
+        asked = (start, past, count, max_bytes)
+        if self._latest is not None and self._latest[0] == asked:
+            return self._latest[1]
+        tailer = self._tailers.pop(start, None)
+        if tailer is None:
+            tailer = self._tailer_at(start)
+        columns = Columns.read(tailer, count, max_bytes=max_bytes, end=past)
+        following = columns.indexes[-1] + 1 if len(columns) else start
+        self._keep(following, tailer)
+        if len(columns) and columns.indexes[0] < start:  # the start is after the end
+            columns = columns.part(columns_before(columns, start), len(columns))
+        if len(columns):
+            self._latest = asked, columns
+        return columns
+
+    def _tailer_at(self, start: int) -> AnyTailer:
+        tailer = self.new_tailer()
+        if start:
+            index = first_from(self.queue, start)
+            index = end_index_of(self.queue) if index == NO_INDEX else index
+            if index:
+                tailer.move_to_index(index)
+        return tailer
+
+    def _keep(self, following: int, tailer: AnyTailer) -> None:
+        if (known := self._tailers.pop(following, None)) is not None:
+            known.close()
+        self._tailers[following] = tailer
+        while len(self._tailers) > _TAILERS:
+            self._tailers.pop(next(iter(self._tailers))).close()
+
+    def new_tailer(self) -> AnyTailer:
+        """Return a tailer at the first message, that skips what was deleted."""
+        if self.journal is not None:
+            return Tailer(self.journal, on_missing="skip")
+        return tailer_of(self.queue)
+
+    def read_backward(self, start: int, past: int, count: int, max_bytes: int) -> list[Columns]:
+        """
+        Return the last messages of a range; the last of the columns are the newest.
+
+        Raises:
+            UnsupportedError: There are more in the range than can be looked through.
+
+        """
+        found: list[Columns] = []
+        last = self.queue.last_index
+        if last is None:
+            return found
+        step = self.numbering.step
+        low, high, missing, size = past, min(past, last + step), count, 0
+        cycles = [it for it in cycles_of(self.queue) if it <= self.numbering.to_cycle(high)]
+        for cycle in reversed(cycles):
+            base = self.numbering.to_index(cycle, 0)
+            end = self.numbering.to_index(cycle, count_of(self.queue, cycle))
+            high = min(past, end)
+            while high > max(base, start) and missing > 0:
+                low = max(base, start, high - min(missing, _BATCH) * step)
+                columns = self.read(low, high, _BATCH, max_bytes)
+                columns = columns.part(max(0, len(columns) - missing), len(columns))
+                found.insert(0, columns)
+                missing, size, high = missing - len(columns), size + len(columns.data), low
+                if size > max_bytes:
+                    raise UnsupportedError("the answer is too long")
+            if base <= start or missing <= 0:
+                break
+        return found
+
+    def count(self, start: int, past: int, limit: int) -> int:
+        """Return how many messages there are in a range, up to a limit."""
+        return len(self.read(start, past, limit, 2**31 - 1))
+
+    def index_from(self, start: int) -> int:
+        """Return the index of the first message that does not lie before another index."""
+        return first_from(self.queue, start)
+
+    def cycles_to_keep(self, messages: int) -> int:
+        """Return how many of the newest cycles hold a number of messages."""
+        left, cycles = messages, cycles_of(self.queue)
+        for number, cycle in enumerate(reversed(cycles), 1):
+            left -= count_of(self.queue, cycle)
+            if left <= 0:
+                return number
+        return len(cycles)
+
+    def cycles_from(self, index: int) -> int:
+        """Return how many of the newest cycles hold the messages from an index on."""
+        first = self.numbering.to_cycle(index)
+        return sum(it >= first for it in cycles_of(self.queue))
+
+    def refresh(self) -> None:
+        """Look for files that were removed."""
+        adapter_of(self.queue).refresh(self.queue)
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether messages can be appended together, with indexes that follow one another."""
+        return self.journal is not None
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest message."""
+        if self.journal is None:
+            return _LONGEST  # what its appender refuses, it refuses before it writes
+        return adapter_of(self.queue).longest(self.journal.block_bytes)
+
+    @property
+    def news(self) -> AnyTailer:
+        """The tailer at the end of the queue that those who wait for messages sleep on."""
+        if self._news is None:
+            self._news = self.new_tailer()
+        return self._news
+
+    def close(self) -> None:
+        """Close its handle, with all appenders and tailers."""
+        self.queue.close()
+
+
+def columns_before(columns: Columns, index: int) -> int:
+    """Return how many of some messages lie before an index."""
+    return len(columns.until(index))

@@ -1,0 +1,256 @@
+"""A client's session, without I/O: bytes in, bytes out."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quire.errors import QuireError, RefusedError
+from quire.server.answers import Answer, encoded
+from quire.server.requests import BEFORE_AUTHENTICATION, Requests
+from quire.server.served_queue import ServedQueue
+from quire.server.tokens import Right, Token
+
+if TYPE_CHECKING:
+    from quire.server.context import Context
+
+_log = logging.getLogger("quire")
+_numbers = itertools.count(1)
+_TURN_S: Final = 0.005
+
+
+@dataclass(slots=True)
+class Waiting:
+    """
+    A command that waits for messages.
+
+    Attributes:
+        topics: The queues that it waits for.
+        attempt: Returns its answer once there is one.
+        until: When it ends, of the clock that is never set back; None: never.
+        ends_with: Its answer then.
+
+    """
+
+    topics: tuple[str, ...]
+    attempt: Callable[[], Answer]
+    until: float | None
+    ends_with: Answer
+
+
+@dataclass(slots=True)
+class Later:
+    """
+    A command that takes long: a thread carries it out.
+
+    Attributes:
+        call: Returns its answer.
+
+    """
+
+    call: Callable[[], Answer]
+
+
+Outcome: TypeAlias = "Answer | Waiting | Later"
+Handler: TypeAlias = "Callable[[Session, Sequence[bytes]], Outcome]"
+
+
+class Session:
+    """
+    What a server says to one client.
+
+    Args:
+        context: What all sessions share.
+        peer: The client's address, for lists, the log and the audit log.
+
+    """
+
+    def __init__(self, context: Context, peer: str) -> None:
+        self.context, self.peer = context, peer
+        self.number = next(_numbers)
+        self.protocol, self.name = 2, ""
+        self.library = {"lib-name": "", "lib-ver": ""}
+        self.token: Token | None = None
+        self.commands: deque[list[bytes]] = deque()
+        self.waiting: Waiting | None = None
+        self.later: Later | None = None
+        self.is_closing = False
+        self.began_s = self.heard_s = time.monotonic()
+        self._requests = Requests(BEFORE_AUTHENTICATION)
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._seen: set[tuple[Right, str]] = set()
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the client may give commands: it has a valid token, or needs none."""
+        if not self.context.needs_token():
+            return True
+        tokens = self.context.tokens
+        return self.token is not None and tokens is not None and tokens.still(self.token)
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes that the client sent; :meth:`run` carries out what they ask for."""
+        if self.is_closing:
+            return
+        self.heard_s = time.monotonic()
+        self.set_limits()
+        try:
+            self._requests.feed(data, self.commands)
+        except RefusedError as refusal:
+            self.commands.append([b"", str(refusal).encode()])  # after what was asked before
+            _log.warning("disconnected a client: peer=%s reason=%s", self.peer, refusal)
+
+    def set_limits(self) -> None:
+        """Let requests be as long as the client may send them now."""
+        is_known = self.is_admitted
+        self._requests.limits = (
+            self.context.limits.of_requests if is_known else BEFORE_AUTHENTICATION
+        )
+
+    def is_late(self, now_s: float) -> bool:
+        """Return whether the client takes too long to authenticate, or to send a request."""
+        limits = self.context.limits
+        if not self.is_admitted:
+            return now_s - self.began_s > limits.greeting_s
+        return bool(self._requests.pending) and now_s - self.heard_s > limits.request_s
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to carry out, nor under way."""
+        return not self.commands and self.waiting is None and self.later is None
+
+    @property
+    def may_run(self) -> bool:
+        """Whether the next command can be carried out now."""
+        is_free = self.waiting is None and self.later is None and not self.is_closing
+        return is_free and bool(self.commands)
+
+    def run(self) -> bool:
+        """
+        Carry out commands: a few milliseconds' worth, until one waits, or much is to be sent.
+
+        Returns:
+            Whether to call again soon.
+
+        """
+        ends = time.monotonic() + _TURN_S
+        while self.may_run:
+            if self._out_bytes > self.context.limits.waiting_bytes:
+                return False
+            self._run_one(self.commands.popleft())
+            if time.monotonic() > ends:
+                return self.may_run
+        return False
+
+    def _run_one(self, request: list[bytes]) -> None:
+        if not request[0] and len(request) == 2:  # noqa: PLR2004 - see receive
+            self._say(RefusedError(request[1].decode()))
+            self.close()
+            return
+        self.context.commands += 1
+        self._take(lambda: self.context.carry_out(self, request))
+
+    def _take(self, call: Callable[[], Outcome]) -> None:
+        """Answer with what a call returns or raises, or wait for it."""
+        try:
+            outcome = call()
+        except RefusedError as refusal:
+            outcome = refusal
+        except (QuireError, OSError, ValueError) as error:
+            outcome = self._failed(error)
+        except Exception:  # noqa: BLE001 - of one client alone
+            _log.exception("a command failed: peer=%s", self.peer)
+            outcome = RefusedError("internal error: see the server's log")
+        match outcome:
+            case Waiting():
+                self.waiting = outcome
+            case Later():
+                self.later = outcome
+            case _:
+                self._say(outcome)
+
+    @staticmethod
+    def _failed(error: Exception) -> RefusedError:
+        name = type(error).__name__.removesuffix("Error").upper()
+        code = name if isinstance(error, QuireError) and name.isalpha() else "ERR"
+        return RefusedError(f"{code} {error}")
+
+    def _say(self, answer: Answer) -> None:
+        data = encoded(answer, self.protocol)
+        self._out.append(data)
+        self._out_bytes += len(data)
+
+    def say_all(self, answers: Sequence[Answer]) -> None:
+        """Answer several commands at once."""
+        for answer in answers:
+            self._say(answer)
+
+    def wake(self, now_s: float) -> None:
+        """Try again what waits for messages, and end it if its time is up."""
+        waiting = self.waiting
+        if waiting is None:
+            return
+        self.waiting = None
+        found: list[Answer] = []
+
+        def attempt() -> Answer:
+            if not self.is_admitted:
+                raise RefusedError("NOAUTH Authentication required.")
+            found.append(waiting.attempt())
+            return found[0]
+
+        def ended() -> Outcome:
+            answer = attempt()
+            if answer is not None:
+                return answer
+            if waiting.until is not None and now_s >= waiting.until:
+                return waiting.ends_with
+            return waiting
+
+        self._take(ended)
+
+    def finish(self, call: Callable[[], Answer]) -> None:
+        """Answer with what a thread has found: *call* returns or raises it."""
+        self.later = None
+        self._take(call)
+
+    def outgoing(self) -> bytes:
+        """Return the bytes to send, and forget them."""
+        out, self._out, self._out_bytes = b"".join(self._out), [], 0
+        return out
+
+    def close(self) -> None:
+        """End the session: what is to be sent is sent, nothing more is carried out."""
+        self.is_closing = True
+        self.commands.clear()
+
+    def check(self, right: Right, topic: str) -> None:
+        """
+        Check that the client may do something with a queue.
+
+        Raises:
+            RefusedError: The client's token does not allow that.
+
+        """
+        if self.token is not None and not self.token.may(right, topic):
+            self.context.note("refused", self, f"{right} {topic}")
+            raise RefusedError(f"NOPERM the token may not {right} this queue: name={topic}")
+        if (right, topic) not in self._seen:
+            self._seen.add((right, topic))
+            self.context.note(right, self, topic)
+
+    def queue(self, right: Right, topic: str) -> ServedQueue | None:
+        """Return a queue that the client may use so; None: there is none."""
+        self.check(right, topic)
+        return self.context.queues.get(topic)
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes of an incomplete request there are."""
+        return self._requests.pending

@@ -1,0 +1,372 @@
+"""
+The groups of queues, with the consumers of Redis Streams.
+
+The server is one member of a group for all of its clients, and never gives a message back by
+itself. Which client's consumer has a message, since when and how often it was delivered is kept in
+a database below the server's directory, as the group's own file knows members and not names.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from quire._common.durable import SafeFolder
+from quire.errors import QuireError, RefusedError
+from quire.groups.consumer import Consumer
+from quire.groups.group import Group
+from quire.groups.message import GroupMessage
+from quire.groups.states import pending_of, side_file, side_files
+from quire.server.answers import Answer
+from quire.server.ids import id_of
+from quire.server.served_queue import ServedQueue
+
+FOLDER: Final = ".quire-server"
+_MEMBER: Final = "quire-serve"
+_FILE: Final = "groups.sqlite"
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS consumer (
+    topic TEXT, grp TEXT, name BLOB, seen_ms INTEGER, PRIMARY KEY (topic, grp, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pending (
+    topic TEXT, grp TEXT, idx INTEGER, consumer BLOB, delivered_ms INTEGER, count INTEGER,
+    PRIMARY KEY (topic, grp, idx)
+) WITHOUT ROWID;
+"""
+_TAKEN: Final = 256
+
+
+@dataclass(slots=True)
+class Pending:
+    """
+    A message that was delivered to a consumer and is not acknowledged.
+
+    Attributes:
+        message: What acknowledges it; its bytes are not kept.
+        consumer: Whose it is.
+        delivered_ms: When it was last delivered, in milliseconds since 1970.
+        count: How often it was delivered.
+
+    """
+
+    message: GroupMessage
+    consumer: bytes
+    delivered_ms: int
+    count: int
+
+    @property
+    def idle_ms(self) -> int:
+        """How long ago it was delivered."""
+        return max(0, now_ms() - self.delivered_ms)
+
+
+def now_ms() -> int:
+    """Return the time, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class StreamGroup:
+    """
+    A group of a queue, and its consumers.
+
+    Args:
+        queue: The queue.
+        name: The group's name.
+        database: Where it is kept who has which message.
+
+    """
+
+    def __init__(self, queue: ServedQueue, name: str, database: sqlite3.Connection) -> None:
+        self._queue, self.name, self._database = queue, name, database
+        self.group: Group = queue.queue.group(name, ack_timeout_s=float("inf"), on_missing="skip")
+        self._member: Consumer = self.group.consumer(_MEMBER)
+        self._key = (queue.topic, name)
+        self._taken: list[GroupMessage] = []
+        self.pending: dict[int, Pending] = {}
+        self.consumers: dict[bytes, int] = dict(
+            database.execute(
+                "SELECT name, seen_ms FROM consumer WHERE topic=? AND grp=?", self._key
+            )
+        )
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """Take what an earlier run of the server had, and know again whose it was."""
+        rows = self._database.execute(
+            "SELECT idx, consumer, delivered_ms, count FROM pending WHERE topic=? AND grp=?",
+            self._key,
+        )
+        known = {row[0]: row[1:] for row in rows}
+        file = side_file(self._queue.queue.path, self.name)
+        wanted = {it.index for it in pending_of(file) if it.consumer is None and not it.delay_s}
+        while wanted:
+            batch = self._member.read_many(_TAKEN)
+            if not batch:
+                break
+            for message in batch:
+                wanted.discard(message.index)
+                if (owner := known.pop(message.index, None)) is None:
+                    self._taken.append(message)  # it never reached a client
+                else:
+                    self._hold(message, *owner)
+        self._forget([*known])
+
+    def _hold(self, message: GroupMessage, consumer: bytes, delivered_ms: int, count: int) -> None:
+        message.data = b""
+        self.pending[message.index] = Pending(message, consumer, delivered_ms, count)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server is still a member."""
+        return not self._member.closed and not self._queue.queue.closed
+
+    def see(self, consumer: bytes) -> None:
+        """Note that a consumer is there."""
+        is_new = consumer not in self.consumers
+        self.consumers[consumer] = now_ms()
+        if is_new:
+            row = (*self._key, consumer, self.consumers[consumer])
+            self._database.execute("INSERT OR REPLACE INTO consumer VALUES (?, ?, ?, ?)", row)
+
+    def deliver(self, consumer: bytes, count: int, *, keeps: bool) -> list[tuple[int, bytes]]:
+        """
+        Return the next messages of the group, as their index and bytes.
+
+        Args:
+            consumer: Who gets them.
+            count: How many at most.
+            keeps: They are pending until they are acknowledged; else they are done with.
+
+        """
+        self.see(consumer)
+        messages, self._taken = self._taken[:count], self._taken[count:]
+        if not messages:
+            batch = self._member.read_many(count)
+            messages = [*batch]
+            if not keeps:
+                self._member.ack_many(batch)
+        elif not keeps:
+            self._member.ack_many(messages)
+        found = [(it.index, it.data) for it in messages]
+        if keeps and messages:
+            now = now_ms()
+            for message in messages:
+                self._hold(message, consumer, now, 1)
+            self._save([it.index for it in messages])
+        return found
+
+    def _save(self, indexes: Sequence[int]) -> None:
+        rows = [(index, self.pending[index]) for index in indexes]
+        self._database.execute("BEGIN")
+        self._database.executemany(
+            "INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?, ?, ?)",
+            [(*self._key, i, it.consumer, it.delivered_ms, it.count) for i, it in rows],
+        )
+        self._database.execute("COMMIT")
+
+    def _forget(self, indexes: Sequence[int]) -> None:
+        if not indexes:
+            return
+        self._database.execute("BEGIN")
+        self._database.executemany(
+            "DELETE FROM pending WHERE topic=? AND grp=? AND idx=?",
+            [(*self._key, index) for index in indexes],
+        )
+        self._database.execute("COMMIT")
+
+    def acknowledge(self, indexes: Sequence[int]) -> int:
+        """Acknowledge messages of any consumer; return how many were pending."""
+        found = [index for index in indexes if index in self.pending]
+        done = sum(self.pending.pop(index).message.ack() for index in dict.fromkeys(found))
+        self._forget(found)
+        return done
+
+    def claim(
+        self, index: int, consumer: bytes, *, idle_ms: int = 0, count: int | None = None
+    ) -> None:
+        """Give a pending message to another consumer; see :meth:`save`."""
+        it = self.pending[index]
+        it.consumer, it.delivered_ms = consumer, now_ms() - idle_ms
+        if count is not None:
+            it.count = min(count, 2**31)
+
+    def save(self, indexes: Sequence[int]) -> None:
+        """Keep who has these messages now."""
+        if indexes:
+            self._save(indexes)
+
+    def of_consumer(self, consumer: bytes | None, start: int, past: int) -> Iterator[int]:
+        """Yield the pending messages of a range, of one consumer or of all, in order."""
+        for index in sorted(self.pending):
+            it = self.pending[index]
+            if start <= index < past and consumer in {None, it.consumer}:
+                yield index
+
+    def data_of(self, index: int) -> bytes | None:
+        """Return the bytes of a message; None: it was deleted."""
+        columns = self._queue.read(index, index + 1, 1, 1)
+        return bytes(columns.payload(0)) if len(columns) else None
+
+    def drop(self, consumer: bytes) -> int:
+        """Forget a consumer; what it had counts as acknowledged, as in Redis."""
+        had = [index for index, it in self.pending.items() if it.consumer == consumer]
+        self.acknowledge(had)
+        if self.consumers.pop(consumer, None) is not None:
+            row = (*self._key, consumer)
+            self._database.execute("DELETE FROM consumer WHERE topic=? AND grp=? AND name=?", row)
+        return len(had)
+
+    def consumers_described(self) -> Iterator[Answer]:
+        """Yield what ``XINFO CONSUMERS`` says of each."""
+        for name in sorted(self.consumers):
+            had = sum(it.consumer == name for it in self.pending.values())
+            idle = max(0, now_ms() - self.consumers[name])
+            yield {"name": name, "pending": had, "idle": idle}
+
+    def leave(self) -> None:
+        """End the server's membership: nothing is delivered to its clients any more."""
+        self._member.close()
+
+
+class StreamGroups:
+    """
+    The groups of all queues of a server.
+
+    Args:
+        root: The server's directory.
+
+    """
+
+    def __init__(self, root: Path) -> None:
+        with SafeFolder.at(root) as folder, folder.private(FOLDER) as own:
+            found = own.stat(_FILE)
+            if found is None:
+                own.create(_FILE).close()
+            else:
+                own.open(_FILE).close()  # refused unless it is a plain file
+            place = own.path / _FILE
+        self._database = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        self._database.executescript(_SCHEMA)
+        self._open: dict[tuple[str, str], StreamGroup] = {}
+
+    @staticmethod
+    def names(queue: ServedQueue) -> list[str]:
+        """Return the names of the groups of a queue."""
+        return [file.stem for file in side_files(queue.queue.path)]
+
+    def of(self, queue: ServedQueue, name: bytes) -> StreamGroup:
+        """
+        Return a group of a queue, which the server joins.
+
+        Raises:
+            RefusedError: There is no such queue.
+
+        """
+        text = group_name(name)
+        found = self._open.get((queue.topic, text))
+        if found is not None and found.is_open and text in self.names(queue):
+            return found
+        if text not in self.names(queue):
+            raise RefusedError(
+                f"NOGROUP No such consumer group '{text}' for key name '{queue.topic}'"
+            )
+        return self._join(queue, text)
+
+    def _join(self, queue: ServedQueue, name: str) -> StreamGroup:
+        try:
+            found = StreamGroup(queue, name, self._database)
+        except (QuireError, ValueError) as error:
+            raise RefusedError(f"cannot join the group: group={name} error={error}") from None
+        self._open[queue.topic, name] = found
+        return found
+
+    def create(self, queue: ServedQueue, name: bytes, start: int | None) -> None:
+        """
+        Make a group that begins at an index, None for the end.
+
+        Raises:
+            RefusedError: The queue has a group of this name.
+
+        """
+        text = group_name(name)
+        if text in self.names(queue):
+            raise RefusedError("BUSYGROUP Consumer Group name already exists")
+        self._place(queue, text, start)
+        self._clear(queue.topic, text)
+        self._join(queue, text)
+
+    @staticmethod
+    def _place(queue: ServedQueue, name: str, start: int | None) -> None:
+        last = queue.queue.last_index
+        if start is None or (last is not None and start > last):
+            queue.queue.group(name).reset("end")
+        elif not start or last is None:
+            queue.queue.group(name).reset("start")
+        else:
+            queue.queue.group(name).reset(queue.index_from(start))
+
+    def move(self, queue: ServedQueue, name: bytes, start: int | None) -> None:
+        """
+        Have a group go on at an index, None for the end.
+
+        Raises:
+            RefusedError: Messages of it are pending.
+
+        """
+        found = self.of(queue, name)
+        if found.pending:
+            raise RefusedError(
+                f"messages are pending: group={found.name} count={len(found.pending)}"
+                " (acknowledge them first)"
+            )
+        found.leave()
+        self._place(queue, found.name, start)
+        self._join(queue, found.name)
+
+    def destroy(self, queue: ServedQueue, name: bytes) -> bool:
+        """Remove a group; return whether there was one."""
+        text = group_name(name)
+        if text not in self.names(queue):
+            return False
+        if (found := self._open.pop((queue.topic, text), None)) is not None:
+            found.leave()
+        queue.queue.group(text).delete()
+        self._clear(queue.topic, text)
+        return True
+
+    def _clear(self, topic: str, name: str) -> None:
+        for table in ("consumer", "pending"):
+            self._database.execute(f"DELETE FROM {table} WHERE topic=? AND grp=?", (topic, name))  # noqa: S608 - two names
+
+    def described(self, queue: ServedQueue) -> Iterator[Answer]:
+        """Yield what ``XINFO GROUPS`` says of each."""
+        for state in queue.queue.groups():
+            name = state.name.encode()
+            found = self.of(queue, name)
+            following = state.next_index
+            last = following - queue.numbering.step if following else 0
+            yield {
+                "name": name,
+                "consumers": len(found.consumers),
+                "pending": len(found.pending),
+                "last-delivered-id": id_of(last),
+                "entries-read": None,
+                "lag": max(0, state.lag - len(found.pending)),
+            }
+
+    def close(self) -> None:
+        """Leave all groups; what was delivered stays with its consumers."""
+        for found in self._open.values():
+            found.leave()
+        self._database.close()
+
+
+def group_name(name: bytes) -> str:
+    """Return the name of a group as text; one that cannot be that of a group is refused later."""
+    return name.decode("utf-8", "replace")

@@ -1,0 +1,40 @@
+"""TLS 1.3 for a server: its certificate, and, if asked, certificates of its clients."""
+
+from __future__ import annotations
+
+import ssl
+from os import PathLike
+
+from quire.errors import OptionsError
+
+
+def tls_context(
+    certificate: str | PathLike[str],
+    key: str | PathLike[str],
+    authority: str | PathLike[str] | None = None,
+) -> ssl.SSLContext:
+    """
+    Return what a server shows its clients, and asks of them.
+
+        Server("queues", host="10.0.0.1", tls=tls_context("node.pem", "node.key"), tokens="tokens")
+
+    Args:
+        certificate: A PEM file: its certificate, and those between it and the authority's.
+        key: A PEM file: its private key.
+        authority: A PEM file: who signs the certificates of clients, which then need one.
+
+    Raises:
+        OptionsError: A file cannot be read, or does not hold what it should.
+
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(certificate, key)
+        if authority is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(authority)
+    except (OSError, ssl.SSLError) as error:
+        files = f"certificate={certificate} key={key} authority={authority}"
+        raise OptionsError(f"cannot use TLS: {error} {files}") from None
+    return context

@@ -1,0 +1,237 @@
+"""The same calls to `quire serve` and to a real Redis: the same answers, but for the ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import redis
+
+from served import connected, real_redis, serving
+
+ID = re.compile(rb"\d+-\d+")
+Answers = list[Any]
+
+
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[int, int]]:
+    """The port of a server of Quire's, and that of a Redis."""
+    folder = tmp_path_factory.mktemp("served")
+    with real_redis(folder / "redis") as other, serving(folder / "queues") as (own, _):
+        yield own, other
+
+
+class Asked:
+    """
+    A client whose answers are kept; ids are numbered in the order in which they appear.
+
+    Redis' ids are times, and those of a queue indexes: only their order is the same.
+    """
+
+    def __init__(self, client: Any, prefix: str) -> None:  # noqa: ANN401
+        self._client, self._prefix = client, prefix
+        self._ids: list[bytes] = []
+        self.answers: Answers = []
+
+    def __call__(self, *words: str | int | bytes) -> Any:  # noqa: ANN401
+        given = [self._own(it) for it in words]
+        try:
+            raw = self._client.execute_command(*given, NEVER_DECODE=True)
+        except redis.ResponseError as error:
+            raw = f"error {str(error).partition(' ')[0]}"
+        self.answers.append((words, self._shown(raw)))
+        return raw
+
+    def _own(self, word: str | int | bytes) -> str | int | bytes:
+        """Replace ``@3`` by the fourth id, and ``key:`` by the prefix of this test."""
+        if not isinstance(word, str):
+            return word
+        word = re.sub(r"@(\d+)", lambda it: self._ids[int(it[1])].decode(), word)
+        return word.replace("key:", self._prefix)
+
+    def _shown(self, raw: Any) -> Any:  # noqa: ANN401
+        if isinstance(raw, Mapping):
+            pairs: Iterable[tuple[Any, Any]] = raw.items()
+            return {self._shown(key): self._shown(value) for key, value in pairs}
+        if isinstance(raw, list | tuple):
+            return [self._shown(it) for it in cast("list[Any]", raw)]
+        if isinstance(raw, bytes) and ID.fullmatch(raw) and raw != b"0-0":
+            if raw not in self._ids:
+                self._ids.append(raw)
+            return f"@{self._ids.index(raw)}"
+        if isinstance(raw, bytes):
+            return raw.replace(self._prefix.encode(), b"key:")
+        return raw
+
+
+def adds(ask: Asked) -> None:
+    ask("XADD", "key:a", "*", "symbol", "EURUSD", "price", "1.1")
+    ask("XADD", "key:a", "*", "symbol", "GBPUSD", "price", "1.3")
+    ask("XADD", "key:a", "*", "bytes", b"\xff\x00\xfe", "", "")
+    ask("XADD", "key:a", "NOMKSTREAM", "*", "n", "1")
+    ask("XADD", "key:none", "NOMKSTREAM", "*", "n", "1")
+    ask("XLEN", "key:a")
+    ask("XLEN", "key:none")
+    ask("XADD", "key:a", "*", "alone")
+    ask("XADD", "key:a", "*")
+    ask("XADD", "key:a")
+    ask("XADD", "key:a", "?", "n", "1")
+    ask("TYPE", "key:a")
+    ask("TYPE", "key:none")
+    ask("EXISTS", "key:a", "key:a", "key:none")
+
+
+def ranges(ask: Asked) -> None:
+    for number in range(6):
+        ask("XADD", "key:r", "*", "n", number)
+    ask("XRANGE", "key:r", "-", "+")
+    ask("XRANGE", "key:r", "-", "+", "COUNT", "2")
+    ask("XRANGE", "key:r", "@1", "@3")
+    ask("XRANGE", "key:r", "(@1", "(@3")
+    ask("XRANGE", "key:r", "@2", "@2")
+    ask("XRANGE", "key:r", "@4", "@1")
+    ask("XRANGE", "key:r", "+", "-")
+    ask("XRANGE", "key:r", "-", "+", "COUNT", "0")
+    ask("XRANGE", "key:r", "-", "+", "COUNT", "x")
+    ask("XRANGE", "key:r", "-", "+", "LIMIT", "1")
+    ask("XRANGE", "key:r", "x", "+")
+    ask("XRANGE", "key:r", "-")
+    ask("XREVRANGE", "key:r", "+", "-")
+    ask("XREVRANGE", "key:r", "+", "-", "COUNT", "2")
+    ask("XREVRANGE", "key:r", "@3", "@1")
+    ask("XREVRANGE", "key:r", "(@3", "(@1", "COUNT", "9")
+    ask("XREVRANGE", "key:none", "+", "-")
+    ask("XRANGE", "key:none", "-", "+")
+
+
+def reads(ask: Asked) -> None:
+    ask("XREAD", "STREAMS", "key:s", "0")
+    ask("XREAD", "BLOCK", "10", "STREAMS", "key:s", "$")
+    for number in range(5):
+        ask("XADD", "key:s", "*", "n", number)
+    ask("XREAD", "STREAMS", "key:s", "0")
+    ask("XREAD", "COUNT", "2", "STREAMS", "key:s", "0-0")
+    ask("XREAD", "COUNT", "2", "STREAMS", "key:s", "key:none", "@1", "0")
+    ask("XREAD", "STREAMS", "key:s", "@4")
+    ask("XREAD", "STREAMS", "key:s", "$")
+    ask("XREAD", "BLOCK", "10", "STREAMS", "key:s", "$")
+    ask("XREAD", "COUNT", "2", "BLOCK", "10", "STREAMS", "key:s", "@0")
+    ask("XREAD", "STREAMS", "key:s", ">")
+    ask("XREAD", "STREAMS", "key:s")
+    ask("XREAD", "BLOCK", "-1", "STREAMS", "key:s", "0")
+    ask("XREAD", "BLOCK", "x", "STREAMS", "key:s", "0")
+    ask("XREAD", "COUNT", "STREAMS", "key:s", "0")
+    ask("XREAD", "STREAMS", "key:s", "not-an-id")
+
+
+def groups(ask: Asked) -> None:
+    ask("XGROUP", "CREATE", "key:g", "billing", "$")
+    ask("XGROUP", "CREATE", "key:g", "billing", "$", "MKSTREAM")
+    ask("XGROUP", "CREATE", "key:g", "billing", "$")
+    for number in range(6):
+        ask("XADD", "key:g", "*", "n", number)
+    ask("XREADGROUP", "GROUP", "billing", "one", "COUNT", "2", "STREAMS", "key:g", ">")
+    ask("XREADGROUP", "GROUP", "billing", "two", "COUNT", "2", "STREAMS", "key:g", ">")
+    ask("XREADGROUP", "GROUP", "billing", "one", "STREAMS", "key:g", "0")
+    ask("XREADGROUP", "GROUP", "billing", "one", "COUNT", "1", "STREAMS", "key:g", "@0")
+    ask("XREADGROUP", "GROUP", "billing", "three", "STREAMS", "key:g", "0")
+    ask("XACK", "key:g", "billing", "@0")
+    ask("XACK", "key:g", "billing", "@0")
+    ask("XACK", "key:g", "billing", "@5")
+    ask("XACK", "key:g", "none", "@1")
+    ask("XPENDING", "key:g", "billing")
+    ask("XCLAIM", "key:g", "billing", "two", "0", "@1", "JUSTID")
+    ask("XCLAIM", "key:g", "billing", "two", "100000", "@1")
+    ask("XCLAIM", "key:g", "billing", "two", "0", "@1")
+    ask("XPENDING", "key:g", "billing")
+    ask("XAUTOCLAIM", "key:g", "billing", "one", "0", "0", "COUNT", "2")
+    ask("XAUTOCLAIM", "key:g", "billing", "one", "0", "0", "COUNT", "2", "JUSTID")
+    ask("XAUTOCLAIM", "key:g", "billing", "one", "1000000", "0")
+    ask("XREADGROUP", "GROUP", "billing", "one", "NOACK", "STREAMS", "key:g", ">")
+    ask("XREADGROUP", "GROUP", "billing", "one", "STREAMS", "key:g", ">")
+    ask("XREADGROUP", "GROUP", "billing", "one", "BLOCK", "10", "STREAMS", "key:g", ">")
+    ask("XREADGROUP", "GROUP", "billing", "one", "STREAMS", "key:g", "$")
+    ask("XREADGROUP", "GROUP", "none", "one", "STREAMS", "key:g", ">")
+    ask("XREADGROUP", "GROUP", "billing", "one", "STREAMS", "key:none", ">")
+    ask("XGROUP", "CREATECONSUMER", "key:g", "billing", "four")
+    ask("XGROUP", "CREATECONSUMER", "key:g", "billing", "four")
+    ask("XGROUP", "DELCONSUMER", "key:g", "billing", "one")
+    ask("XPENDING", "key:g", "billing")
+    ask("XGROUP", "DESTROY", "key:g", "billing")
+    ask("XGROUP", "DESTROY", "key:g", "billing")
+    ask("XGROUP", "NONSENSE", "key:g", "billing")
+    ask("XPENDING", "key:g", "billing")
+    ask("XINFO", "GROUPS", "key:g")
+    ask("XINFO", "STREAM", "key:none")
+
+
+def starts(ask: Asked) -> None:
+    for number in range(4):
+        ask("XADD", "key:p", "*", "n", number)
+    ask("XGROUP", "CREATE", "key:p", "all", "0")
+    ask("XGROUP", "CREATE", "key:p", "later", "@1")
+    ask("XGROUP", "CREATE", "key:p", "new", "$")
+    for group in ("all", "later", "new"):
+        ask("XREADGROUP", "GROUP", group, "c", "STREAMS", "key:p", ">")
+    ask("XACK", "key:p", "later", "@2", "@3")
+    ask("XGROUP", "SETID", "key:p", "later", "@2")
+    ask("XREADGROUP", "GROUP", "later", "c", "STREAMS", "key:p", ">")
+    ask("XGROUP", "SETID", "key:p", "none", "0")
+
+
+def connection(ask: Asked) -> None:
+    ask("PING")
+    ask("PING", "hello")
+    ask("PING", "a", "b")
+    ask("ECHO", "hello")
+    ask("SELECT", "0")
+    ask("SELECT", "99")
+    ask("SELECT", "x")
+    ask("CLIENT", "SETNAME", "worker")
+    ask("CLIENT", "GETNAME")
+    ask("CLIENT", "SETNAME", "two words")
+    ask("CLIENT", "NONSENSE")
+    ask("NONSENSE", "a")
+    ask("HELLO", "7")
+    ask("HELLO", "x")
+    ask("AUTH", "a", "b", "c")
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("calls", [adds, ranges, reads, groups, starts, connection])
+def test_the_answers_are_those_of_redis(
+    ports: tuple[int, int], calls: Callable[[Asked], None], protocol: int
+) -> None:
+    found: list[Answers] = []
+    for port in ports:
+        with connected(port, protocol=protocol, single_connection_client=True) as client:
+            client.response_callbacks.clear()
+            ask = Asked(client, f"{calls.__name__}{protocol}-")
+            calls(ask)
+            found.append(ask.answers)
+    for own, other in zip(*found, strict=True):
+        assert own == other, f"Quire: {own}\nRedis: {other}"
+
+
+def test_what_differs_from_redis_gives_its_reason(tmp_path: Path) -> None:
+    with serving(tmp_path / "queues") as (port, _), connected(port) as client:
+        first = client.xadd("orders", {"n": "1"})
+        calls = {
+            "XDEL orders 1-0": "removing one message",
+            "XADD orders 5-0 n 1": "id of one's own",
+            "XADD orders MAXLEN 5 * n 1": "trims",
+            "XTRIM orders MAXLEN 5": "exact trimming",
+            "DEL orders": "removing a queue",
+            "XSETID orders 1-0": "last id",
+            "XADD orders * a 1 a 2": "there twice",
+            "XACK orders g 5-3": "index and -0",
+            "GET orders": "unknown command",
+            "XINFO STREAM orders FULL": "not supported",
+        }
+        for words, reason in calls.items():
+            with pytest.raises(redis.ResponseError, match=reason):
+                client.execute_command(*words.split())
+        assert client.xrange("orders") == [(first, {b"n": b"1"})]

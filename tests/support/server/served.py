@@ -1,0 +1,90 @@
+"""Servers of tests: `quire serve` as a process, a real Redis, and clients of both."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from redis.backoff import ConstantBackoff
+from redis.exceptions import ConnectionError as NotConnectedError
+from redis.retry import Retry
+
+from cli_runs import started
+from ports import free_port
+
+WAIT_S = 60.0
+NO_REDIS = "needs redis-server, see .ci/needs"
+
+
+@contextmanager
+def serving(root: Path, *options: object) -> Generator[tuple[int, subprocess.Popen[bytes]]]:
+    """Run `quire serve` on a free port; without *--tokens*, nobody needs one."""
+    root.mkdir(exist_ok=True)
+    given = [str(it) for it in options]
+    if "--tokens" not in given:
+        given += ["--tokens", str(root.parent / "no-tokens")]
+    with started("serve", root, "--listen", "127.0.0.1:0", *given) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        assert line.startswith("listening 127.0.0.1:"), line
+        yield int(line.rpartition(":")[2]), process
+
+
+@contextmanager
+def real_redis(folder: Path) -> Generator[int]:
+    """Run a Redis on a free port; skip where there is none."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip(NO_REDIS)
+    folder.mkdir(exist_ok=True)
+    port = free_port()
+    command = [program, "--port", str(port), "--save", "", "--dir", str(folder)]
+    command += ["--loglevel", "warning", "--bind", "127.0.0.1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        with connected(port) as client:
+            client.ping()
+        yield port
+    finally:
+        process.terminate()
+        process.communicate(timeout=WAIT_S)
+
+
+@contextmanager
+def connected(port: int, *, protocol: int = 2, **options: Any) -> Generator[Any]:  # noqa: ANN401
+    """Connect redis-py, which tries again while a server starts."""
+    client = redis.Redis(
+        port=port,
+        protocol=protocol,
+        socket_timeout=WAIT_S,
+        retry=Retry(ConstantBackoff(0.05), 60),
+        retry_on_error=[NotConnectedError],
+        **options,
+    )
+    with client:
+        yield client
+
+
+def talk(port: int, data: bytes, *, ends: bool = True) -> bytes:
+    """Send bytes, and return all that is answered until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as raw:
+        raw.sendall(data)
+        if ends:
+            raw.shutdown(socket.SHUT_WR)
+        found = b""
+        while more := raw.recv(1 << 16):
+            found += more
+        return found
+
+
+def command(*words: str | bytes) -> bytes:
+    """Return a command as RESP has it."""
+    parts = [it.encode() if isinstance(it, str) else it for it in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(it), it) for it in parts)
