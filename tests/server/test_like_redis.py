@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,9 +53,9 @@ class Asked:
         return word.replace("key:", self._prefix)
 
     def _shown(self, raw: Any) -> Any:  # noqa: ANN401
-        if isinstance(raw, Mapping):
-            pairs: Iterable[tuple[Any, Any]] = raw.items()
-            return {self._shown(key): self._shown(value) for key, value in pairs}
+        if isinstance(raw, dict):
+            known: dict[Any, Any] = {**raw}
+            return {self._shown(key): self._shown(value) for key, value in known.items()}
         if isinstance(raw, list | tuple):
             return [self._shown(it) for it in cast("list[Any]", raw)]
         if isinstance(raw, bytes) and ID.fullmatch(raw) and raw != b"0-0":

@@ -6,7 +6,7 @@ A server of queues: to clients of Redis Streams in any language, and to `quire.o
 
 from quire.server.context import Limits
 from quire.server.listening import Server
-from quire.server.tls import tls_context
+from quire.server.server_tls import tls_context
 from quire.server.tokens import Token, TokenFile
 
 __all__ = ["Limits", "Server", "Token", "TokenFile", "tls_context"]

@@ -10,7 +10,7 @@ from quire.errors import QuireError
 from quire.opening.opener import open as open_queue
 
 if TYPE_CHECKING:
-    from quire.server.session import Session
+    from quire.server.client_session import Session
 
 _log = logging.getLogger("quire")
 

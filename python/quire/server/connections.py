@@ -13,7 +13,7 @@ from quire._waiting.sleeping import Sleeper, sleep_async
 from quire.errors import QuireError, RefusedError
 from quire.recording.addresses import show_address
 from quire.server.answers import Answer, encoded
-from quire.server.session import Session
+from quire.server.client_session import Session
 
 if TYPE_CHECKING:
     from quire.server.context import Context

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quire.errors import OptionsError
-from quire.server.queues import Queues
+from quire.server.queue_folder import Queues
 from quire.server.requests import RequestLimits
 from quire.server.stream_groups import StreamGroups
 from quire.server.tokens import Token, TokenFile

@@ -15,7 +15,7 @@ from quire.server.audit import Audit
 from quire.server.commands import carry_out
 from quire.server.connections import ClientConnection, Hub
 from quire.server.context import Context, Limits
-from quire.server.queues import Queues
+from quire.server.queue_folder import Queues
 from quire.server.stream_groups import StreamGroups
 from quire.server.tokens import TokenFile
 

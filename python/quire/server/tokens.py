@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from quire._common.durable import PRIVATE, SafeFolder
 from quire.errors import OptionsError
-from quire.server.names import matches
+from quire.server.topic_names import matches
 
 Right: TypeAlias = Literal["read", "append", "create", "manage"]
 RIGHTS: Final[tuple[Right, ...]] = ("read", "append", "create", "manage")

@@ -10,7 +10,7 @@ from quire.server.commands import connecting, consuming, ranging, writing
 from quire.server.commands.command_table import COMMANDS
 
 if TYPE_CHECKING:
-    from quire.server.session import Outcome, Session
+    from quire.server.client_session import Outcome, Session
 
 __all__ = ["carry_out", "connecting", "consuming", "ranging", "writing"]
 

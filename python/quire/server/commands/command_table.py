@@ -11,7 +11,7 @@ from quire.server.answers import Simple
 
 if TYPE_CHECKING:
     from quire.server.answers import Answer
-    from quire.server.session import Handler
+    from quire.server.client_session import Handler
 
 
 class Command(NamedTuple):

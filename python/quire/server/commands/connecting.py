@@ -14,10 +14,10 @@ from quire._native import VERSION
 from quire.errors import RefusedError
 from quire.server.answers import OK, Answer, Simple
 from quire.server.commands.command_table import COMMANDS, Arguments, command, whole
-from quire.server.names import topic_of
+from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
-    from quire.server.session import Outcome, Session
+    from quire.server.client_session import Outcome, Session
 
 _LIKE: Final = "7.0.0"
 """The version of Redis whose answers these are like."""

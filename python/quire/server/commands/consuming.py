@@ -19,11 +19,11 @@ from quire.server.commands.ranging import (
 )
 from quire.server.commands.writing import writable
 from quire.server.ids import LAST, after, first_of, id_of, index_of, past_of
-from quire.server.names import topic_of
 from quire.server.stream_groups import StreamGroup, group_name, now_ms
+from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
-    from quire.server.session import Outcome, Session
+    from quire.server.client_session import Outcome, Session
 
 _DELIVERED: Final = 1000
 _GROUP_HELP: Final = (

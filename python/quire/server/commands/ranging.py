@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quire.errors import RefusedError
 from quire.server.answers import NULL_ARRAY, Answer, Encoded, bulk
+from quire.server.client_session import Later, Waiting
 from quire.server.commands.command_table import Arguments, command
-from quire.server.fields import fields_of
+from quire.server.entry_fields import fields_of
 from quire.server.ids import LAST, after, first_of, id_of, past_of
-from quire.server.names import topic_of
-from quire.server.session import Later, Waiting
+from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
     from quire.formats.columns import Columns
+    from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
-    from quire.server.session import Outcome, Session
 
 BATCH_BYTES: Final = 8 << 20
 BATCH_COUNT: Final = 10_000

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from quire.errors import QuireError, RefusedError
 from quire.server.answers import Answer, Encoded, bulk, encoded
+from quire.server.client_session import Later
 from quire.server.commands.command_table import Arguments, command
 from quire.server.commands.ranging import existing
-from quire.server.fields import message_of
+from quire.server.entry_fields import message_of
 from quire.server.ids import index_of
-from quire.server.names import topic_of
 from quire.server.served_queue import ServedQueue
-from quire.server.session import Later
+from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
-    from quire.server.session import Outcome, Session
+    from quire.server.client_session import Outcome, Session
 
 _TOGETHER: Final = 512
 _SHORTEST: Final = 5
