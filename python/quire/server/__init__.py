@@ -1,5 +1,5 @@
 """
-A server of queues: to clients of Redis Streams in any language, and to `quire.open`.
+A server of queues, to clients of Redis Streams in any language.
 
 `quire serve DIRECTORY` runs it. Its protocol is described in ``docs/remote.md``.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -222,7 +223,7 @@ class Hub:
                     news.to_end()
                     self._wake_all(topic)
                     if self._waiting.get(topic) and isinstance(news, Sleeper):
-                        await sleep_async(news)
+                        await sleep_async(news, math.inf)
                 except (QuireError, OSError) as error:
                     self.context.queues.check(found, error)
                     self._wake_all(topic)

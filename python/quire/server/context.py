@@ -22,6 +22,8 @@ class Limits:
     """
     What one server, and one client of it, may use.
 
+        Server("queues", limits=Limits(connections=100))
+
     Attributes:
         connections: How many connections there may be at once.
         request_bytes: The length of the longest request.

@@ -26,7 +26,7 @@ _BACKLOG: Final = 1024
 
 class Server:
     r"""
-    Serves the queues below a directory to clients of Redis Streams, and to `quire.open`.
+    Serves the queues below a directory to clients of Redis Streams.
 
     Any process of this machine may append to the queues and read them meanwhile.
 

@@ -32,7 +32,9 @@ _LOCK_WAIT_S: Final = 10.0
 @dataclass(frozen=True, slots=True)
 class Token:
     """
-    What is kept of a token.
+    What is kept of a token, from :meth:`TokenFile.tokens`.
+
+        names = [it.name for it in TokenFile("tokens").tokens()]
 
     Attributes:
         name: What it is called, in lists and in the audit log.
@@ -75,6 +77,19 @@ class TokenFile:
 
     Args:
         path: The file; it need not exist.
+
+    Examples:
+        >>> from quire.server import TokenFile
+        >>> tokens = TokenFile("tokens")
+        >>> token = tokens.add("reader", {"read": ("prices/*",)})
+        >>> found = tokens.find(token.encode())
+        >>> found.name, found.may("read", "prices/eur"), found.may("append", "prices/eur")
+        ('reader', True, False)
+        >>> [it.is_valid(0.0) for it in tokens.tokens()], tokens.is_required, tokens.still(found)
+        ([True], True, True)
+        >>> tokens.revoke("reader")
+        >>> tokens.find(token.encode()) is None
+        True
 
     """
 

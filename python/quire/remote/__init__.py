@@ -1,1 +1,0 @@
-"""Queues of a server: handles for ``quire://`` addresses."""
