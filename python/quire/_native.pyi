@@ -93,6 +93,7 @@ __all__ = [
     "to_json",
     "to_yaml",
     "verify_journal",
+    "whole_cycle_digest",
 ]
 
 _T = TypeVar("_T")
@@ -337,6 +338,15 @@ class Seen:
 
 def kind_parts(kind: Kind, /) -> tuple[str, list[Kind], Codec | None]:
     """Return the name of a declared type, the types inside it, and the codec of a class."""
+
+def whole_cycle_digest(queue: Queue, cycle: int, /) -> tuple[tuple[int, int, bool], bytes] | None:
+    """
+    Return where the documents of a cycle end, and their digest; None if there is no such cycle.
+
+    Raises:
+        CorruptError: The file is damaged.
+
+    """
 
 def cycle_digest(queue: Queue, place: tuple[int, int, bool], /) -> bytes | None:
     """

@@ -315,6 +315,7 @@ ENCODED = {
         1_700_000_000_000_000_000, PLACE, is_synced=True
     ),
     "END": reference.frame(reference.END),
+    "CYCLES_REQUEST, cycles 19,000 to 19,001": reference.cycles_request(19_000, 19_001),
     "REFUSAL": reference.facts(reference.REFUSAL, code="diverged", reason="no"),
     "REFUSAL of an old epoch": reference.old_epoch("0123456789abcdef" * 2, 3),
     "GREETING": reference.greeting("b", features=["handover"], address="10.0.0.2:7001"),
@@ -324,6 +325,31 @@ ENCODED = {
         1, Batch(0x4D19_0000_0005, (Document(b"one"), Document(b"xy", is_metadata=True)))
     ),
 }
+
+
+def test_ranges_of_cycles_hash_as_the_reference_says(tmp_path: Path) -> None:
+    clock, sink = quire.ManualClock(START_MS), ReferenceSink()
+    path = tmp_path / "queue"
+    with quire.open(path, roll_cycle="TEST4_DAILY", block_bytes=1 << 16, clock=clock) as queue:
+        for day in range(3):
+            queue.appender().write_many([b"a", b"b" * (day + 1)])
+            with queue.appender().writing_document(metadata=True) as document:
+                document.write("note", day)
+            clock.advance(DAY_MS)
+        cycles = queue.cycles
+
+        async def work() -> None:
+            async with Source(queue) as source:
+                port = source.address[1]
+                await sink.replicate(port, queue.last_index or 0)
+                peer = await sink.join(port)
+                for asked in ((cycles[0], cycles[1]), (cycles[1], cycles[1]), (0, 1)):
+                    await peer.send(reference.cycles_request(*asked))
+                    found = await peer.expect(reference.CYCLES)
+                    assert found == (*asked, cycles[0], *sink.history.of_range(*asked))
+                await peer.close()
+
+        asyncio.run(work())
 
 
 def test_the_vectors_of_the_page() -> None:

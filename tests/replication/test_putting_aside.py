@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import shutil
@@ -20,34 +19,11 @@ from java_peer import JavaPeer
 from queues import DAY_MS, exit_code, fork, problems_of
 from quire._common.durable import SafeFolder
 from quire.errors import DataLossError, DivergedError
-from quire.replication import Sink, Source, promote, standing
+from quire.replication import promote, standing
 from quire.replication.aside import put_aside
-from replicas import wait_until
+from replicas import Message, messages, replicate, wait_until
 
-WAIT_S = 60.0
 ROLL = "TEST4_DAILY"
-Message = tuple[int, bytes]
-
-
-def messages(path: Path) -> list[Message]:
-    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
-        return [(it.index, it.data) for it in tailer]
-
-
-def replicate(origin: Path, copy: Path, *, repair: bool = False) -> None:
-    """Run a source and a sink until the copy has everything."""
-
-    async def work() -> None:
-        with quire.open(origin) as queue:
-            last = queue.last_index
-            assert last is not None
-            async with (
-                Source(queue) as source,
-                Sink(copy, port=source.address[1], reconnect_s=0.01, repair=repair) as sink,
-            ):
-                await asyncio.wait_for(sink.stored(last), WAIT_S)
-
-    asyncio.run(work())
 
 
 class Pair:

@@ -12,6 +12,7 @@ import struct
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from blake3 import blake3
@@ -20,12 +21,16 @@ HOST: Final = "127.0.0.1"
 GREETING, WELCOME, REFUSAL, DIGEST_REQUEST, DIGEST = 1, 2, 3, 4, 5
 START, BATCH, ACKNOWLEDGEMENT, HEARTBEAT, END = 6, 7, 8, 9, 10
 HANDOVER, TAKEN_OVER = 11, 12
-KINDS: Final = range(GREETING, TAKEN_OVER + 1)
+CYCLES_REQUEST, CYCLES = 13, 14
+KINDS: Final = range(GREETING, CYCLES + 1)
 METADATA: Final = 0x4000_0000
 HASH_BYTES: Final = 32
 SEQUENCE_BITS: Final = 32  # of an index, in the roll cycles that the tests have
 _FRAME, _PLACE, _BATCH_HEAD = struct.Struct("<IB"), struct.Struct("<qIB"), struct.Struct("<qIII")
+_RANGE, _CYCLES = struct.Struct("<ii"), struct.Struct("<iiiI32s")
+_CYCLE_HASHED: Final = struct.Struct("<iqI32s")
 _TIME, _WORD = struct.Struct("<q"), struct.Struct("<I")
+_NUMBERS: Final = {HEARTBEAT: _TIME, CYCLES_REQUEST: _RANGE, CYCLES: _CYCLES}
 
 Facts: TypeAlias = Mapping[str, Any]
 
@@ -105,6 +110,10 @@ def digest(place: Place, found: bytes | None) -> bytes:
     return frame(DIGEST, _PLACE.pack(*place) + (b"\0" if found is None else b"\1" + found))
 
 
+def cycles_request(first: int, last: int) -> bytes:
+    return frame(CYCLES_REQUEST, _RANGE.pack(first, last))
+
+
 def start(place: Place | None) -> bytes:
     return frame(START, b"\0" if place is None else b"\1" + _PLACE.pack(*place))
 
@@ -129,8 +138,8 @@ def decode(kind: int, body: bytes) -> tuple[Any, ...]:  # noqa: PLR0911 - a kind
     """Return what a body holds; what is left over is an error."""
     if kind in {GREETING, WELCOME, REFUSAL, TAKEN_OVER}:
         return (json.loads(body),)
-    if kind == HEARTBEAT:
-        return _TIME.unpack(body)
+    if kind in _NUMBERS:
+        return _NUMBERS[kind].unpack(body)
     if kind == HANDOVER:
         return (*_TIME.unpack(body[:8]), *decode(START, body[8:]))
     if kind == END:
@@ -244,6 +253,17 @@ class History:
                         hashed.update(document.encode())
                     return hashed.digest()
         return None
+
+    def of_range(self, first: int, last: int) -> tuple[int, bytes]:
+        """Return how many cycles of a range there are, and the hash of their digests."""
+        hashed, count = sha256(), 0
+        for cycle in (it for it in self.cycles if first <= it.number <= last):
+            *_, end = self.places(cycle)
+            found = self.digest(end)
+            assert found is not None
+            hashed.update(_CYCLE_HASHED.pack(cycle.number, end.next, end.metadata, found))
+            count += 1
+        return count, hashed.digest()
 
     def batches(self, place: Place | None, size: int) -> Iterator[Batch]:
         """Yield what follows a place, so many documents at a time."""

@@ -139,7 +139,7 @@ mod _native {
     #[pymodule_export]
     use crate::replica_states::{ReplicaStates, boot_time_ns};
     #[pymodule_export]
-    use crate::replication::{BatchReader, BatchWriter, cycle_digest};
+    use crate::replication::{BatchReader, BatchWriter, cycle_digest, whole_cycle_digest};
     #[pymodule_export]
     use crate::sealed::hash_cycle;
     #[pymodule_export]

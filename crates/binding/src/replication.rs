@@ -9,7 +9,7 @@ use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::Appender as KernelAppender;
 use quire_kernel::chronicle::format::batch::{Batch, ReplicaEnd};
 use quire_kernel::chronicle::protocol::lock::append_lock::AppendLock;
-use quire_kernel::chronicle::read::digest::digest;
+use quire_kernel::chronicle::read::digest::{digest, digest_of_cycle};
 use quire_kernel::chronicle::read::tailer::{Scan, Tailer as KernelTailer};
 use quire_kernel::os::interrupt::Signals;
 
@@ -176,6 +176,19 @@ pub fn cycle_digest<'py>(
     let queue = &queue.get().kernel;
     let found = detached(py, |may_wait| digest(queue, kernel_end(place), may_wait));
     Ok(or_raise(py, found)?.map(|digest| PyBytes::new(py, &digest)))
+}
+
+#[doc = stub!("whole_cycle_digest")]
+#[pyfunction]
+#[pyo3(signature = (queue, cycle, /))]
+pub fn whole_cycle_digest<'py>(
+    py: Python<'py>,
+    queue: &Bound<'py, Queue>,
+    cycle: i32,
+) -> PyResult<Option<(End, Bound<'py, PyBytes>)>> {
+    let queue = &queue.get().kernel;
+    let found = detached(py, |may_wait| digest_of_cycle(queue, cycle, may_wait));
+    Ok(or_raise(py, found)?.map(|(end, digest)| (end_of(end), PyBytes::new(py, &digest))))
 }
 
 context_manager!(BatchWriter);

@@ -12,8 +12,9 @@ from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.opening.opener import open as open_queue
 from quire.replication import layout, standing
+from quire.replication.digests import CycleDigests
 from quire.replication.standing import Standing
-from quire.replication.wire import Place
+from quire.replication.wire import Cycles, Place
 
 APPEND_LOCK: Final = "chronicle.append.lock"
 BATCH_BYTES: Final = 256 << 10
@@ -34,6 +35,7 @@ class Original:
 
     def __init__(self, queue: JournalQueue) -> None:
         self.queue = queue
+        self._digests = CycleDigests(queue)
         self.standing = _source_standing(queue)
 
     def facts(self) -> dict[str, Any]:
@@ -77,6 +79,11 @@ class Original:
             return cycle_digest(self.queue, place)
         except IndexOutOfRangeError:
             return None
+
+    def cycles(self, first: int, last: int) -> Cycles:
+        """Return what a range of cycles holds: takes long."""
+        count, digest = self._digests.of_range(first, last)
+        return Cycles(first, last, next(iter(self.queue.cycles), -1), count, digest)
 
     def reader(self, place: Place | None) -> Reader:
         """

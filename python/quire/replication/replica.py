@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 from quire._native import BatchWriter, cycle_digest
 from quire.errors import (
+    CorruptError,
     IndexOutOfRangeError,
     OldEpochError,
     ReplicationError,
@@ -20,6 +22,7 @@ from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import aside, layout, standing
 from quire.replication.aside import PutAside
+from quire.replication.digests import CycleDigests
 from quire.replication.standing import Standing
 from quire.replication.wire import Place
 
@@ -39,6 +42,7 @@ class Replica:
         self._options = dict(options)
         self._queue: JournalQueue | None = None
         self._writer: BatchWriter | None = None
+        self._digests: CycleDigests | None = None
         self.standing = standing.read(path) if Path(path).is_dir() else None
 
     def join(self, facts: Mapping[str, Any]) -> None:
@@ -100,8 +104,19 @@ class Replica:
         return None if end is None else Place(*end)
 
     def digest(self, place: Place) -> bytes | None:
-        """Return the digest of a cycle up to a place; None if there is no such place."""
-        return None if self._queue is None else cycle_digest(self._queue, place)
+        """Return the digest of a cycle up to a place; None if none can be read there."""
+        with suppress(CorruptError):
+            return None if self._queue is None else cycle_digest(self._queue, place)
+        return None
+
+    def older_digests(self) -> CycleDigests:
+        """Return the digests of its cycles."""
+        queue = self._queue
+        if queue is None:
+            raise ReplicationError(f"no source was connected yet: path={self.path}")
+        if self._digests is None:
+            self._digests = CycleDigests(queue)
+        return self._digests
 
     def apply(self, documents: bytes, time_ms: int) -> Place:
         """Append the documents of a batch; return where the replica ends with them."""
@@ -138,6 +153,18 @@ class Replica:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
         return queue.roll_cycle.to_cycle(place.next), queue.roll_cycle.to_sequence(place.next)
 
+    def index_of(self, cycle: int, sequence: int) -> int:
+        """Return the index of a message."""
+        if self._queue is None:
+            raise ReplicationError(f"no source was connected yet: path={self.path}")
+        return self._queue.roll_cycle.to_index(cycle, sequence)
+
+    def end_of(self, cycle: int) -> Place | None:
+        """Return where a cycle ends; None if its file cannot be read."""
+        found = self.older_digests().of_cycle(cycle)
+        is_readable = found is not None and found.is_readable
+        return Place(found.next, found.metadata, is_ended=False) if found and is_readable else None
+
     def _joined(self) -> BatchWriter:
         if self._writer is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
@@ -151,7 +178,7 @@ class Replica:
     def close(self) -> None:
         """Close it. Nobody can append until the next sink runs, or it is promoted."""
         writer, queue = self._writer, self._queue
-        self._writer = self._queue = None
+        self._writer = self._queue = self._digests = None
         if writer is not None:
             writer.close()
         if queue is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
@@ -37,7 +38,8 @@ class Session(ABC):
         self.peer = peer
         self._peer_role = peer_role
         self._frames = FrameReader(expected)
-        self._out: list[bytes] = []
+        self._out: deque[bytes] = deque()
+        self._is_busy = False
         self._heard_ns = self._spoke_ns = now_ns
         self.features: frozenset[str] = frozenset()
 
@@ -53,9 +55,10 @@ class Session(ABC):
 
     def outgoing(self) -> bytes:
         """Return the bytes that are to be sent, once."""
-        out = b"".join(self._out)
-        self._out.clear()
-        return out
+        out = list[bytes]()
+        while self._out:  # another thread may be adding to it, see `takes_long`
+            out.append(self._out.popleft())
+        return b"".join(out)
 
     def receive(self, data: bytes, now_ns: int) -> None:
         """
@@ -66,13 +69,15 @@ class Session(ABC):
                 The refusal that it gets before the connection is closed is outgoing.
 
         """
-        self._heard_ns = now_ns
+        self._heard_ns, self._is_busy = now_ns, True
         try:
             for frame in self._frames.feed(data):
                 self._take(frame)
         except ReplicationError as error:
             self._out.append(_refusal_of(error))
             raise
+        finally:
+            self._is_busy = False
 
     @abstractmethod
     def _take(self, frame: Frame) -> None:
@@ -97,7 +102,9 @@ class Session(ABC):
         raise ReplicationError(f"{text}: frame={type(frame).__name__} peer={self.peer}")
 
     def _check_silence(self, since_ns: int, now_ns: int) -> None:
-        if now_ns - since_ns >= SILENCE_NS:
+        if self._is_busy:
+            self._heard_ns = now_ns  # what the peer says meanwhile is not read
+        elif now_ns - since_ns >= SILENCE_NS:
             text = f"the {self._peer_role} sent nothing for too long"
             raise PeerSilentError(f"{text}: peer={self.peer} silence_s={SILENCE_NS / 1e9:g}")
 

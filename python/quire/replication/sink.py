@@ -168,7 +168,10 @@ class Sink(AnySink[SinkSession]):
         return self._promoted_epoch is not None
 
     async def _act(self, session: SinkSession) -> None:
-        """Become the source of a new epoch, as the one before wishes."""
+        """Become the source of a new epoch, as the one before wishes; or fetch what is missing."""
+        if session.lacks is not None:
+            await asyncio.to_thread(self._replica.put_aside, session.lacks)
+            return
         if session.handed_over is None:
             return
         epoch = session.handed_over.epoch

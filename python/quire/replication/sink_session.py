@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from quire.errors import DivergedError, OldEpochError, ReplicationError
 from quire.replication import wire
+from quire.replication.cycle_search import CycleSearch, DiffersIn, LacksBefore, Range, Same
 from quire.replication.replica import Replica
 from quire.replication.session import Session
 from quire.replication.wire import Frame, Kind, Place
@@ -17,7 +18,15 @@ STORED: Final = "stored"
 SYNCED: Final = "synced"
 _EXPECTED: Final = frozenset(
     {
-        *(Kind.WELCOME, Kind.REFUSAL, Kind.DIGEST, Kind.BATCH, Kind.HEARTBEAT, Kind.END),
+        *(
+            Kind.WELCOME,
+            Kind.REFUSAL,
+            Kind.DIGEST,
+            Kind.CYCLES,
+            Kind.BATCH,
+            Kind.HEARTBEAT,
+            Kind.END,
+        ),
         Kind.HANDOVER,
     }
 )
@@ -59,10 +68,13 @@ class SinkSession(Session):
             facts["features"] = []
         self._out.append(wire.facts(Kind.GREETING, facts))
         self._search: _Search | None = None
+        self._cycle_search: CycleSearch | None = None
+        self._facts: Mapping[str, Any] = {}
+        self.lacks: int | None = None
         self._unacknowledged: tuple[int, Place] | None = None
         self.is_started = self._is_welcome = False
         self.stored: Place | None = None
-        self.has_ended = False
+        self.has_ended = self._is_older = False
         self.handed_over: wire.HandedOver | None = None
 
     @property
@@ -75,6 +87,11 @@ class SinkSession(Session):
         if self._level == STORED:
             self._acknowledge()
         return super().outgoing()
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether digests are compared."""
+        return not self.is_started
 
     @property
     def awaits_sync(self) -> bool:
@@ -99,7 +116,9 @@ class SinkSession(Session):
                 self._join(facts)
             case wire.Refused(code, reason):
                 raise _refusal(code, reason, self.peer)
-            case wire.Digest(place, digest) if self._search is not None:
+            case wire.Cycles() if self._cycle_search is not None and self._search is None:
+                self._take_cycles(self._cycle_search, frame)
+            case wire.Digest(place, digest) if self._search is not None and self.lacks is None:
                 self._compare(self._search, place, digest)
             case wire.Batch(time_ns, documents) if self.is_started and self.handed_over is None:
                 self._check_end(documents)
@@ -152,8 +171,55 @@ class SinkSession(Session):
         if end is None:
             self._start(None)
         else:
-            self._search = _Search(self._replica, end, self.peer, facts.get("first"))
-            self._out.append(wire.digest_request(end))
+            self._facts = facts
+            self._compare_older(end)
+
+    def _compare_older(self, end: Place) -> None:
+        """Compare all cycles but the newest, if the source can; then the newest."""
+        first, digests = self._facts.get("first"), self._replica.older_digests()
+        if wire.CYCLES in self.features and type(first) is int:
+            lowest = self._replica.split(Place(first, 0, is_ended=False))[0]
+            search = CycleSearch(digests, digests.cycles(), lowest)
+            if search.is_needed:
+                self._cycle_search = search
+                self._out.append(wire.cycles_request(*search.asked))
+                return
+        self._compare_in(end)
+
+    def _compare_in(self, end: Place) -> None:
+        """Compare a cycle up to a place."""
+        self._search = _Search(self._replica, end, self.peer, self._facts.get("first"))
+        self._out.append(wire.digest_request(end))
+
+    def _take_cycles(self, search: CycleSearch, found: wire.Cycles) -> None:
+        asked = Range(found.first, found.last)
+        match search.answer(asked, found.lowest, found.count, found.digest):
+            case None:
+                self._out.append(wire.cycles_request(*search.asked))
+            case Same():
+                self._cycle_search, end = None, self._replica.end
+                if end is not None:
+                    self._compare_in(end)
+            case LacksBefore(cycle):
+                self._fetch_from(self._replica.index_of(cycle, 0))
+            case DiffersIn(cycle):
+                self._is_older, end = True, self._replica.end_of(cycle)
+                if end is None:
+                    index = self._replica.index_of(cycle, 0)
+                    raise self._differs("the file of a cycle cannot be read", index)
+                self._compare_in(end)
+
+    def _fetch_from(self, index: int) -> None:
+        """Ask to be connected again once all from a message on is out of the way."""
+        last, end = self._facts.get("last"), self._replica.end
+        if end is None or type(last) is not int or last < end.next - 1:
+            text = "the source lacks messages that this replica has, and has others"
+            raise self._differs(text, index)
+        self.lacks, self.has_ended = index, True
+
+    def _differs(self, text: str, index: int) -> DivergedError:
+        where = f"first_different_index={index:#x} path={self._replica.path} peer={self.peer}"
+        return DivergedError(f"{text}: {where} (nothing was changed)", index)
 
     def _start(self, place: Place | None) -> None:
         self.is_started, self.stored, self._search = True, place, None
@@ -161,7 +227,9 @@ class SinkSession(Session):
 
     def _compare(self, search: _Search, place: Place, digest: bytes | None) -> None:
         asked = search.compare(place, digest)
-        if asked is None:
+        if asked is None and self._is_older:
+            self._fetch_from(search.end.next)  # the source has more of that cycle
+        elif asked is None:
             self._start(search.end)
         else:
             self._out.append(wire.digest_request(asked))

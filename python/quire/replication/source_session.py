@@ -20,6 +20,7 @@ _EXPECTED: Final = frozenset(
         Kind.GREETING,
         Kind.REFUSAL,
         Kind.DIGEST_REQUEST,
+        Kind.CYCLES_REQUEST,
         Kind.START,
         Kind.ACKNOWLEDGEMENT,
         Kind.HEARTBEAT,
@@ -64,6 +65,11 @@ class SourceSession(Session):
         return None if self._reader is None else self._reader.tailer
 
     @property
+    def takes_long(self) -> bool:
+        """Whether digests may be asked for."""
+        return self._is_greeted and self._reader is None
+
+    @property
     def awaits_end(self) -> bool:
         """Whether the sink closes the connection when the stream has ended."""
         return self._reader is not None
@@ -95,9 +101,12 @@ class SourceSession(Session):
                 self.refused = self._refusal(frame)
             case wire.DigestAsked(place) if self._is_greeted and self._reader is None:
                 self._out.append(wire.digest(place, self._original.digest(place)))
+            case wire.CyclesAsked(first, last) if self._is_greeted and self._reader is None:
+                self._out.append(wire.cycles(self._original.cycles(first, last)))
             case wire.Started(place) if self._is_greeted and self._reader is None:
-                self._reader = self._original.reader(place)
+                reader = self._original.reader(place)
                 self.sent = self.acknowledged = place
+                self._reader = reader  # last: another thread pulls from then on
             case wire.Acknowledged(_, place, level):
                 self._acknowledge(place, level)
             case wire.TakenOver(epoch, _) if epoch == self._promised and self.taken_over is None:

@@ -21,7 +21,8 @@ VERSION: Final = 1
 """The version of the protocol."""
 
 HANDOVER: Final = "handover"
-FEATURES: Final = (HANDOVER,)
+CYCLES: Final = "cycles"
+FEATURES: Final = (HANDOVER, CYCLES)
 """What this side knows beyond version 1; a peer uses what both know."""
 
 HEAD: Final = struct.Struct("<IB")
@@ -34,6 +35,8 @@ BATCH_LIMIT: Final = (1 << 30) + 4096
 _LENGTH: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<qIB")
 _TIME: Final = struct.Struct("<q")
+_CYCLES_ASKED: Final = struct.Struct("<ii")
+_CYCLES_FOUND: Final = struct.Struct("<iiiI32s")
 _DIGEST_BYTES: Final = 32
 _LEVELS: Final = ("stored", "synced")
 
@@ -53,6 +56,8 @@ class Kind(IntEnum):
     END = 10
     HANDOVER = 11
     TAKEN_OVER = 12
+    CYCLES_REQUEST = 13
+    CYCLES = 14
 
 
 _LIMITS: Final[Mapping[Kind, int]] = {
@@ -68,6 +73,8 @@ _LIMITS: Final[Mapping[Kind, int]] = {
     Kind.END: 0,
     Kind.HANDOVER: _TIME.size + 1 + _PLACE.size,
     Kind.TAKEN_OVER: TEXT_LIMIT,
+    Kind.CYCLES_REQUEST: _CYCLES_ASKED.size,
+    Kind.CYCLES: _CYCLES_FOUND.size,
 }
 
 
@@ -172,8 +179,27 @@ class TakenOver:
     address: tuple[str, int] | None
 
 
+@dataclass(frozen=True, slots=True)
+class CyclesAsked:
+    """A sink wants to know the hash of the digests of a range of cycles, both ends included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cycles:
+    """How many cycles of a range there are, the hash of their digests, and the first of all."""
+
+    first: int
+    last: int
+    lowest: int
+    count: int
+    digest: bytes
+
+
 Answer = Batch | Acknowledged | Heartbeat | Ended | HandedOver | TakenOver
-Frame = Facts | Refused | DigestAsked | Digest | Started | Answer
+Frame = Facts | Refused | DigestAsked | Digest | CyclesAsked | Cycles | Started | Answer
 
 
 def facts(kind: Kind, found: Mapping[str, Any]) -> bytes:
@@ -195,6 +221,17 @@ def digest(place: Place, found: bytes | None) -> bytes:
     """Return the frame with a digest, or with none."""
     has = b"\0" if found is None else b"\1" + found
     return _framed(Kind.DIGEST, _PLACE.pack(*place) + has)
+
+
+def cycles_request(first: int, last: int) -> bytes:
+    """Return the frame that asks for a range of cycles."""
+    return _framed(Kind.CYCLES_REQUEST, _CYCLES_ASKED.pack(first, last))
+
+
+def cycles(found: Cycles) -> bytes:
+    """Return the frame with what a range of cycles holds."""
+    body = _CYCLES_FOUND.pack(found.first, found.last, found.lowest, found.count, found.digest)
+    return _framed(Kind.CYCLES, body)
 
 
 def start(place: Place | None) -> bytes:
@@ -396,4 +433,6 @@ _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
     Kind.END: lambda _: Ended(),
     Kind.HANDOVER: _handed_over,
     Kind.TAKEN_OVER: _taken_over,
+    Kind.CYCLES_REQUEST: lambda body: CyclesAsked(*_CYCLES_ASKED.unpack(body)),
+    Kind.CYCLES: lambda body: Cycles(*_CYCLES_FOUND.unpack(body)),
 }

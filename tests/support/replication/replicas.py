@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,8 +10,11 @@ from typing import Any
 
 import quire
 from queues import DAY_MS
+from quire.replication import Sink, Source
 
 HANG_S = 120.0
+WAIT_S = 60.0
+Message = tuple[int, bytes]
 NUMBERED = 4096  # what TEST4_DAILY can number: indexes have 32 bits for it
 LAYOUT: Mapping[str, Any] = {
     "roll_cycle": "TEST4_DAILY",
@@ -41,3 +45,24 @@ def last_index(path: Path) -> int:
     with quire.open(path, read_only=True) as copy:
         found = copy.last_index
         return -1 if found is None else found
+
+
+def messages(path: Path) -> list[Message]:
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        return [(it.index, it.data) for it in tailer]
+
+
+def replicate(origin: Path, copy: Path, *, repair: bool = False) -> None:
+    """Run a source and a sink until the copy has everything."""
+
+    async def work() -> None:
+        with quire.open(origin) as queue:
+            last = queue.last_index
+            assert last is not None
+            async with (
+                Source(queue) as source,
+                Sink(copy, port=source.address[1], reconnect_s=0.01, repair=repair) as sink,
+            ):
+                await asyncio.wait_for(sink.stored(last), WAIT_S)
+
+    asyncio.run(work())

@@ -30,6 +30,11 @@ class AnySession(Protocol):
         """What changes with each step forward that somebody may wait for."""
         ...
 
+    @property
+    def takes_long(self) -> bool:
+        """Whether :meth:`receive` may take long: another thread calls it, while time passes."""
+        ...
+
     def outgoing(self) -> bytes:
         """Return the bytes that are to be sent, once."""
         ...

@@ -70,7 +70,7 @@ class Receiving:
             data = await connection.read(tick_s)
             now_ns = time.monotonic_ns()
             if data:
-                session.receive(data, now_ns)
+                await self._receive(data, now_ns)
                 if session.is_started and not was_started:
                     was_started = True
                     _log.info("replicating: path=%s peer=%s", self._path, connection.peer)
@@ -82,6 +82,22 @@ class Receiving:
             session.tick(now_ns)
         await self._answer()
         await connection.send_last(b"", LAST_WORDS_S)
+
+    async def _receive(self, data: bytes, now_ns: int) -> None:
+        session = self._session
+        if not session.takes_long:
+            session.receive(data, now_ns)
+            return
+        taking = asyncio.ensure_future(asyncio.to_thread(session.receive, data, now_ns))
+        try:
+            while not taking.done():
+                await asyncio.wait({taking}, timeout=session.tick_s)
+                session.tick(time.monotonic_ns())
+                if not taking.done():
+                    await self._connection.send(session.outgoing(), session.timeout_s)
+        finally:
+            await asyncio.wait({taking})  # it has the copy open
+        taking.result()
 
     async def _answer(self) -> None:
         session = self._session

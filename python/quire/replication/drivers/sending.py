@@ -96,7 +96,10 @@ class Sending:
         while True:
             data = await connection.read()
             before, sleeper = session.progress, session.sleeper
-            session.receive(data, time.monotonic_ns())
+            if session.takes_long:
+                await asyncio.to_thread(session.receive, data, time.monotonic_ns())
+            else:
+                session.receive(data, time.monotonic_ns())
             # A sink that asks for much and takes nothing is not answered from an endless store.
             await connection.send(session.outgoing(), session.timeout_s)
             if not is_replicating and session.sleeper is not None:

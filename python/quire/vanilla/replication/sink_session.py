@@ -47,6 +47,9 @@ class SinkSession:
 
     has_ended = False  # nothing in the protocol says that a stream ends
 
+    takes_long: Final = False
+    """Whether it computes anything before it answers."""
+
     def __init__(
         self, replica: Replica, *, peer: str, acknowledge: bool, silence_s: float, now_ns: int
     ) -> None:

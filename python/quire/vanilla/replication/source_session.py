@@ -106,6 +106,9 @@ class SourceSession:
 
     awaits_end = False  # nothing in the protocol says that a stream ends
 
+    takes_long: Final = False
+    """Whether it computes anything before it answers."""
+
     def __init__(
         self,
         queue: VanillaQueue,

@@ -22,11 +22,46 @@ pub fn digest(
     may_wait: &mut Detached,
 ) -> Result<Option<[u8; 32]>> {
     let (cycle, sequence) = queue.roll().split(place.next)?;
+    let found = walk(queue, cycle, Some((sequence, place.metadata)), may_wait)?;
+    Ok(found.map(|(_, digest)| digest))
+}
+
+/// Where the documents of a cycle end, and their digest; None if the queue has no such cycle.
+pub fn digest_of_cycle(
+    queue: &Queue,
+    cycle: i32,
+    may_wait: &mut Detached,
+) -> Result<Option<(ReplicaEnd, [u8; 32])>> {
+    let Some(((sequence, metadata, is_ended), digest)) = walk(queue, cycle, None, may_wait)? else {
+        return Ok(None);
+    };
+    let next = queue.roll().to_index(cycle, sequence)?;
+    Ok(Some((ReplicaEnd { next, metadata, is_ended }, digest)))
+}
+
+/// Sequence of the next message, metadata since the last one, and whether the cycle has ended there.
+type End = (u64, u32, bool);
+
+/// The digest up to a place, or to the end of the cycle; None if there is no such place.
+fn walk(
+    queue: &Queue,
+    cycle: i32,
+    until: Option<(u64, u32)>,
+    may_wait: &mut Detached,
+) -> Result<Option<(End, [u8; 32])>> {
     let Some(mut view) = queue.view(cycle)? else { return Ok(None) };
     let (mut messages, mut metadata, mut position) = (0, 0, 0);
     let mut hasher = blake3::Hasher::new();
-    while (messages, metadata) != (sequence, place.metadata) {
-        let Slot::Document(found) = view.slot(position)? else { return Ok(None) };
+    let mut is_ended = false;
+    while until != Some((messages, metadata)) {
+        let found = match view.slot(position)? {
+            Slot::Document(found) => found,
+            slot if until.is_none() => {
+                is_ended = slot == Slot::EndOfData;
+                break;
+            }
+            _ => return Ok(None),
+        };
         position = found.next;
         if view.is_of_file(&found) {
             continue;
@@ -40,12 +75,12 @@ pub fn digest(
             hasher.update(view.payload(&found));
             (messages, metadata) = (messages + 1, 0);
         }
-        if messages > sequence {
+        if until.is_some_and(|(sequence, _)| messages > sequence) {
             return Ok(None);
         }
         if messages % BETWEEN_LOOKS == 0 {
             interrupt::check(may_wait)?;
         }
     }
-    Ok(Some(*hasher.finalize().as_bytes()))
+    Ok(Some(((messages, metadata, is_ended), *hasher.finalize().as_bytes())))
 }
