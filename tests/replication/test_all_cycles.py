@@ -93,7 +93,7 @@ CYCLES = st.dictionaries(st.integers(0, 12), st.integers(0, 2), min_size=1)
 @settings(max_examples=500, deadline=None)
 def test_the_first_cycle_that_differs_is_found(source: dict[int, int], own: dict[int, int]) -> None:
     search = CycleSearch(cast("CycleDigests", Held(own)), sorted(own), min(source))
-    found = None if search.is_needed else Same()
+    found: Same | DiffersIn | LacksBefore | None = None if search.is_needed else Same()
     questions = 0
     while found is None:
         asked = search.asked
