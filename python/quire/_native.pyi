@@ -1284,7 +1284,7 @@ class ReplicaStates:
 
     @staticmethod
     def open_or_create(
-        directory: str | bytes | PathLike[str], /, *, mode: int = 0o600
+        directory: str | PathLike[str], /, *, mode: int = 0o600
     ) -> ReplicaStates:
         """
         Open the file of a queue's directory, which is made if it is missing.
@@ -1300,7 +1300,7 @@ class ReplicaStates:
 
     @staticmethod
     def open_existing(
-        directory: str | bytes | PathLike[str], /, *, read_only: bool = False
+        directory: str | PathLike[str], /, *, read_only: bool = False
     ) -> ReplicaStates | None:
         """
         Open the file of a queue's directory; None if there is none.
@@ -1386,6 +1386,17 @@ class ReplicaStates:
 
     def acknowledged(self, quorum: Literal["any", "all"] | int, /) -> int | None:
         """Return the index up to which n members have all messages; None if there is none."""
+
+    @property
+    def elsewhere(self) -> int | None:
+        """
+        The index up to which another machine has all messages; None if that is not known.
+
+        That is a member of the in-sync set, or the source that this queue was a replica of.
+        """
+
+    def note_elsewhere(self, index: int, /) -> None:
+        """Store that the source has the messages of this replica up to an index."""
 
     @property
     def members(self) -> int:
@@ -1562,6 +1573,7 @@ class Queue(_Queue):
         time_index: bool = False,
         max_clock_ahead_ms: int | None = None,
         file_events: bool = False,
+        read_after_replica_acknowledged: bool = False,
         read_buffer_mode: Literal["async"] | None = None,
         write_buffer_mode: Literal["async"] | None = None,
         buffer_capacity_bytes: int | None = None,
@@ -1713,6 +1725,9 @@ class Queue(_Queue):
 
     def _note_acknowledged(self, index: int, /) -> None:
         """Note that a replica has the messages up to an index."""
+
+    def _wake_sleepers(self) -> None:
+        """Have readers that sleep look again."""
 
     @property
     def _index_shape(self) -> tuple[int, int]:
@@ -1869,10 +1884,18 @@ class Appender(_Handle):
     """
     Writes messages at the end of a queue. Safe to use from any thread; calls are serialised.
 
-    Every write returns the index of the last message it wrote.
+    Every write returns the index of the last message it wrote. With *wait*, it does so once
+    replicas have acknowledged it: ``"any"`` member of the in-sync set, ``"all"`` of them, or a
+    number of them, for at most the queue's ``timeout_s``. A metadata document waits for nobody.
+
+    Args:
+        queue: The queue.
+        wait: What each write without a *wait* of its own waits for; None: for nobody.
 
     Raises:
         ReadOnlyError: The queue was opened read-only.
+        ReplicationError: *wait* was given, and the queue is not replicated; nothing was written.
+        WaitTimeoutError: Replicas did not acknowledge in time; the message stays in the queue.
         LockTimeoutError: A live process held the write lock, or a lock on the file, for too long.
         AppendLockedError: Only a replication sink may append to the queue.
         DocumentOpenError: This thread has a document open.
@@ -1883,8 +1906,10 @@ class Appender(_Handle):
 
     """
 
-    def __new__(cls, queue: Queue) -> Self: ...
-    def write_bytes(self, payload: BufferLike, /) -> int:
+    def __new__(cls, queue: Queue, *, wait: Literal["any", "all"] | int | None = None) -> Self: ...
+    def write_bytes(
+        self, payload: BufferLike, /, *, wait: Literal["any", "all"] | int | None = None
+    ) -> int:
         """
         Append *payload*, any contiguous buffer of at least one byte.
 
@@ -1893,10 +1918,12 @@ class Appender(_Handle):
 
         """
 
-    def write_text(self, text: str, /) -> int:
+    def write_text(self, text: str, /, *, wait: Literal["any", "all"] | int | None = None) -> int:
         """Append a string as a BinaryWire text value, as Java's ``writeText``."""
 
-    def write_map(self, values: Mapping[str, Value], /) -> int:
+    def write_map(
+        self, values: Mapping[str, Value], /, *, wait: Literal["any", "all"] | int | None = None
+    ) -> int:
         """
         Append a mapping of names to values, as Java's ``writeMap``.
 
@@ -1908,7 +1935,13 @@ class Appender(_Handle):
         """
 
     def write_message(
-        self, message: Any, cls: type | None = None, /, *, typed: bool = False
+        self,
+        message: Any,
+        cls: type | None = None,
+        /,
+        *,
+        typed: bool = False,
+        wait: Literal["any", "all"] | int | None = None,
     ) -> int:
         """
         Append an object of a class registered with :func:`quire.message`.
@@ -1917,6 +1950,7 @@ class Appender(_Handle):
             message: The object. Its fields are written with their names.
             cls: Its class, for a dictionary: that of a ``TypedDict``.
             typed: Write the alias of its class first, so that a reader need not know the class.
+            wait: As for the appender.
 
         Raises:
             TypeError: The class is not registered, or the object is not of it.
@@ -1935,7 +1969,13 @@ class Appender(_Handle):
 
         """
 
-    def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
+    def write_many(
+        self,
+        payloads: Iterable[BufferLike],
+        /,
+        *,
+        wait: Literal["any", "all"] | int | None = None,
+    ) -> int | None:
         """
         Append each payload, taking the write lock once; None if there are no payloads.
 
@@ -1945,6 +1985,19 @@ class Appender(_Handle):
             1000
 
         """
+
+    def _check_wait(self, wait: Literal["any", "all"] | int | None, /) -> None:
+        """Raise what an append with *wait*, or with that of the appender, would before it."""
+
+    def _wait_for(
+        self,
+        index: int,
+        wait: Literal["any", "all"] | int | None,
+        /,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Wait as an append of this index does; *timeout_s* instead of the queue's."""
 
     def _write_column(
         self,
@@ -1971,7 +2024,9 @@ class Appender(_Handle):
 
         """
 
-    def writing_document(self, *, metadata: bool = False) -> WriteDocument:
+    def writing_document(
+        self, *, metadata: bool = False, wait: Literal["any", "all"] | int | None = None
+    ) -> WriteDocument:
         """
         Open a document, which is committed on a clean exit and rolled back on an exception.
 
@@ -1980,6 +2035,7 @@ class Appender(_Handle):
 
         Args:
             metadata: Write a metadata document, which readers of messages skip.
+            wait: As for the appender: closing the document waits, without the lock.
 
         Examples:
             >>> with appender.writing_document() as document:
@@ -2002,8 +2058,10 @@ class Appender(_Handle):
     @property
     def _lock_timeout_s(self) -> float: ...
     @property
+    def _timeout_s(self) -> float: ...
+    @property
     def _waits_for_disk(self) -> bool:
-        """Whether an append returns only once it is on the medium."""
+        """Whether an append returns only once it is on the medium, or replicas have it."""
 
     @property
     def _waits_for_room(self) -> bool:

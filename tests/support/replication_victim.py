@@ -1,4 +1,4 @@
-"""A process that is a source or a sink, to be killed: `source PATH PORT`, `sink PATH PORT`."""
+"""A process that is a source or a sink, to be killed: `source PATH PORT`, `sink PATH PORT [NAME]`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ async def serve(path: str, port: int) -> None:
             running.result()
 
 
-async def keep(path: str, port: int) -> None:
-    async with Sink(path, port=port, reconnect_s=0.01) as sink:
+async def keep(path: str, port: int, name: str | None = None) -> None:
+    async with Sink(path, port=port, name=name, reconnect_s=0.01) as sink:
         say(f"READY {port}")
         await sink.run_forever()
 
@@ -38,4 +38,5 @@ def say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"source": serve, "sink": keep}[sys.argv[1]](sys.argv[2], int(sys.argv[3])))
+    kind, path, port, *name = sys.argv[1:]
+    asyncio.run({"source": serve, "sink": keep}[kind](path, int(port), *name))

@@ -38,6 +38,7 @@ pyo3::import_exception!(quire.errors, WriterInUseError);
 pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
 pyo3::import_exception!(quire.errors, ReplicationError);
+pyo3::import_exception!(quire.errors, WaitTimeoutError);
 pyo3::import_exception!(quire.errors, GroupError);
 pyo3::import_exception!(quire.errors, GroupLostError);
 pyo3::import_exception!(quire.errors, RingFullError);

@@ -1,20 +1,17 @@
 //! What the processes of a replicated queue know of its replicas.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 use quire_kernel::os::clock;
 use quire_kernel::os::interrupt::Signals;
-use quire_kernel::replicas::quorum::Quorum;
 use quire_kernel::replicas::side_file::{ReplicaStates as KernelStates, SourceLock};
 
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
+use crate::handles::promise::quorum_of;
 
 /// Name, address, member, connected, level, acknowledged index, sent index, time.
 type Row = (String, String, bool, bool, &'static str, Option<i64>, Option<i64>, u64);
@@ -37,8 +34,7 @@ impl ReplicaStates {
     #[doc = stub!("ReplicaStates.open_or_create")]
     #[staticmethod]
     #[pyo3(signature = (directory, /, *, mode = 0o600))]
-    fn open_or_create(py: Python<'_>, directory: OsString, mode: u32) -> PyResult<Self> {
-        let directory = PathBuf::from(directory);
+    fn open_or_create(py: Python<'_>, directory: PathBuf, mode: u32) -> PyResult<Self> {
         let opened = detached(py, |may_wait| {
             KernelStates::open_or_create(&directory, mode, Signals::Handled(may_wait))
         });
@@ -50,10 +46,9 @@ impl ReplicaStates {
     #[pyo3(signature = (directory, /, *, read_only = false))]
     fn open_existing(
         py: Python<'_>,
-        directory: OsString,
+        directory: PathBuf,
         read_only: bool,
     ) -> PyResult<Option<Self>> {
-        let directory = PathBuf::from(directory);
         let found = detached(py, |_| {
             if read_only {
                 KernelStates::open_existing(&directory, false)
@@ -153,6 +148,18 @@ impl ReplicaStates {
         Ok(self.states.acknowledged(quorum_of(quorum)?))
     }
 
+    #[doc = stub!("ReplicaStates.elsewhere")]
+    #[getter]
+    fn elsewhere(&self) -> Option<i64> {
+        self.states.elsewhere()
+    }
+
+    #[doc = stub!("ReplicaStates.note_elsewhere")]
+    #[pyo3(signature = (index, /))]
+    fn note_elsewhere(&self, index: i64) -> PyResult<()> {
+        self.states.note_elsewhere(index).map_err(to_py)
+    }
+
     #[doc = stub!("ReplicaStates.members")]
     #[getter]
     fn members(&self) -> usize {
@@ -174,25 +181,6 @@ impl ReplicaStates {
             self.states.wait(index, quorum, timeout, Signals::Handled(may_wait))
         });
         or_raise(py, waited)
-    }
-}
-
-/// `"any"`, `"all"` or a number of replicas.
-fn quorum_of(value: &Bound<'_, PyAny>) -> PyResult<Quorum> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return match text.to_str()? {
-            "any" => Ok(Quorum::AtLeast(1)),
-            "all" => Ok(Quorum::All),
-            other => Err(PyValueError::new_err(format!(
-                "wait must be \"any\", \"all\" or a number of replicas: found={other:?}"
-            ))),
-        };
-    }
-    let text = "wait must be \"any\", \"all\" or a number of replicas";
-    match value.extract::<usize>() {
-        Ok(0) => Err(PyValueError::new_err(format!("{text}, at least one: found=0"))),
-        Ok(count) => Ok(Quorum::AtLeast(count)),
-        Err(_) => Err(PyTypeError::new_err(format!("{text}: found={}", value.repr()?))),
     }
 }
 

@@ -39,6 +39,7 @@ class Member:
         name: What it is called as a sink.
         acknowledge: What it acknowledges as a sink.
         repair: Whether to put aside what the source does not have, as a sink.
+        drop_after_s: When it leaves sinks that are away out of the in-sync set; None: never.
 
     """
 
@@ -53,9 +54,11 @@ class Member:
         acknowledge: Literal["stored", "synced"] = "stored",
         repair: bool = False,
         to: Address | None = None,
+        drop_after_s: float | None = None,
     ) -> None:
         self._path, self._listen, self._tls, self._insecure = path, listen, tls, insecure
         self._name, self._repairs, self._to = name, repair, to
+        self._drop_after_s = drop_after_s
         self._level: Literal["stored", "synced"] = acknowledge
 
     async def serve(self) -> None:
@@ -109,6 +112,7 @@ class Member:
             tls=self._tls,
             insecure=self._insecure,
             connects=connects,
+            drop_after_s=self._drop_after_s,
         )
         await stack.enter_async_context(source)
         if not connects:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -437,7 +439,14 @@ class DocumentOpenError(QuireError):
 
 class WaitTimeoutError(QuireError, TimeoutError):
     """
-    Nothing arrived within the time given.
+    Nothing arrived within the time given; or replicas did not acknowledge a message in time.
+
+    The message stays in the queue: appended once more, it would be there twice.
+
+    Attributes:
+        index: The message's; None where no append waited.
+        acknowledged: What each member of the in-sync set has acknowledged, by its name: an index,
+            or None.
 
     Examples:
         >>> tailer.wait(timeout_s=0.001)
@@ -445,6 +454,9 @@ class WaitTimeoutError(QuireError, TimeoutError):
         quire.errors.WaitTimeoutError: ...
 
     """
+
+    index: int | None = None
+    acknowledged: Mapping[str, int | None] = MappingProxyType({})
 
 
 class LockHeldError(QuireError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from quire._native import ring_intended
+from quire._native import ReplicaStates, ring_intended
 from quire.errors import CorruptError, UnsupportedError
 from quire.formats.detection import is_compressed
 from quire.groups import lowest_needed
@@ -14,6 +14,7 @@ from quire.maintenance.sink_writes import unfinished_writes
 from quire.ranges.stored_positions import stored_position
 
 SINK_WRITE: Final = "Spark write"
+REPLICA: Final = "replica"
 
 
 class Holder(NamedTuple):
@@ -41,13 +42,18 @@ class Holder(NamedTuple):
                 f"kept for an unfinished {SINK_WRITE}: write={self.name} next={self.next:#x}"
                 " (see quire.spark.finish)"
             )
+        if self.kind == REPLICA:
+            return (
+                f"kept for a replica that is in sync: replica={self.name} next={self.next:#x}"
+                " (quire replicate forget takes it out of the in-sync set)"
+            )
         word = self.kind.split()[-1]
         return f"kept for a {self.kind}: {word}={self.name} next={self.next:#x}"
 
 
 def holders_of(queue: JournalQueue) -> list[Holder]:
     """
-    Return the named readers of a queue, its consumer groups, and unfinished writes of Spark.
+    Return the named readers of a queue, its groups and replicas, and unfinished writes of Spark.
 
     Those find what they have appended by their marks in the queue. The cycle that a tailer is in is
     needed even if it was read to its end, as the tailer could not know that when it is opened
@@ -60,6 +66,7 @@ def holders_of(queue: JournalQueue) -> list[Holder]:
         for it in unfinished_writes(queue.path)
     ]
     found += [("ring drainer", *at) for at in _intended(queue)]
+    found += [(REPLICA, *at) for at in _lacking(queue)]
     return [
         Holder(kind, name, index, stored_position(queue, index)[0]) for kind, name, index in found
     ]
@@ -77,6 +84,22 @@ def _intended(queue: JournalQueue) -> list[tuple[str, int]]:
     except (CorruptError, UnsupportedError, OSError):  # nobody can drain such a ring
         return []
     return [] if index is None else [(RING, index)]
+
+
+def _lacking(queue: JournalQueue) -> list[tuple[str, int]]:
+    """
+    Return the members of the in-sync set, and what each lacks first.
+
+    A replica goes on after its last message, which must still be there then.
+    """
+    states = ReplicaStates.open_existing(queue.path, read_only=True)
+    if states is None:
+        return []
+    return [
+        (name, 0 if acknowledged is None else acknowledged + 1)
+        for name, _, is_member, _, _, acknowledged, _, _ in states.replicas()
+        if is_member
+    ]
 
 
 def growth_of(queue: JournalQueue, cycle: int) -> str | None:

@@ -107,6 +107,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     block_bytes: int | None = None,
     pretouch: bool = True,
     time_index: bool = False,
+    read_after_replica_acknowledged: bool = False,
     file_mode: int = 0o600,
     buffer_mode: BufferMode | None = None,
     roll: RollOptions | None = None,
@@ -161,6 +162,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             writes more than 64 bytes a microsecond, where there is a second processor.
         time_index: Keep the times of appends in a side file of each cycle, so that
             :meth:`JournalTailer.move_to_time` finds a time within a cycle. Have all writers do so.
+        read_after_replica_acknowledged: Tailers, of all ways of reading and of groups, see only
+            messages that a replica has acknowledged. Where none has, they see none.
         file_mode: Permission bits of new files; their directory can be searched by the same people.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
             index; a thread appends them to the queue. See ``docs/ring.md``.

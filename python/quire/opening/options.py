@@ -343,6 +343,9 @@ class OpenOptions(Options):
     time_index: bool = field(
         default=False, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True)
     )
+    read_after_replica_acknowledged: bool = field(
+        default=False, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True)
+    )
     file_mode: int = field(
         default=0o600, metadata=option(arguments.whole(0, 0o7777), WRITTEN, parse=parse_octal)
     )

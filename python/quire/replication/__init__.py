@@ -13,6 +13,8 @@ from quire._common.later import imported_later
 
 if TYPE_CHECKING:
     from quire.replication.etcd import Etcd
+    from quire.handles.journal.replicas import Replica
+    from quire.replication.forgetting import forget
     from quire.replication.handover_requests import handover
     from quire.replication.node import Node
     from quire.replication.promotion import promote
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Etcd",
     "Node",
+    "Replica",
     "Sink",
     "SinkStatus",
     "Source",
     "Successor",
     "Tls",
+    "forget",
     "handover",
     "promote",
 ]
@@ -39,11 +43,13 @@ __getattr__ = imported_later(
     {
         "Etcd": "quire.replication.etcd",
         "Node": "quire.replication.node",
+        "Replica": "quire.handles.journal.replicas",
         "Sink": "quire.replication.sink",
         "SinkStatus": "quire.replication.source",
         "Source": "quire.replication.source",
         "Successor": "quire.replication.succession",
         "Tls": "quire.replication.tls",
+        "forget": "quire.replication.forgetting",
         "handover": "quire.replication.handover_requests",
         "promote": "quire.replication.promotion",
     },

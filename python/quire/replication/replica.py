@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
 
-from quire._native import BatchWriter, cycle_digest
+from quire._native import BatchWriter, ReplicaStates, cycle_digest
 from quire.errors import (
     CorruptError,
     IndexOutOfRangeError,
@@ -43,6 +43,7 @@ class Replica:
         self._queue: JournalQueue | None = None
         self._writer: BatchWriter | None = None
         self._digests: CycleDigests | None = None
+        self._states: ReplicaStates | None = None
         self.standing = standing.read(path) if Path(path).is_dir() else None
 
     def join(self, facts: Mapping[str, Any]) -> None:
@@ -122,10 +123,22 @@ class Replica:
         """Append the documents of a batch; return where the replica ends with them."""
         writer = self._joined()
         try:
-            return Place(*writer.apply(documents, time_ms=time_ms))
+            end = Place(*writer.apply(documents, time_ms=time_ms))
         except IndexOutOfRangeError as error:
             text = "the source sent a message that this queue cannot have"
             raise ReplicationError(f"{text}: path={self.path} reason={error}") from None
+        self._note_elsewhere(end)
+        return end
+
+    def _note_elsewhere(self, end: Place) -> None:
+        """Have readers that want messages of two machines see what the source has, too."""
+        queue = self._queue
+        if queue is None or queue.roll_cycle.to_sequence(end.next) == 0:
+            return
+        if self._states is None:
+            self._states = ReplicaStates.open_or_create(self.path)
+        self._states.note_elsewhere(end.next - 1)
+        queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def promote(self, epoch: int) -> None:
         """Make it the source of a new epoch, and close it: everybody may append."""

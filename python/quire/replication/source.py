@@ -21,6 +21,7 @@ from quire.handles.journal.queue import JournalQueue
 from quire.replication.drivers.any_source import AnySource
 from quire.replication.drivers.connection import Connection
 from quire.replication.handover_requests import done, failed, give_answer, take_request
+from quire.replication.in_sync import InSyncSet
 from quire.replication.original import Original
 from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
@@ -68,6 +69,8 @@ class Source(AnySource[SourceSession]):
             queue.
         max_sinks: How many connections there may be at once.
         connects: Connect to the sink that listens at *host* and *port*, instead of listening.
+        drop_after_s: Take a sink out of the in-sync set once it was away for this long: appends
+            with ``wait="all"`` do not wait for it any more. None: never.
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given.
@@ -99,6 +102,7 @@ class Source(AnySource[SourceSession]):
         insecure: bool = False,
         max_sinks: int = 100,
         connects: bool = False,
+        drop_after_s: float | None = None,
     ) -> None:
         if not isinstance(queue, JournalQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("queue", "an open queue of Chronicle Queue 5", queue)
@@ -110,13 +114,26 @@ class Source(AnySource[SourceSession]):
             queue.path, host=host, port=port, tls=context, max_sinks=max_sinks, connects=connects
         )
         self._original, self._insecure = Original(queue), insecure
+        self._in_sync: InSyncSet | None = None
+        self._drop_after_s = arguments.optional(arguments.seconds)("drop_after_s", drop_after_s)
         self._successor: Successor | None = None
         self._watching: asyncio.Task[None] | None = None
         self._is_handing_over = False
 
     async def __aenter__(self) -> Self:
-        """Start listening."""
-        await super().__aenter__()
+        """
+        Start listening.
+
+        Raises:
+            WriterInUseError: Another source of the queue lives.
+
+        """
+        self._in_sync = InSyncSet(self._original.queue, self.epoch, self._drop_after_s)
+        try:
+            await super().__aenter__()
+        except BaseException:
+            self._in_sync.close()
+            raise
         self._watching = asyncio.create_task(self._watch_requests())
         return self
 
@@ -130,6 +147,8 @@ class Source(AnySource[SourceSession]):
             self._watching.cancel()
             await asyncio.wait({self._watching})
         await super().close()
+        if self._in_sync is not None:
+            self._in_sync.close()
 
     async def hand_over(self, to: str, *, timeout_s: float = 30.0) -> Successor:
         """
@@ -193,6 +212,8 @@ class Source(AnySource[SourceSession]):
         """Hand over when another process asks for it."""
         while True:
             await asyncio.sleep(TICK_S)
+            if self._in_sync is not None:
+                self._in_sync.tick()
             names = {it for each in self._sessions for it in (each.name, each.address)}
             request = take_request(self._path, names - {""})
             if request is None:
@@ -243,6 +264,16 @@ class Source(AnySource[SourceSession]):
 
     def _new_session(self, peer: str) -> SourceSession:
         return SourceSession(self._original, peer, time.monotonic_ns())
+
+    def _note_progress(self, session: SourceSession) -> None:
+        """Have every process know what a sink has, and wake those who wait for it."""
+        if self._in_sync is not None:
+            self._in_sync.note(session)
+        super()._note_progress(session)
+
+    def _note_end(self, session: SourceSession) -> None:
+        if self._in_sync is not None:
+            self._in_sync.leave(session)
 
     def _note_failure(self, error: QuireError | OSError, connection: Connection) -> None:
         if not isinstance(error, OldEpochError):

@@ -50,6 +50,9 @@ class SourceSession(Session):
         self.name, self.address, self.level = "", "", "stored"
         self.sent: Place | None = None
         self.acknowledged: Place | None = None
+        self.acknowledged_ns = 0
+        self.slot: int | None = None
+        self.noted_level: str | None = None
         self.refused: ReplicationError | None = None
         self.taken_over: wire.TakenOver | None = None
         self._promised: int | None = None
@@ -75,9 +78,9 @@ class SourceSession(Session):
         return self._reader is not None
 
     @property
-    def progress(self) -> tuple[Place | None, bool]:
-        """What the sink has acknowledged, and whether it has taken over."""
-        return self.acknowledged, self.taken_over is not None
+    def progress(self) -> tuple[Place | None, bool, bool]:
+        """What the sink has acknowledged, whether it has started, and whether it has taken over."""
+        return self.acknowledged, self._reader is not None, self.taken_over is not None
 
     def receive(self, data: bytes, now_ns: int) -> None:
         """
@@ -107,8 +110,9 @@ class SourceSession(Session):
                 reader = self._original.reader(place)
                 self.sent = self.acknowledged = place
                 self._reader = reader  # last: another thread pulls from then on
-            case wire.Acknowledged(_, place, level):
+            case wire.Acknowledged(time_ns, place, level):
                 self._acknowledge(place, level)
+                self.acknowledged_ns = time_ns
             case wire.TakenOver(epoch, _) if epoch == self._promised and self.taken_over is None:
                 self.taken_over = frame
             case wire.Heartbeat():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from quire.formats.detection import is_compressed
-from quire.maintenance.holders import Holder
+from quire.maintenance.holders import REPLICA, Holder
 from quire.retaining.prune_report import PrunedCycle
 from quire.retaining.rule import Limits, Rule
 
@@ -85,13 +85,19 @@ def plan(
 def without_stale(
     holders: Sequence[Holder], cycles: Sequence[Cycle], limits: Limits, now_ms: int
 ) -> tuple[list[Holder], list[Holder]]:
-    """Part the named readers into those that keep what they need, and stale ones."""
+    """
+    Part the named readers into those that keep what they need, and stale ones.
+
+    A replica never gets stale: it leaves the in-sync set by hand, or as its source says.
+    """
     if limits.stale_ms is None:
         return [*holders], []
     stale_at = now_ms - limits.stale_ms
     past = {cycle.number for cycle in cycles[:-1] if cycle.ended_ms <= stale_at}
     last_stale = max(past, default=-1)
-    is_stale = [bool(past) and holder.cycle <= last_stale for holder in holders]
+    is_stale = [
+        bool(past) and holder.cycle <= last_stale and holder.kind != REPLICA for holder in holders
+    ]
     return (
         [it for it, stale in zip(holders, is_stale, strict=True) if not stale],
         [it for it, stale in zip(holders, is_stale, strict=True) if stale],

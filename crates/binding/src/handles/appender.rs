@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,6 +11,7 @@ use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::os::detached::Detached;
 use quire_kernel::os::interrupt::Signals;
+use quire_kernel::replicas::quorum::Quorum;
 use quire_kernel::ring::handle::Ring;
 use quire_wire::out::Out;
 use quire_wire::writer;
@@ -17,6 +19,7 @@ use quire_wire::writer;
 use super::clock::QueueClock;
 use super::column::Column;
 use super::payload::{Message, SMALL, in_tuples, in_wire_of};
+use super::promise::{Promise, quorum_of};
 use super::queue::Queue;
 use super::ring::NO_INDEX;
 use super::write_document::WriteDocument;
@@ -34,14 +37,20 @@ pub struct Appender {
     pub clock: Arc<QueueClock>,
     /// What messages go through, if appends are asynchronous.
     ring: Option<Arc<Ring>>,
+    /// How many replicas each message waits for.
+    wait: Option<Quorum>,
 }
 
 #[pymethods]
 impl Appender {
     #[new]
-    #[pyo3(signature = (queue))]
-    fn new(py: Python<'_>, queue: &Bound<'_, Queue>) -> PyResult<Self> {
-        let queue = queue.get();
+    #[pyo3(signature = (queue, *, wait = None))]
+    fn new(
+        py: Python<'_>,
+        queue: &Bound<'_, Queue>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (queue, wait) = (queue.get(), wait.map(quorum_of).transpose()?);
         let kernel = or_raise(
             py,
             detached(py, |may_wait| {
@@ -49,56 +58,100 @@ impl Appender {
             }),
         )?;
         let (clock, ring) = (Arc::clone(&queue.clock), queue.write_buffer());
-        Ok(Self { kernel, clock, ring })
+        Ok(Self { kernel, clock, ring, wait })
     }
 
     #[doc = stub!("Appender.write_bytes")]
-    #[pyo3(signature = (payload, /))]
-    fn write_bytes(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<i64> {
-        self.write(py, Payload::new(Message::take(payload)?.bytes()))
+    #[pyo3(signature = (payload, /, *, wait = None))]
+    fn write_bytes(
+        &self,
+        py: Python<'_>,
+        payload: &Bound<'_, PyAny>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
+        self.write_for(py, Payload::new(Message::take(payload)?.bytes()), wait)
     }
 
     #[doc = stub!("Appender.write_text")]
-    #[pyo3(signature = (text, /))]
-    fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<i64> {
+    #[pyo3(signature = (text, /, *, wait = None))]
+    fn write_text(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyString>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
         let text = text.to_cow()?;
         let stored = writer::stored_text(text.as_bytes()).map_err(Failure::from)?;
         let body = stored.as_deref().unwrap_or(text.as_bytes());
         let (head, length) = writer::text_head(body.len());
-        self.write(py, Payload { head: &head[..length], body, zeros: 0 })
+        self.write_for(py, Payload { head: &head[..length], body, zeros: 0 }, wait)
     }
 
     #[doc = stub!("Appender.write_map")]
-    #[pyo3(signature = (values, /))]
-    fn write_map(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<i64> {
+    #[pyo3(signature = (values, /, *, wait = None))]
+    fn write_map(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyAny>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
         let mut out = Out::with_capacity(128);
         encode::put_entries(&mut out, encode::mapping(values)?)?;
         if out.is_empty() {
             return Err(PyValueError::new_err("a message holds at least one value: count=0"));
         }
-        self.write(py, Payload::new(out.written().map_err(Failure::from)?))
+        self.write_for(py, Payload::new(out.written().map_err(Failure::from)?), wait)
     }
 
     #[doc = stub!("Appender.write_message")]
-    #[pyo3(signature = (message, cls = None, /, *, typed = false))]
+    #[pyo3(signature = (message, cls = None, /, *, typed = false, wait = None))]
     fn write_message<'py>(
         &self,
         py: Python<'py>,
         message: &Bound<'py, PyAny>,
         cls: Option<&Bound<'py, PyAny>>,
         typed: bool,
+        wait: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<i64> {
         let codec = codec::to_write(message, cls)?;
         let mut out = Out::with_capacity(128);
         codec.get().put_message(&mut out, message, typed)?;
         let out = in_wire_of(self.kernel.queue(), out)?;
-        self.write(py, Payload::new(out.written().map_err(Failure::from)?))
+        self.write_for(py, Payload::new(out.written().map_err(Failure::from)?), wait)
     }
 
     #[doc = stub!("Appender.write_many")]
-    #[pyo3(signature = (payloads, /))]
-    fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-        in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
+    #[pyo3(signature = (payloads, /, *, wait = None))]
+    fn write_many(
+        &self,
+        py: Python<'_>,
+        payloads: &Bound<'_, PyAny>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<i64>> {
+        let promise = self.promise(py, wait)?;
+        let last = in_tuples(payloads, |tuple| self.write_tuple(py, tuple))?;
+        if let (Some(promise), Some(last)) = (promise, last) {
+            promise.keep(py, last, None)?;
+        }
+        Ok(last)
+    }
+
+    #[pyo3(name = "_check_wait", signature = (wait, /))]
+    fn check_wait(&self, py: Python<'_>, wait: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.promise(py, wait).map(drop)
+    }
+
+    #[pyo3(name = "_wait_for", signature = (index, wait, /, *, timeout_s = None))]
+    fn wait_for(
+        &self,
+        py: Python<'_>,
+        index: i64,
+        wait: Option<&Bound<'_, PyAny>>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<()> {
+        let timeout = timeout_s.map(|it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX));
+        let promise = self.promise(py, wait)?;
+        promise.map_or(Ok(()), |promise| promise.keep(py, index, timeout))
     }
 
     #[pyo3(
@@ -142,11 +195,22 @@ impl Appender {
     }
 
     #[doc = stub!("Appender.writing_document")]
-    #[pyo3(signature = (*, metadata = false))]
-    fn writing_document(&self, py: Python<'_>, metadata: bool) -> PyResult<WriteDocument> {
+    #[pyo3(signature = (*, metadata = false, wait = None))]
+    fn writing_document(
+        &self,
+        py: Python<'_>,
+        metadata: bool,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<WriteDocument> {
+        if metadata && wait.is_some() {
+            let text = "a metadata document has no index that replicas could acknowledge: wait=";
+            return Err(PyValueError::new_err(text));
+        }
+        let promise = if metadata { None } else { self.promise(py, wait)? };
         let now = self.clock.now_ms(py)?;
         let (appender, clock) = (Arc::clone(&self.kernel), Arc::clone(&self.clock));
-        WriteDocument::open(py, appender, clock, self.ring.clone(), now, metadata)
+        let document = WriteDocument::open(py, appender, clock, self.ring.clone(), now, metadata)?;
+        Ok(document.promising(promise))
     }
 
     #[doc = stub!("Appender.last_index_appended")]
@@ -175,7 +239,7 @@ impl Appender {
 
     #[getter(_waits_for_disk)]
     fn waits_for_disk(&self) -> bool {
-        self.kernel.queue().commit().durability() == Durability::Each
+        self.wait.is_some() || self.kernel.queue().commit().durability() == Durability::Each
     }
 
     #[getter(_waits_for_room)]
@@ -186,6 +250,11 @@ impl Appender {
     #[getter(_lock_timeout_s)]
     fn lock_timeout_s(&self) -> f64 {
         self.kernel.lock_timeout().as_secs_f64()
+    }
+
+    #[getter(_timeout_s)]
+    fn timeout_s(&self) -> f64 {
+        self.kernel.queue().options().timeout.as_secs_f64()
     }
 
     #[getter(_has_field_names)]
@@ -227,9 +296,46 @@ path_and_closed!(Appender, |it| it.kernel.queue().path(), |it| it.kernel.is_clos
 context_manager!(Appender);
 
 impl Appender {
-    /// Appends a message of at least one byte.
+    /// Appends a message of at least one byte, and waits for replicas if the appender does.
     #[inline]
     pub fn write(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
+        self.write_for(py, payload, None)
+    }
+
+    #[inline]
+    fn write_for(
+        &self,
+        py: Python<'_>,
+        payload: Payload<'_>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
+        if wait.is_none() && self.wait.is_none() {
+            return self.append(py, payload);
+        }
+        let promise = self.promise(py, wait)?;
+        let index = self.append(py, payload)?;
+        promise.map_or(Ok(()), |promise| promise.keep(py, index, None))?;
+        Ok(index)
+    }
+
+    /// What an append promises, asked for before it.
+    #[cold]
+    fn promise(
+        &self,
+        py: Python<'_>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Promise>> {
+        let Some(quorum) = wait.map(quorum_of).transpose()?.or(self.wait) else { return Ok(None) };
+        if self.ring.is_some() {
+            let what = "wait= with buffer_mode='async': an append returns before its message has \
+                        an index";
+            return Err(to_py(Error::Unsupported(what.to_owned())));
+        }
+        Promise::new(py, self.kernel.queue(), quorum).map(Some)
+    }
+
+    #[inline]
+    fn append(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
         if let Some(ring) = &self.ring {
             return self.put(py, ring, payload);
         }

@@ -5,7 +5,7 @@
 //! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
 //! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes
 //! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
-//! wait without a pause, [`waits`] waits for messages, and [`direction`] where reads go. [`render`]
+//! wait without a pause, [`waits`] waits for messages, [`promise`] for replicas, and [`direction`] where reads go. [`render`]
 //! and [`render_columns`] are what the command line prints of a batch. [`raw_tailer`] is what the
 //! tailers of formats whose messages are raw bytes share.
 
@@ -18,6 +18,7 @@ pub mod excerpt;
 pub mod file_events;
 pub mod payload;
 pub mod pretoucher;
+pub mod promise;
 pub mod queue;
 pub mod raw_tailer;
 pub mod read_document;

@@ -63,6 +63,7 @@ impl Queue {
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
         pretouch = true, low_space_percent = 5, low_space_bytes = None, durability = "process", group_commit_us = None,
         metrics = false, time_index = false, max_clock_ahead_ms = None, file_events = false,
+        read_after_replica_acknowledged = false,
         read_buffer_mode = None, write_buffer_mode = None, buffer_capacity_bytes = None,
         on_full = "block"
     ))]
@@ -97,6 +98,7 @@ impl Queue {
         time_index: bool,
         max_clock_ahead_ms: Option<u64>,
         file_events: bool,
+        read_after_replica_acknowledged: bool,
         read_buffer_mode: Option<&str>,
         write_buffer_mode: Option<&str>,
         buffer_capacity_bytes: Option<u64>,
@@ -136,6 +138,7 @@ impl Queue {
             time_index,
             max_clock_ahead_ms,
             file_events,
+            read_after_replica_acknowledged,
         };
         let on_full = when_full(on_full)?;
         let is_async = |mode: Option<&str>| mode == Some("async");
@@ -207,6 +210,11 @@ impl Queue {
     #[pyo3(name = "_note_acknowledged", signature = (index, /))]
     fn note_acknowledged(&self, py: Python<'_>, index: i64) -> PyResult<()> {
         self.ask_waiting(py, |kernel, signals| kernel.note_acknowledged(index, signals))
+    }
+
+    #[pyo3(name = "_wake_sleepers")]
+    fn wake_sleepers(&self, py: Python<'_>) {
+        detached(py, |_| self.kernel.wake_sleepers());
     }
 
     #[getter(_index_shape)]

@@ -12,6 +12,7 @@ use quire_wire::writer;
 
 use super::clock::QueueClock;
 use super::payload::in_wire_of;
+use super::promise::Promise;
 use super::ring::NO_INDEX;
 use crate::buffer::{self, Borrowed};
 use crate::detached::detached;
@@ -32,6 +33,8 @@ pub struct WriteDocument {
     /// What it goes through, if appends are asynchronous.
     ring: Option<Arc<Ring>>,
     metadata: bool,
+    /// How many replicas it waits for once it is published.
+    promise: Option<Promise>,
     state: Mutex<State>,
 }
 
@@ -93,9 +96,17 @@ impl WriteDocument {
                 phase,
                 rollback: false,
             });
-            Self { appender, clock, ring, metadata, state }
+            Self { appender, clock, ring, metadata, promise: None, state }
         });
         or_raise(py, document)
+    }
+
+    /// The same, with what its close promises.
+    pub fn promising(self, promise: Option<Promise>) -> Self {
+        // Not by `..self`: it gives up its claim when it is dropped.
+        let mut this = self;
+        this.promise = promise;
+        this
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -178,8 +189,12 @@ impl WriteDocument {
             }
             done => done,
         };
+        let published = if let Phase::Published(index) = phase { Some(index) } else { None };
         self.lock().phase = phase;
-        Ok(())
+        match (&self.promise, published) {
+            (Some(promise), Some(index)) => promise.keep(py, index, None),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -10,6 +10,9 @@ pub const BOOT_AT: u64 = 8;
 pub const LEASE_AT: u64 = 16;
 /// The number of the source's epoch.
 pub const EPOCH_AT: u64 = 24;
+/// One more than the index up to which another machine has the messages, as this one got them from
+/// it; 0: unknown.
+pub const ELSEWHERE_AT: u64 = 32;
 /// The 32-bit word of those who wait for acknowledgements, as in `waiting/word.rs`.
 pub const WORD_AT: u64 = 64;
 

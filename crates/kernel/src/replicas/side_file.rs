@@ -157,6 +157,7 @@ impl ReplicaStates {
             self.store(at(slot, layout::ACKNOWLEDGED), NO_INDEX);
             self.store(at(slot, layout::SENT), NO_INDEX);
         }
+        self.store(layout::ELSEWHERE_AT, 0);
         if self.lease_end() != 0 {
             self.store(layout::LEASE_AT, OVER);
         }
@@ -379,6 +380,22 @@ impl ReplicaStates {
         let is_member = |slot: &u64| self.field(*slot, layout::STATE) == layout::MEMBER;
         quorum
             .reached((0..SLOTS).filter(is_member).map(|slot| self.acknowledged_by(slot)).collect())
+    }
+
+    /// The index up to which another machine has all messages: a member of the in-sync set, or the
+    /// source that this queue was a replica of. None if that is not known.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<i64> {
+        let noted = self.cells.load_acquire(layout::ELSEWHERE_AT);
+        let noted = noted.checked_sub(1).and_then(index_of).filter(|_| self.is_current());
+        noted.max(self.acknowledged(Quorum::AtLeast(1)))
+    }
+
+    /// Stores that the source has the messages of this replica up to an index.
+    pub fn note_elsewhere(&self, index: i64) -> Result<()> {
+        self.check_writable()?;
+        self.store(layout::ELSEWHERE_AT, index.cast_unsigned().wrapping_add(1));
+        Ok(())
     }
 
     /// How many replicas are in the in-sync set.

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from math import isinf
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +14,12 @@ import quire
 from quire import _native
 from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import hex_text, sizes_of, time_text
-from quire.errors import CorruptError
+from quire.errors import CorruptError, QuireError
 from quire.formats.adapter import End, Piece
 from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of, tailer_of
 from quire.formats.detection import is_compressed
 from quire.formats.protocols import AnyQueue
+from quire.handles.journal.replicas import Replica, replicas_of
 from quire.maintenance.files import identities_of, users_of
 from quire.opening.discovery import TABLE
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
@@ -25,6 +27,13 @@ from quire.replication import standing
 from quire.write_lock import lock_keys
 
 _ENDED: Final = {"eof", "compressed"}
+_NOT_KNOWN: Final[dict[str, Any]] = {
+    "role": None,
+    "epoch": None,
+    "acknowledged_index": None,
+    "in_sync": [],
+    "replicas": [],
+}
 
 
 def facts_of(queue: AnyQueue) -> dict[str, Any]:
@@ -183,16 +192,27 @@ def _replication(queue: _native.Queue) -> dict[str, Any] | None:
     try:
         found = standing.read(queue.path)
     except CorruptError as error:
-        return {"role": None, "epoch": None, "acknowledged_index": None, "wrong": str(error)}
+        return {**_NOT_KNOWN, "wrong": str(error)}
     if found is None:
         return None
     index = queue.last_acknowledged_index
     acknowledged = None if index is None else hex_text(index)
+    known = {"role": found.role, "epoch": found.epoch, "acknowledged_index": acknowledged}
+    try:
+        replicas = replicas_of(queue)
+    except QuireError as error:
+        return {**_NOT_KNOWN, **known, "wrong": str(error)}
+    in_sync = [it.name for it in replicas if it.in_sync]
+    rows = [_replica(it) for it in replicas]
+    return {**known, "in_sync": in_sync, "replicas": rows, "wrong": None}
+
+
+def _replica(replica: Replica) -> dict[str, Any]:
+    index = replica.acknowledged_index
     return {
-        "role": found.role,
-        "epoch": found.epoch,
-        "acknowledged_index": acknowledged,
-        "wrong": None,
+        **replica._asdict(),
+        "acknowledged_index": None if index is None else hex_text(index),
+        "lag_s": None if isinf(replica.lag_s) else replica.lag_s,
     }
 
 

@@ -77,12 +77,19 @@ def replicate() -> None:
     metavar="ADDRESS",
     help="Connect to the sink that listens there, instead of listening.",
 )
+@click.option(
+    "--drop-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Do not wait for sinks any more that were away for this long; never by default.",
+)
 @_tls_options
 def source(  # noqa: PLR0913 - its options
     path: Path,
     *,
     listen: Address,
     to: Address | None,
+    drop_after: float | None,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -110,10 +117,11 @@ def source(  # noqa: PLR0913 - its options
     tls = _tls_of(certificate, key, authority)
     with _options_as_usage():
         if format_of(str(path)) == VANILLA:
-            _refuse(certificates=tls)
+            _refuse(certificates=tls, drop_after=drop_after)
             vanilla = VanillaMember(path, insecure=insecure)
             return _run(lambda: vanilla.serve(to or listen, connects=to is not None))
-        return _run(Member(path, listen, tls, insecure=insecure, to=to).serve)
+        member = Member(path, listen, tls, insecure=insecure, to=to, drop_after_s=drop_after)
+        return _run(member.serve)
 
 
 @replicate.command()
@@ -313,6 +321,28 @@ def node(  # noqa: PLR0913 - its options
 
     with _options_as_usage():
         return _run(work)
+
+
+@replicate.command()
+@click.argument("path", type=PATH)
+@click.argument("name")
+def forget(path: Path, name: str) -> int:
+    """
+    Take a sink out of the in-sync set of a source's queue.
+
+    Appends with wait="all" do not wait for it any more, retention keeps nothing for it, and it may
+    be promoted only at the loss of what it has not acknowledged. If it connects again and catches
+    up, it is a member again. If there is no member of this name, the exit code is 1.
+
+    \b
+    Examples:
+      quire replicate forget orders backup
+    """  # noqa: D301 - click reads the backspace
+    from quire.replication import forget as forget_member
+
+    forget_member(path, name)
+    click.echo(f"forgot {name}")
+    return OK
 
 
 def _run(work: Callable[[], Awaitable[None]]) -> int:

@@ -244,6 +244,12 @@ def _tables_of(facts: dict[str, Any]) -> Iterator[str]:
         yield ""
         rows = ((it["name"], it["index"], number_text(it["lag"])) for it in tailers)
         yield from columns(("tailer", "next index", "lag"), *rows)
+    replicas: list[dict[str, Any]] = (facts.get("replication") or {}).get("replicas", [])
+    if replicas:
+        yield ""
+        yield from columns(
+            ("replica", "acknowledged", "lag", "level", "address", ""), *map(_replica_row, replicas)
+        )
     groups: list[dict[str, Any]] = facts.get("groups", [])
     if groups:
         yield ""
@@ -255,6 +261,18 @@ def _tables_of(facts: dict[str, Any]) -> Iterator[str]:
     if keys:
         yield ""
         yield from columns(("key", "value"), *keys.items())
+
+
+def _replica_row(replica: dict[str, Any]) -> tuple[str, ...]:
+    states = ("in sync" if replica["in_sync"] else "", "" if replica["connected"] else "away")
+    return (
+        escape_line(replica["name"]),
+        replica["acknowledged_index"] or "-",
+        number_text(replica["lag_messages"]),
+        replica["level"],
+        escape_line(replica["address"]),
+        ", ".join(filter(None, states)),
+    )
 
 
 def _group_row(group: dict[str, Any]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from quire._common import arguments
 from quire._common.optional_arrow import need_arrow
 from quire.errors import LockTimeoutError, RingFullError
 from quire.handles.base import Appender
+from quire.handles.journal.acknowledging import Acknowledging
 from quire.handles.journal.subtopics import ROUTE, Topic
 from quire.pausers import Pauser
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from quire.arrow.encoder import Form
     from quire.arrow.schema import SchemaLike
     from quire.calls.method_writer import Filter
+    from quire.handles.journal.acknowledging import Wait
 
     class _Frame(Protocol):
         """A data frame, or whatever else hands over its columns as Arrow."""
@@ -41,7 +43,7 @@ _LIMIT = arguments.whole(1, 2**31 - 1)
 _LOOK_S = 0.02
 
 
-class JournalAppender(_native.Appender, Appender):
+class JournalAppender(_native.Appender, Appender, Acknowledging):
     """
     Writes messages at the end of a queue, from :meth:`quire.JournalQueue.appender`.
 
@@ -56,17 +58,25 @@ class JournalAppender(_native.Appender, Appender):
 
     """
 
+    _queue: _native.Queue
     _slots: Slots | None = None
     _turns: Turns | None = None
 
-    def __new__(cls, queue: _native.Queue, *, limit: int | None = None) -> Self:
+    def __new__(
+        cls, queue: _native.Queue, *, limit: int | None = None, wait: Wait | None = None
+    ) -> Self:
         """Make an appender of a queue, with at most *limit* asynchronous appends under way."""
-        appender = super().__new__(cls, queue)
+        appender = super().__new__(cls, queue, wait=wait)
+        appender._queue, appender._wait = queue, wait
         if limit is not None:
             from quire._common.slots import Slots
 
             appender._slots = Slots(_LIMIT("limit", limit))
         return appender
+
+    def _without_wait(self) -> JournalAppender:
+        """Return one of the same queue that waits for no replica."""
+        return self if self._wait is None else JournalAppender(self._queue)
 
     def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
@@ -85,7 +95,7 @@ class JournalAppender(_native.Appender, Appender):
         """
         return Topic(self, key, event)
 
-    def write_yaml(self, text: str) -> int:
+    def write_yaml(self, text: str, *, wait: Wait | None = None) -> int:
         """
         Append the message that *text* stands for (:func:`quire.types.parse_yaml`).
 
@@ -95,9 +105,9 @@ class JournalAppender(_native.Appender, Appender):
             {'symbol': 'EURUSD'}
 
         """
-        return self.write_bytes(_native.parse_yaml(text))
+        return self.write_bytes(_native.parse_yaml(text), wait=wait)
 
-    def write_json(self, text: str) -> int:
+    def write_json(self, text: str, *, wait: Wait | None = None) -> int:
         """
         Append the message that *text* stands for (:func:`quire.types.parse_json`).
 
@@ -107,7 +117,7 @@ class JournalAppender(_native.Appender, Appender):
             {'symbol': 'EURUSD', 'price': 1.1}
 
         """
-        return self.write_bytes(_native.parse_json(text))
+        return self.write_bytes(_native.parse_json(text), wait=wait)
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
         """
@@ -410,6 +420,7 @@ class JournalAppender(_native.Appender, Appender):
         type: str | None = None,  # noqa: A002
         method: str | None = None,
         omit_nulls: bool = False,
+        wait: Wait | None = None,
     ) -> int | None:
         """
         Append a message for each row of a batch, or for each element of a column.
@@ -433,6 +444,7 @@ class JournalAppender(_native.Appender, Appender):
             method: The method to call: a column for each argument or, with a schema of methods,
                 the columns that ``read_batch(method=...)`` returns.
             omit_nulls: Leave null columns out of a message instead of writing null.
+            wait: How many replicas to wait for after the last message, as for the appender.
 
         Returns:
             The last index; None when there is nothing.
@@ -451,12 +463,15 @@ class JournalAppender(_native.Appender, Appender):
             {'symbol': 'EURUSD', 'bid': 1.1}
 
         """
+        self._check_wait(wait)
         last: int | None = None
         accepted = 0
         for write in self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls):
             with _after(accepted):
                 last = write()
             accepted += _count_of(write)
+        if last is not None:
+            self._wait_for(last, wait)
         return last
 
     def _writes(  # noqa: PLR0913 - those of write_batch

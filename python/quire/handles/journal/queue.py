@@ -22,6 +22,7 @@ from quire.write_lock import WriteLock
 
 if TYPE_CHECKING:
     from quire._native import FileEvents
+    from quire.handles.journal.replicas import Replica
     from quire.metrics.snapshot import Metrics
 
 # Options that run code in this process alone.
@@ -113,7 +114,9 @@ class JournalQueue(_native.Queue, Queue):
         """Close the queue."""
         self.close()
 
-    def appender(self, *, limit: int | None = None) -> JournalAppender:
+    def appender(
+        self, *, limit: int | None = None, wait: Literal["any", "all"] | int | None = None
+    ) -> JournalAppender:
         """
         Return a new appender.
 
@@ -121,6 +124,9 @@ class JournalQueue(_native.Queue, Queue):
             limit: How many asynchronous appends, as :meth:`JournalAppender.awrite_bytes`, may be
                 under way at once in an event loop. Further ones wait in the order of their calls,
                 so that with a limit of 1 this is the order of their messages. None: any number.
+            wait: How many replicas have to acknowledge each message before its append returns:
+                ``"any"`` member of the in-sync set, ``"all"`` of them, or a number of them. None:
+                none, unless an append says otherwise.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
@@ -130,7 +136,7 @@ class JournalQueue(_native.Queue, Queue):
             ...     index = appender.write_text("hello")
 
         """
-        return JournalAppender(self, limit=limit)
+        return JournalAppender(self, limit=limit, wait=wait)
 
     def tailer(
         self,
@@ -219,6 +225,22 @@ class JournalQueue(_native.Queue, Queue):
 
         """
         return WriteLock(self)
+
+    @property
+    def replicas(self) -> list[Replica]:
+        """
+        The queue's replicas, and what each has acknowledged, as the source's process stores it.
+
+        Any process can ask. The list is empty where no source ever ran.
+
+        Examples:
+            >>> queue.replicas
+            []
+
+        """
+        from quire.handles.journal.replicas import replicas_of
+
+        return replicas_of(self)
 
     def metrics(self) -> Metrics:
         """

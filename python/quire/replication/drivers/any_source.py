@@ -124,10 +124,6 @@ class AnySource(ABC, Generic[_S]):
                 ended.result()
             await self._changed.wait()
 
-    def _note_progress(self) -> None:
-        self._way.note_progress()
-        self._notify()
-
     def _notify(self) -> None:
         """Wake those who wait for what sinks do."""
         self._changed.set()
@@ -153,7 +149,7 @@ class AnySource(ABC, Generic[_S]):
         session = self._new_session(connection.peer)
         self._sessions.append(session)
         try:
-            await Sending(session, connection, self._note_progress).run()
+            await Sending(session, connection, lambda: self._note_progress(session)).run()
         except PeerLostError as lost:
             if session.name:
                 _log.info("a sink is gone: name=%s reason=%s", session.name, lost)
@@ -164,7 +160,17 @@ class AnySource(ABC, Generic[_S]):
             connection.close()
             self._sessions.remove(session)
             session.close()
+            self._note_end(session)
             self._notify()
+
+    def _note_progress(self, session: _S) -> None:
+        """Have everybody know that a sink did something."""
+        del session
+        self._way.note_progress()
+        self._notify()
+
+    def _note_end(self, session: _S) -> None:
+        """Take note of a session that has ended."""
 
     def _note_failure(self, error: QuireError | OSError, connection: Connection) -> None:
         """Say why a sink is disconnected."""

@@ -73,6 +73,15 @@ impl Queue {
         Ok(())
     }
 
+    /// Wakes readers that sleep: there is more to see for those that read what a replica has.
+    pub fn wake_sleepers(&self) {
+        let mut found = None;
+        self.look_for_sleepers(&mut found);
+        if let Some(file) = found {
+            file.wake();
+        }
+    }
+
     /// Position of a named tailer's stored index in the table, created as 0.
     pub fn tailer_key(&self, name: &str, signals: Signals<'_>) -> Result<u64> {
         self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0, signals)

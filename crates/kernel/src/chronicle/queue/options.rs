@@ -62,6 +62,8 @@ pub struct Options {
     pub max_clock_ahead_ms: Option<u64>,
     /// Say which files are opened and released.
     pub file_events: bool,
+    /// Tailers see only what a replica has acknowledged.
+    pub read_after_replica_acknowledged: bool,
     /// Permission bits of new files.
     pub file_mode: u32,
     /// Open for writing on a network file system all the same.
@@ -96,6 +98,7 @@ impl Default for Options {
             time_index: false,
             max_clock_ahead_ms: None,
             file_events: false,
+            read_after_replica_acknowledged: false,
             file_mode: 0o600,
             allow_network: false,
         }

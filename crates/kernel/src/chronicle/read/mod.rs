@@ -3,8 +3,9 @@
 //! `stored_position` a named tailer's place in the table store; `stall` says when reading waits
 //! although later messages are there, [`missing`] what happens when messages were deleted,
 //! [`resume`] where to continue after the last message of an output queue, and [`buffer`] how messages
-//! are read that are on their way into the queue. [`digest`] says whether two queues hold the same.
+//! are read that are on their way into the queue. [`acknowledged`] holds back what no replica has. [`digest`] says whether two queues hold the same.
 
+pub mod acknowledged;
 pub mod buffer;
 pub mod digest;
 pub mod missing;

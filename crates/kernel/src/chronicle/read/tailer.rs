@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quire_wire::topic::{Topics, Wanted};
 
+use super::acknowledged::Acknowledged;
 use super::buffer::{Drained, ReadBuffer};
 use super::missing::{MissingCycles, OnMissing};
 use super::position::Cursor;
@@ -57,6 +58,8 @@ struct Inner {
     filter: Option<Box<Filter>>,
     /// What of the buffer was drained when it was last looked at.
     drained: Drained,
+    /// What may be seen, if that is not everything.
+    acknowledged: Option<Box<Acknowledged>>,
 }
 
 /// Which messages are wanted.
@@ -109,7 +112,10 @@ impl Tailer {
         if let (Err(_), Some(name)) = (&cursor, &name) {
             name.release(&queue);
         }
-        let cursor = cursor?;
+        let mut cursor = cursor?;
+        // What replicas have is looked at by steps that may wait.
+        let held_back = queue.options().read_after_replica_acknowledged;
+        cursor.set_looked_through(held_back);
         let inner = SpinState::new(Inner {
             cursor,
             unfinished: false,
@@ -118,6 +124,7 @@ impl Tailer {
             moves: 0,
             filter: None,
             drained: Drained::default(),
+            acknowledged: held_back.then(Box::default),
         });
         let is_special = AtomicBool::new(queue.metrics().is_some());
         let closed = AtomicBool::new(false);
@@ -226,7 +233,8 @@ impl Tailer {
     /// message again.
     pub fn set_topics(&self, may_wait: &Detached, topics: Option<Topics>) -> Result<()> {
         let mut inner = self.enter(may_wait)?;
-        inner.cursor.set_looked_through(topics.is_some());
+        let is_looked_through = topics.is_some() || inner.acknowledged.is_some();
+        inner.cursor.set_looked_through(is_looked_through);
         inner.filter = topics.map(|topics| Box::new(Filter { topics, found: None }));
         Ok(())
     }

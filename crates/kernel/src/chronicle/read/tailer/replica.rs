@@ -32,6 +32,7 @@ impl Tailer {
             return Ok(false);
         }
         let mut inner = self.enter(may_wait)?;
+        inner.see_all();
         if sequence == 0 && !inner.cursor.go_to_start_of(&self.queue, cycle)? {
             return Ok(false);
         }
@@ -69,6 +70,7 @@ impl Tailer {
         until: Option<i64>,
     ) -> Result<Scan<Sent>> {
         let mut inner = self.enter(may_wait)?;
+        inner.see_all();
         let (cycle_before, _) = self.queue.roll().split(from.next)?;
         let mut batch = BatchWriter::new(from.metadata);
         let mut cycle = None;
@@ -127,6 +129,15 @@ impl Tailer {
             &mut looks,
             take,
         )
+    }
+}
+
+impl Inner {
+    /// Reads what no replica has, too: this is for one.
+    fn see_all(&mut self) {
+        if self.acknowledged.take().is_some() {
+            self.cursor.set_looked_through(self.filter.is_some());
+        }
     }
 }
 

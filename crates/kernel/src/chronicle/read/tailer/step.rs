@@ -294,6 +294,12 @@ impl Inner {
         while *looks > 0 {
             *looks -= 1;
             match self.cursor.find(queue, include_metadata)? {
+                Some(document) if !self.may_see(queue)? => {
+                    let is_backward = self.cursor.direction() == Direction::Backward;
+                    if !is_backward || !self.pass(queue, &document)? {
+                        return Ok(Scan::Nothing);
+                    }
+                }
                 Some(document) if !document.is_metadata && !self.is_wanted(&document) => {
                     if !self.pass(queue, &document)? {
                         return Ok(Scan::Nothing);
@@ -307,6 +313,12 @@ impl Inner {
             }
         }
         Ok(Scan::Paused)
+    }
+
+    /// Whether the document found last may be seen: metadata like the message after it.
+    fn may_see(&mut self, queue: &Queue) -> Result<bool> {
+        let Some(acknowledged) = self.acknowledged.as_mut() else { return Ok(true) };
+        acknowledged.allows(queue, self.cursor.index(queue)?)
     }
 
     /// Where the message found last begins in its payload.

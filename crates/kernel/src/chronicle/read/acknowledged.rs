@@ -1,0 +1,42 @@
+//! What a tailer may see that reads only messages which a replica has acknowledged.
+
+use std::sync::Arc;
+
+use crate::Result;
+use crate::chronicle::queue::handle::{LOOK_MS, Queue};
+use crate::os::clock;
+use crate::replicas::side_file::ReplicaStates;
+
+/// How far messages are known to be on another machine.
+#[derive(Default)]
+pub struct Acknowledged {
+    states: Option<Arc<ReplicaStates>>,
+    looked_ms: Option<i64>,
+    /// A message is never taken back that was once shown.
+    up_to: Option<i64>,
+}
+
+impl Acknowledged {
+    /// Whether the message of an index may be seen.
+    pub fn allows(&mut self, queue: &Queue, index: i64) -> Result<bool> {
+        if self.up_to < Some(index) {
+            self.up_to = self.up_to.max(self.look(queue)?);
+        }
+        Ok(self.up_to >= Some(index))
+    }
+
+    /// What the members of the in-sync set have; where Java's source sends the messages, what that
+    /// has noted in the table.
+    fn look(&mut self, queue: &Queue) -> Result<Option<i64>> {
+        let now = clock::coarse_time_ms();
+        let is_due = |then: i64| now.abs_diff(then) >= LOOK_MS.unsigned_abs();
+        if self.states.is_none() || self.looked_ms.is_none_or(is_due) {
+            self.looked_ms = Some(now);
+            ReplicaStates::look_for(queue.path(), &mut self.states)?;
+        }
+        match &self.states {
+            Some(states) => Ok(states.elsewhere()),
+            None => queue.last_acknowledged_index(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+"""Taking a replica out of the in-sync set by hand."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+from quire._native import ReplicaStates
+from quire.errors import NotAQueueError, ReplicationError
+from quire.replication import standing
+
+
+def forget(path: str | PathLike[str], name: str) -> None:
+    """
+    Take a replica out of the in-sync set of a source: nothing waits for it any more.
+
+    It may be promoted only at the loss of what it has not acknowledged. If it connects again and
+    catches up, it is a member again.
+
+    Args:
+        path: The directory of the source's queue, which may be in use.
+        name: The replica's.
+
+    Raises:
+        ReplicationError: The in-sync set has no member of this name.
+
+    Examples:
+        >>> import asyncio
+        >>> from quire.replication import Sink, Source, forget
+        >>> async def replicate(queue):
+        ...     async with Source(queue) as source:
+        ...         async with Sink("backup", port=source.address[1], name="old") as sink:
+        ...             await sink.stored(queue.last_index)
+        ...             await source.acknowledged(queue.last_index)
+        >>> with quire.open("kept") as queue:
+        ...     _ = queue.appender().write_text("hello")
+        ...     asyncio.run(replicate(queue))
+        ...     [(replica.name, replica.in_sync) for replica in queue.replicas]
+        ...     forget("kept", "old")
+        ...     [(replica.name, replica.in_sync) for replica in queue.replicas]
+        [('old', True)]
+        [('old', False)]
+
+    """
+    if standing.read(path) is None:
+        raise NotAQueueError(f"no queue that is replicated: path={fspath(path)}")
+    states = ReplicaStates.open_existing(path)
+    if states is None or not states.forget(name):
+        members = [] if states is None else [it[0] for it in states.replicas() if it[2]]
+        text = "the in-sync set has no member of this name"
+        raise ReplicationError(f"{text}: name={name!r} in_sync={members} path={fspath(path)}")

@@ -1,0 +1,139 @@
+"""The in-sync set of a source: which sinks others wait for, kept beside the queue."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from typing import Final
+
+from quire._common import arguments
+from quire._native import ReplicaStates
+from quire.errors import QuireError
+from quire.handles.journal.queue import JournalQueue
+from quire.replication.source_session import SourceSession
+from quire.replication.wire import Place
+
+_log = logging.getLogger("quire")
+_SETTLED_S: Final = 1.0
+"""A sink that took longer to catch up has more to catch up with by then."""
+
+
+class InSyncSet:
+    """
+    What a source stores of its sinks, in the file that all processes of the queue map.
+
+    A sink joins once it has what there was when it connected, or, if that took longer, when it was
+    last seen to have caught up. It stays a member while it is away, and over restarts of the
+    source, until it is forgotten or dropped.
+
+    Args:
+        queue: The source's.
+        epoch: The number of the source's epoch.
+        drop_after_s: Take sinks out that were away for this long; None: never.
+
+    Raises:
+        CorruptError: The file is damaged.
+        WriterInUseError: Another source of the queue lives.
+
+    """
+
+    def __init__(self, queue: JournalQueue, epoch: int, drop_after_s: float | None) -> None:
+        arguments.optional(arguments.seconds)("drop_after_s", drop_after_s)
+        self._queue, self._drop_after_s = queue, drop_after_s
+        self._states = ReplicaStates.open_or_create(queue.path)
+        self._states.lock_source()
+        self._states.set_epoch(epoch)
+        self._sessions: dict[int, SourceSession] = {}
+        self._joined: set[SourceSession] = set()
+        self._targets: dict[SourceSession, tuple[int | None, float]] = {}
+        self._away_since: dict[str, float] = {}
+
+    def note(self, session: SourceSession) -> None:
+        """Store what a session's sink has acknowledged, for all who wait for it."""
+        if session.reader is None:
+            return
+        slot = self._slot_of(session)
+        if self._sessions.get(slot) is not session:
+            return  # the sink has connected again
+        sent, acknowledged = self._index(session.sent), self._index(session.acknowledged)
+        time_ns = session.acknowledged_ns
+        self._states.note(slot, sent=sent, acknowledged=acknowledged, time_ns=time_ns)
+        if session not in self._joined and self._has_caught_up(session, acknowledged):
+            self._joined.add(session)
+            self._states.set_member(slot, True)  # noqa: FBT003 - positional alone
+            _log.info("a sink is in sync: name=%s peer=%s", session.name, session.peer)
+        self._queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def _slot_of(self, session: SourceSession) -> int:
+        """Return the slot of a session, which gets it with its first note."""
+        if session.slot is None:
+            session.slot = slot = self._states.slot_of(session.name, session.peer)
+            self._sessions[slot] = session
+            is_synced = session.level == "synced"
+            self._states.note_connection(slot, is_connected=True, is_synced=is_synced)
+            self._away_since.pop(session.name, None)
+            self._targets[session] = (self._queue.last_index, time.monotonic())
+            session.noted_level = session.level
+        elif session.noted_level != session.level:
+            session.noted_level = session.level
+            is_synced = session.level == "synced"
+            self._states.note_connection(session.slot, is_connected=True, is_synced=is_synced)
+        return session.slot
+
+    def _has_caught_up(self, session: SourceSession, acknowledged: int | None) -> bool:
+        target, since = self._targets[session]
+        if target is not None and (acknowledged is None or acknowledged < target):
+            return False
+        now = time.monotonic()
+        if now - since < _SETTLED_S:
+            return True
+        target = self._queue.last_index
+        self._targets[session] = (target, now)
+        return target is None or (acknowledged is not None and acknowledged >= target)
+
+    def _index(self, place: Place | None) -> int | None:
+        """Return the index of the last message before a place; None before the first."""
+        if place is None or place.next == 0:
+            return None
+        roll_cycle = self._queue.roll_cycle
+        if roll_cycle.to_sequence(place.next) > 0:
+            return place.next - 1
+        before = [it for it in self._queue.cycles if it < roll_cycle.to_cycle(place.next)]
+        for cycle in reversed(before):
+            found = self._queue.end_of_cycle(cycle)
+            if found is not None and found[1]:
+                return roll_cycle.to_index(cycle, found[1] - 1)
+        return None
+
+    def leave(self, session: SourceSession) -> None:
+        """Note that a sink is not connected any more; it stays a member."""
+        self._joined.discard(session)
+        self._targets.pop(session, None)
+        slot = session.slot
+        if slot is not None and self._sessions.get(slot) is session:
+            del self._sessions[slot]
+            is_synced = session.level == "synced"
+            self._states.note_connection(slot, is_connected=False, is_synced=is_synced)
+
+    def tick(self) -> None:
+        """Let time pass: take out sinks that were away for too long."""
+        if self._drop_after_s is None:
+            return
+        now = time.monotonic()
+        for name, _, is_member, is_connected, *_ in self._states.replicas():
+            if not is_member or is_connected:
+                self._away_since.pop(name, None)
+            elif now - self._away_since.setdefault(name, now) >= self._drop_after_s:
+                self._states.forget(name)
+                _log.warning(
+                    "a sink was away for too long, and is not waited for any more: name=%s "
+                    "drop_after_s=%s",
+                    name,
+                    self._drop_after_s,
+                )
+
+    def close(self) -> None:
+        """Let another source store what sinks have."""
+        with suppress(QuireError, OSError):
+            self._states.unlock_source()
