@@ -1283,9 +1283,7 @@ class ReplicaStates:
     """
 
     @staticmethod
-    def open_or_create(
-        directory: str | PathLike[str], /, *, mode: int = 0o600
-    ) -> ReplicaStates:
+    def open_or_create(directory: str | PathLike[str], /, *, mode: int = 0o600) -> ReplicaStates:
         """
         Open the file of a queue's directory, which is made if it is missing.
 

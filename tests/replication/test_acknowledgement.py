@@ -6,15 +6,16 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import quire
 from cli_runs import run
+from queues import DAY_MS, START_MS
 from quire._native import ReplicaStates
 from quire.errors import (
     ForkedError,
@@ -40,8 +41,13 @@ def pair(tmp_path: Path) -> Generator[Replicated]:
         yield running
 
 
+class Market:
+    def price(self, symbol: str) -> None: ...
+
+
 def payloads(path: Path, **options: Any) -> list[bytes]:  # noqa: ANN401
-    with quire.open(path, create=False, **options) as queue, queue.tailer() as tailer:
+    opened = cast("quire.JournalQueue", quire.open(path, create=False, **options))
+    with opened as queue, queue.tailer() as tailer:
         return [*tailer.payloads()]
 
 
@@ -66,6 +72,7 @@ def test_an_append_waits_for_the_sink(pair: Replicated, wait: Any) -> None:  # n
         assert caught.value.index == queue.last_index != first
         assert payloads(pair.path) == [b"first", b"second"]
         pair.sinks["b"].go_on()
+        assert caught.value.index is not None
         appender.acknowledged(caught.value.index, wait=wait, timeout_s=WAIT_S)
         assert queue.replicas[0].acknowledged_index == queue.last_index
     assert payloads(pair.copies["b"]) == [b"first", b"second"]
@@ -73,9 +80,6 @@ def test_an_append_waits_for_the_sink(pair: Replicated, wait: Any) -> None:  # n
 
 def test_every_way_to_write_waits(pair: Replicated) -> None:
     import pyarrow as pa
-
-    class Market:
-        def price(self, symbol: str) -> None: ...
 
     with quire.open(pair.path, timeout_s=SHORT_S) as queue, queue.appender() as appender:
         waiting = queue.appender(wait="all")
@@ -85,7 +89,7 @@ def test_every_way_to_write_waits(pair: Replicated) -> None:
             with appender.writing_document(wait="all") as document:
                 document.write("a", 1)
 
-        ways = {
+        ways: dict[str, Callable[[], Any]] = {
             "text": lambda: appender.write_text("x", wait="all"),
             "map": lambda: appender.write_map({"a": 1}, wait="all"),
             "many": lambda: appender.write_many([b"x", b"y"], wait="all"),
@@ -138,7 +142,7 @@ def test_all_is_each_member_also_one_that_is_away(tmp_path: Path) -> None:
             index = appender.write_bytes(b"y", wait="any")
             for wait in ("all", 2):
                 with pytest.raises(WaitTimeoutError) as caught:
-                    appender.write_bytes(b"z", wait=wait)  # type: ignore[arg-type]
+                    appender.write_bytes(b"z", wait=wait)
             found = caught.value.acknowledged
             assert found.keys() == {"b", "c"}
             assert (found["c"] or 0) < index
@@ -217,18 +221,15 @@ def test_an_acknowledgement_is_awaited_and_calls_back(pair: Replicated) -> None:
 
 
 def test_a_signal_ends_a_wait_at_once(pair: Replicated) -> None:
-    class Ended(Exception):
-        pass
-
     def end(*_: object) -> None:
-        raise Ended
+        raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, end)
     try:
         with quire.open(pair.path, timeout_s=WAIT_S) as queue, queue.appender() as appender:
             pair.sinks["b"].stop()
             signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(Ended):
+            with pytest.raises(KeyboardInterrupt):
                 appender.write_bytes(b"x", wait="all")
             assert payloads(pair.path) == [b"x"]
             pair.sinks["b"].go_on()
@@ -364,3 +365,23 @@ def test_stat_shows_the_replicas(pair: Replicated) -> None:
     assert replica["acknowledged_index"] == f"{last:#x}"
     assert replica["lag_messages"] == 0
     assert "b " in run("stat", pair.path).out
+
+
+def test_retention_keeps_what_a_member_of_the_set_lacks(tmp_path: Path) -> None:
+    clock = quire.ManualClock(START_MS)
+    path = tmp_path / "queue"
+    with quire.open(path, clock=clock, roll_cycle="FAST_DAILY") as queue:
+        appender = queue.appender()
+        indexes: list[int] = []
+        for _ in range(4):
+            indexes.append(appender.write_bytes(b"x"))
+            clock.advance(DAY_MS)
+        states = ReplicaStates.open_or_create(path)
+        slot = states.slot_of("away", "host:1")
+        states.note(slot, sent=indexes[1], acknowledged=indexes[1], time_ns=1)
+        states.set_member(slot, True)  # noqa: FBT003 - positional alone
+    kept = quire.prune(path, max_cycles=1, stale_after="1d", dry_run=True).kept
+    assert "kept for a replica that is in sync: replica=away" in kept[0].reason
+    assert len(quire.prune(path, max_cycles=1, stale_after="1d").removed) == 1
+    assert states.forget("away")
+    assert len(quire.prune(path, max_cycles=1, stale_after="1d").removed) == 2

@@ -115,7 +115,7 @@ LATER_FRAMES = {
 
 
 # Where readers sleep, and the table, which keeps what the other sinks acknowledge.
-CHANGING = {"waiting.quire", "metadata.cq4t"}
+CHANGING = {"waiting.quire", "metadata.cq4t", "replicas.quire"}
 
 
 def snapshot(path: Path) -> Snapshot:

@@ -1,4 +1,4 @@
-"""A process that is a source or a sink, to be killed: `source PATH PORT`, `sink PATH PORT [NAME]`."""
+"""A process to be killed, a source or a sink: `source PATH PORT`, `sink PATH PORT [NAME]`."""
 
 from __future__ import annotations
 

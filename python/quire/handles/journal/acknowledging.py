@@ -148,7 +148,8 @@ class Line:
         states = ReplicaStates.open_existing(appender.path)
         if states is None:  # removed just now
             raise FileNotFoundError(appender.path)
-        self._appender, self._wait, self._states = appender, wait, states
+        self._appender, self._states = appender, states
+        self._wait: Wait = wait
         self._timeout_s = appender._timeout_s if timeout_s is None else timeout_s  # noqa: SLF001
         self._heap: list[tuple[int, int, float, Future[int]]] = []
         self._numbers = count()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from quire import _native
 from quire._native import ReplicaStates
 from quire.errors import IndexOutOfRangeError
-
-if TYPE_CHECKING:
-    from quire.handles.journal.queue import JournalQueue
 
 
 class Replica(NamedTuple):
@@ -44,7 +42,7 @@ class Replica(NamedTuple):
     connected: bool
 
 
-def replicas_of(queue: JournalQueue) -> list[Replica]:
+def replicas_of(queue: _native.Queue) -> list[Replica]:
     """Return the replicas of a queue; none if it has no file of them."""
     states = ReplicaStates.open_existing(queue.path, read_only=True)
     if states is None:
@@ -63,7 +61,7 @@ def replicas_of(queue: JournalQueue) -> list[Replica]:
     return found
 
 
-def _messages_after(queue: JournalQueue, index: int | None, last: int | None) -> int:
+def _messages_after(queue: _native.Queue, index: int | None, last: int | None) -> int:
     if last is None or (index is not None and index >= last):
         return 0
     if index is None:
@@ -74,7 +72,7 @@ def _messages_after(queue: JournalQueue, index: int | None, last: int | None) ->
         return queue.entry_count
 
 
-def _bytes_after(queue: JournalQueue, index: int | None) -> int:
+def _bytes_after(queue: _native.Queue, index: int | None) -> int:
     first = -1 if index is None else queue.roll_cycle.to_cycle(index)
     size = 0
     for cycle in queue.cycles:
