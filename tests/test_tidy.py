@@ -61,7 +61,10 @@ RECURSIVE = (
     "quire_binding::quick_queue::",
     "quire_kernel::quick_queue::",
 )
-HANDLES = {f"quire.handles.journal.{name}" for name in ("queue", "appender", "tailer", "subtopics")}
+HANDLES = {
+    f"quire.handles.journal.{name}"
+    for name in ("queue", "appender", "acknowledging", "tailer", "subtopics")
+}
 ALIKE = ("quire.cli.verbs.", "quire.formats.", "quire.handles.", "quire.vanilla.")
 MARKDOWN_WIDTH = 120
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")

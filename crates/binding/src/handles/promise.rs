@@ -39,7 +39,7 @@ impl Promise {
         Ok(Self { queue: Arc::clone(queue), states, quorum })
     }
 
-    /// Waits until so many replicas have the message of an index, and all before it.
+    /// Waits until n replicas have the message of an index, and all before it.
     ///
     /// # Errors
     /// `WaitTimeoutError`: they do not within the queue's timeout, or this one.

@@ -49,7 +49,7 @@ class Acknowledging:
             timeout_s: How long to wait; None: the queue's ``timeout_s``.
 
         Raises:
-            WaitTimeoutError: They did not in time.
+            WaitTimeoutError: Replicas did not acknowledge the message in time.
             ReplicationError: The queue is not replicated.
 
         Examples:
