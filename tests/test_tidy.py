@@ -41,6 +41,7 @@ RUST_LAYERS = [
     "quire_kernel",
     "quire_binding::arguments quire_binding::buffer quire_binding::detached quire_binding::repr",
     "quire_binding::error quire_binding::fault_points",
+    "quire_binding::cipher",
     "quire_binding::calls::history quire_binding::values",
     "quire_binding::handles::clock quire_binding::handles::column quire_binding::handles::payload",
     "quire_binding::handles::roll_cycle quire_binding::handles::scan quire_binding::handles::spin",

@@ -43,6 +43,7 @@ from quire.merging import merge as merge
 from quire.merging import read_merged
 from quire.opening.opener import open  # noqa: A004 - `quire.open` reads as what it does
 from quire.opening.options import LayoutOptions, RingOptions, RollOptions, WaitOptions
+from quire.sealed.key_ring import KeyRing
 from quire.write_lock import LockHolder, WriteLock
 
 if _TYPE_CHECKING:
@@ -76,6 +77,7 @@ __all__ = [
     "JournalAppender",
     "JournalQueue",
     "JournalTailer",
+    "KeyRing",
     "LayoutOptions",
     "LockHolder",
     "ManualClock",

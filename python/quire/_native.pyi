@@ -19,6 +19,7 @@ __all__ = [
     "Buffer",
     "Call",
     "Chain",
+    "Cipher",
     "Claim",
     "ClaimKey",
     "Codec",
@@ -79,6 +80,7 @@ __all__ = [
     "group_tails",
     "hash_cycle",
     "is_compressed_copy",
+    "is_encrypted",
     "kind_parts",
     "network_file_system",
     "parse_json",
@@ -87,6 +89,7 @@ __all__ = [
     "render_rows",
     "repair_journal",
     "reported_losses",
+    "rewrap_key",
     "ring_intended",
     "ring_stats",
     "times_file",
@@ -94,6 +97,7 @@ __all__ = [
     "to_yaml",
     "verify_journal",
     "whole_cycle_digest",
+    "wrap_new_key",
 ]
 
 _T = TypeVar("_T")
@@ -354,6 +358,44 @@ def cycle_digest(queue: Queue, place: tuple[int, int, bool], /) -> bytes | None:
 
     Two queues with the same digest hold the same messages and metadata there.
     """
+
+@final
+class Cipher:
+    """What encrypts and decrypts the messages of a queue; it shows no key."""
+
+    def __new__(
+        cls,
+        queue: bytes,
+        records: list[tuple[int, bytes, list[bytes]]],
+        *,
+        current: int | None = None,
+        allow_plain: bool = False,
+    ) -> Cipher:
+        """
+        Unwrap data keys.
+
+        Args:
+            queue: The random id of the queue, 16 bytes.
+            records: The number of each data key, how it is wrapped, and the keys to try.
+            current: The number of the data key to encrypt with; None: nothing is written.
+            allow_plain: Messages that are not encrypted are read as they are.
+
+        """
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the data keys that one of the keys unwraps."""
+
+def wrap_new_key(key: bytes, queue: bytes, number: int, /) -> bytes:
+    """Return a new random data key of a queue, wrapped by a key of 32 bytes."""
+
+def rewrap_key(
+    old: bytes, new: bytes, queue: bytes, number: int, wrapped: bytes, /
+) -> bytes | None:
+    """Return a data key wrapped by another key; None if the old one does not unwrap it."""
+
+def is_encrypted(stored: bytes, /) -> bool:
+    """Return whether a stored message has the marker of an encrypted one."""
 
 def hash_cycle(
     queue: Queue,
@@ -1576,6 +1618,8 @@ class Queue(_Queue):
         write_buffer_mode: Literal["async"] | None = None,
         buffer_capacity_bytes: int | None = None,
         on_full: Literal["block", "raise", "grow"] = "block",
+        cipher: Cipher | None = None,
+        without_key: bool = False,
     ) -> Self: ...
     @property
     def _file_events(self) -> FileEvents | None:

@@ -47,6 +47,7 @@ REST: dict[str, list[str]] = {
     "removable": [],
     "repair": ["--apply"],
     "replay": ["--to-queue", OUT],
+    "rewrap": ["--key-file", "key", "--new-key-file", "key"],
     "salvage": [OUT],
     "seal": [],
     "split": [OUT, "--by", "cycle"],

@@ -41,6 +41,9 @@ pyo3::import_exception!(quire.errors, ReplicationError);
 pyo3::import_exception!(quire.errors, WaitTimeoutError);
 pyo3::import_exception!(quire.errors, GroupError);
 pyo3::import_exception!(quire.errors, GroupLostError);
+pyo3::import_exception!(quire.errors, EncryptionError);
+pyo3::import_exception!(quire.errors, ForgedMessageError);
+pyo3::import_exception!(quire.errors, PlainMessageError);
 pyo3::import_exception!(quire.errors, RingFullError);
 pyo3::import_exception!(quire.errors, ClockAheadError);
 
@@ -126,16 +129,31 @@ fn raised() -> Option<PyErr> {
     RAISED.with(RefCell::take)
 }
 
+fn hole_error(text: &str, file: PathBuf) -> PyErr {
+    let text = format!("{text}{ROOM_FOR_HOLE}");
+    PyOSError::new_err((Error::NO_SPACE, text, file.into_os_string()))
+}
+
+/// The exception of an encrypted queue.
+fn of_encryption(error: &Error, text: String) -> PyErr {
+    match error {
+        Error::NotAuthentic { .. } => ForgedMessageError::new_err(text),
+        Error::Plain { .. } => PlainMessageError::new_err(text),
+        _ => EncryptionError::new_err(text),
+    }
+}
+
 /// Converts a kernel error to an exception.
 #[cold]
 pub fn to_py(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
         Error::Io { what, path, source } => io_error(text, what, path, &source),
-        Error::Hole { file, .. } => {
-            let text = format!("{text}{ROOM_FOR_HOLE}");
-            PyOSError::new_err((Error::NO_SPACE, text, file.into_os_string()))
-        }
+        Error::Encrypted { .. }
+        | Error::KeyMissing { .. }
+        | Error::NotAuthentic { .. }
+        | Error::Plain { .. } => of_encryption(&error, text),
+        Error::Hole { file, .. } => hole_error(&text, file),
         Error::Corrupt { file, position, found, expected, .. } => {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))
         }

@@ -23,6 +23,7 @@ mod arguments;
 mod arrow;
 mod buffer;
 mod calls;
+mod cipher;
 mod detached;
 mod error;
 #[cfg(feature = "fault-points")]
@@ -76,6 +77,8 @@ mod _native {
     use crate::calls::method_reader::MethodReader;
     #[pymodule_export]
     use crate::calls::method_writer::{Call, Chain, MethodWriter};
+    #[pymodule_export]
+    use crate::cipher::{Cipher, is_encrypted, rewrap_key, wrap_new_key};
     #[pymodule_export]
     use crate::groups::claim::{Claim, ClaimKey};
     #[pymodule_export]

@@ -112,6 +112,22 @@ pub enum Error {
          (open the queue with block_bytes of at least four messages)"
     )]
     MessageTooLarge { length: u64, limit: u64, block_bytes: u64 },
+    #[error(
+        "the queue is encrypted: path={} (open it with key=, or give --key-file)", path.display()
+    )]
+    Encrypted { path: PathBuf },
+    #[error("none of the keys opens the data key of a message: data_key={}", number_text(*number))]
+    KeyMissing { number: Option<u32> },
+    #[error(
+        "the message is not what was written here: index={index:#x} (it was changed, or moved from \
+         another place or queue)"
+    )]
+    NotAuthentic { index: i64 },
+    #[error(
+        "the message is not encrypted: index={index:#x} (open the queue with allow_plain=True to \
+         read what Java, or a process without the key, appended)"
+    )]
+    Plain { index: i64 },
     #[error("not enough memory: needed_bytes={0}")]
     OutOfMemory(usize),
     #[error("index out of range: {0}")]
@@ -282,6 +298,10 @@ impl Error {
         let (found, expected) = (found.into(), expected.into());
         Self::Corrupt { what, file: file.to_path_buf(), position, found, expected }
     }
+}
+
+fn number_text(number: Option<u32>) -> String {
+    number.map_or_else(|| "none".to_owned(), |number| number.to_string())
 }
 
 /// What to do after a handle was closed.

@@ -8,7 +8,7 @@
 //! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
 //! - [`groups`] is which member of a group works on which messages of a queue of any format;
 //! - [`ring`] holds messages until its thread has appended them to a queue;
-//! - [`sealed`] proves that messages are as they were;
+//! - [`sealed`] encrypts messages, and proves that they are as they were;
 //! - `memory` is access to mapped words, for this crate alone, and [`os`] the calls to the system:
 //!   they contain the only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;

@@ -41,6 +41,7 @@ VERBS: Final = {
     "replay": "quire.cli.verbs.replay:replay",
     "replicate": "quire.cli.verbs.replicate:replicate",
     "tail": "quire.cli.verbs.tail:tail",
+    "rewrap": "quire.cli.verbs.rewrap:rewrap",
     "roll-cycles": "quire.cli.verbs.roll_cycles:roll_cycles",
     "salvage": "quire.cli.verbs.salvage:salvage",
     "seal": "quire.cli.verbs.seal:seal",
@@ -54,6 +55,13 @@ VERBS: Final = {
     "unlock": "quire.cli.verbs.unlock:unlock",
     "verify": "quire.cli.verbs.verify:verify",
     "write": "quire.cli.verbs.write:write",
+}
+
+
+# Those that read or append messages: encrypted ones need a key.
+_NEEDS_KEY: Final = {
+    *("archive", "convert", "diff", "dump", "explain", "groups", "history", "merge", "publish"),
+    *("read", "record", "replay", "salvage", "split", "tail", "time-index", "write"),
 }
 
 
@@ -88,7 +96,26 @@ class LazyGroup(WholeSummaries):
             return None
         module, _, attribute = place.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
+        if cmd_name in _NEEDS_KEY and not any(it.name == "key_file" for it in command.params):
+            command.params.append(_key_file_option())
         return command
+
+
+def _key_file_option() -> click.Option:
+    return click.Option(
+        ["--key-file"],
+        type=click.Path(),
+        expose_value=False,
+        callback=_use_key,
+        help="The key of an encrypted queue: 32 bytes, raw, in hexadecimal or in base64.",
+    )
+
+
+def _use_key(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        from quire.sealed.key_ring import KeyRing, use_in_process
+
+        use_in_process(KeyRing.from_file(value))
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: object) -> None:
@@ -118,8 +145,11 @@ def quire() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors go to stderr."""
+    from quire.sealed.key_ring import of_command
+
     try:
-        code = quire.main(arguments, prog_name="quire", standalone_mode=False)
+        with of_command():
+            code = quire.main(arguments, prog_name="quire", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code

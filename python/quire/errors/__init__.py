@@ -24,6 +24,9 @@ QuireError
 ├── UnsafePathError          a link, or another user's file, where one of Quire's own belongs
 ├── ArchiveError             an archive is not what the queue holds, or cannot be worked on
 ├── WireError                bytes that do not decode, or a value that has no encoding
+├── EncryptionError          the queue is encrypted, or its keys are missing, wrong or damaged
+│   ├── ForgedMessageError   an encrypted message was changed, or moved from another place
+│   └── PlainMessageError    a message in an encrypted queue is not encrypted
 ├── DataLossError            messages were deleted before they were read
 ├── TailerInUseError         another tailer reads with this name (pid, since)
 ├── WriterInUseError         the queue has another writer, or the producer's name is in use
@@ -72,6 +75,8 @@ from quire.errors.queues import (
     CycleFullError,
     DataLossError,
     DocumentOpenError,
+    EncryptionError,
+    ForgedMessageError,
     ForkedError,
     GroupError,
     GroupLostError,
@@ -83,6 +88,7 @@ from quire.errors.queues import (
     LockTimeoutError,
     MessageTooLargeError,
     NotAQueueError,
+    PlainMessageError,
     ProducerDiedError,
     QuireError,
     ReadOnlyError,
@@ -137,7 +143,9 @@ __all__ = [
     "DataLossError",
     "DivergedError",
     "DocumentOpenError",
+    "EncryptionError",
     "EtcdAwayError",
+    "ForgedMessageError",
     "ForkedError",
     "GroupError",
     "GroupLostError",
@@ -159,6 +167,7 @@ __all__ = [
     "PeerSilentError",
     "PipelineError",
     "PipelineFileError",
+    "PlainMessageError",
     "ProducerDiedError",
     "QuireError",
     "ReadOnlyError",

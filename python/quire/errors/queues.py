@@ -274,6 +274,27 @@ class WireError(QuireError):
     """
 
 
+class EncryptionError(QuireError):
+    """
+    The queue is encrypted, or its keys are missing, wrong or damaged.
+
+    Examples:
+        >>> quire.open("locked", key=bytes(32)).close()
+        >>> quire.open("locked")
+        Traceback (most recent call last):
+        quire.errors.EncryptionError: the queue is encrypted: path=...
+
+    """
+
+
+class ForgedMessageError(EncryptionError):
+    """An encrypted message is not what was written at its place: it was changed or moved."""
+
+
+class PlainMessageError(EncryptionError):
+    """A message in an encrypted queue is not encrypted: ``allow_plain=True`` reads it."""
+
+
 class DataLossError(QuireError):
     """
     Messages that were to be read next were deleted.

@@ -11,6 +11,7 @@ from quire.errors import CorruptError
 from quire.formats.adapter import Adapter, End, Explained, Piece, Repaired, Verified
 from quire.formats.detection import CHRONICLE
 from quire.formats.numbering import Numbering, Periods, start_options
+from quire.sealed.key_file import options_for
 
 if TYPE_CHECKING:
     from quire.formats.columns import Columns
@@ -46,7 +47,8 @@ class JournalAdapter(Adapter[Queue]):
 
     def open(self, path: str, *, read_only: bool = True) -> Queue:
         """Open a queue without options."""
-        return Queue(path, read_only=read_only, create=not read_only)
+        options: dict[str, Any] = options_for(path, may_write=not read_only)
+        return Queue(path, read_only=read_only, create=not read_only, **options)
 
     def appender(self, queue: Queue) -> Appender:
         """Return a new appender."""

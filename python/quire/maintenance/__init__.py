@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quire.maintenance.findings import Action, Finding, RepairReport, VerifyReport
     from quire.maintenance.joining import merge_queues
     from quire.maintenance.pending import ring_pending
+    from quire.maintenance.rewrapping import rewrap
     from quire.maintenance.sealing import Proven, Seal, check_proof, prove, seal
     from quire.maintenance.splitting import split_queue
     from quire.maintenance.time_index import build_time_index
@@ -43,6 +44,7 @@ __all__ = [
     "explain",
     "merge_queues",
     "prove",
+    "rewrap",
     "ring_pending",
     "seal",
     "split_queue",
@@ -70,6 +72,7 @@ __getattr__ = imported_later(
         "explain": "quire.maintenance.explaining",
         "merge_queues": "quire.maintenance.joining",
         "prove": "quire.maintenance.sealing",
+        "rewrap": "quire.maintenance.rewrapping",
         "ring_pending": "quire.maintenance.pending",
         "seal": "quire.maintenance.sealing",
         "split_queue": "quire.maintenance.splitting",

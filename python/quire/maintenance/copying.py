@@ -33,7 +33,8 @@ from quire.maintenance.left_out import tell_pending
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.opening.discovery import TABLE, check_local
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
+from quire.sealed.key_file import KEYS
 from quire.sealed.seal_files import SEALS
 from quire.write_lock import lock_keys
 
@@ -132,6 +133,9 @@ class _Copy(CopyRun):
 
     def _run(self, source: SafeFolder) -> Copied:
         seals = _content_of(source, SEALS)  # so that they speak of no later message
+        keys = _content_of(source, KEYS)
+        if keys is not None:
+            self._folder.replace(KEYS, keys)
         if source.has(TABLE):
             self._folder.replace(TABLE, source.read(TABLE))
         cycles = self._queue.cycles
@@ -225,7 +229,7 @@ class _Copy(CopyRun):
 
     def _remove_others(self, files: list[_File]) -> None:
         """Remove what an earlier run copied, or this one began, and is no part of the copy."""
-        names = {it.name for it in files} | {TABLE, NOTE}
+        names = {it.name for it in files} | {TABLE, NOTE, KEYS}
         for name in self._folder.names():
             if name not in names:
                 self._folder.remove(name)

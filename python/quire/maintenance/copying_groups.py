@@ -16,7 +16,7 @@ from quire._common.durable import SafeFolder
 from quire.errors import UnsafePathError
 from quire.formats.adapters import end_index_of, numbering_of
 from quire.groups.states import side_file
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 
 
 def put_groups(source: Path, folder: SafeFolder, positions: dict[str, int]) -> None:

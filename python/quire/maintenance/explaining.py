@@ -9,7 +9,7 @@ from quire._common import arguments
 from quire.errors import IndexOutOfRangeError
 from quire.formats.adapters import adapter_of
 from quire.opening.discovery import check_local
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 
 _PAST_INDEXES: Final = 2**63
 

@@ -14,7 +14,7 @@ from quire.errors import UnsupportedError
 from quire.formats.adapters import require_journal
 from quire.maintenance.holders import growth_of, holders_of, reader_in
 from quire.opening.discovery import check_local
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 
 _PROC: Final = Path("/proc")
 

@@ -29,7 +29,7 @@ from quire.formats.detection import (
 )
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 
 Identity: TypeAlias = tuple[int, int]
 """Device and inode number of a file."""

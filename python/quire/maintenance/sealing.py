@@ -16,7 +16,7 @@ from quire._native import hash_cycle
 from quire.errors import QuireError, SealError, UnsupportedError
 from quire.formats import detection
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.sealed.proof import Proof
 from quire.sealed.seal_chain import Chain, Checkpoint, tree_of
 from quire.sealed.seal_check import Row, Wanted, check

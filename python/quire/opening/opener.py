@@ -29,6 +29,7 @@ from quire.opening.options import (
     WaitOptions,
 )
 from quire.opening.resolving import Opener
+from quire.sealed.key_ring import KeyRing, structure_only
 
 _P = ParamSpec("_P")
 
@@ -101,6 +102,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     durability: Literal["process", "batch", "each"] = "process",
     metrics: bool | None = None,
     retention: Watcher | Sequence[Watcher] | None = None,
+    key: bytes | KeyRing | None = None,
+    allow_plain: bool = False,
     integrity: bool = False,
     wire_type: str | None = None,
     source_id: int = 0,
@@ -151,6 +154,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             None: if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` says so.
         retention: Rules, of :class:`quire.Retention`, by which old cycles are removed at each roll;
             None: all are kept. Not part of a pickled queue.
+        key: Encrypt messages, and decrypt them: 32 random bytes, or a :class:`quire.KeyRing`. See
+            ``docs/encryption.md``. Not part of a pickled queue.
+        allow_plain: With *key*, read messages that are not encrypted as they are.
         integrity: Seal the queue at each roll and when it is closed, by a thread, so that
             :func:`quire.verify` notices what changes: see ``docs/integrity.md``. Not part of a
             pickled queue.
@@ -180,6 +186,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             is not supported.
         ReadOnlyError: ``read_buffer_mode="async"`` or *retention* or *integrity* with
             *read_only*.
+        EncryptionError: The queue is encrypted and *key* is missing or wrong; or it is not
+            encrypted, and holds messages or is opened read-only.
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: The roll cycle or mode does not exist.
         OSError: The system refused, for example for lack of permission or of disk space.
@@ -197,6 +205,12 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
 
     """
     raise NotImplementedError  # its decorator opens, with the keywords that were given
+
+
+def open_without_key(path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
+    """Open a queue whose messages are neither read nor appended: an encrypted one needs no key."""
+    with structure_only():
+        return open(path, **options)
 
 
 def open_as(kind: str, path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle

@@ -42,6 +42,7 @@ from quire.opening.declaring import (
     to_ms,
     to_us,
 )
+from quire.sealed.key_ring import KeyRing, check_key
 
 BufferMode: TypeAlias = Literal["none", "async", "copy"]
 Clock: TypeAlias = ManualClock | Callable[[], int]
@@ -306,6 +307,10 @@ class OpenOptions(Options):
     retention: Watcher | Sequence[Watcher] | None = field(
         default=None, metadata=option(arguments.optional(check_rules), JOURNAL)
     )
+    key: bytes | KeyRing | None = field(
+        default=None, repr=False, metadata=option(arguments.optional(check_key), JOURNAL)
+    )
+    allow_plain: bool = field(default=False, metadata=option(arguments.flag, JOURNAL))
     integrity: bool = field(
         default=False, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True)
     )

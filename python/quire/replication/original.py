@@ -10,7 +10,7 @@ from quire._native import BatchReader, BatchWriter, cycle_digest
 from quire.errors import AppendLockedError, IndexOutOfRangeError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.replication import layout, standing
 from quire.replication.digests import CycleDigests
 from quire.replication.standing import Standing

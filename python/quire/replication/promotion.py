@@ -9,7 +9,7 @@ from typing import Final
 from quire._native import BatchWriter
 from quire.errors import AppendLockedError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
 
 _POLL_S: Final = 0.05

@@ -19,7 +19,7 @@ from quire.errors import (
     UnsupportedError,
 )
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, layout, standing
 from quire.replication.aside import PutAside
 from quire.replication.digests import CycleDigests

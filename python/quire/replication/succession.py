@@ -16,7 +16,7 @@ from quire.errors import (
     PeerSilentError,
     ReplicationError,
 )
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.replication import standing, wire
 from quire.replication.original import Original
 from quire.replication.source_session import SourceSession

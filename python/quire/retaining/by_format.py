@@ -28,7 +28,7 @@ from quire.maintenance.removal import (
     sweep_compressed,
 )
 from quire.opening.discovery import check_local
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.ranges.stored_positions import stored_position
 from quire.retaining.pruning_plan import Cycle
 from quire.retaining.rule import Action

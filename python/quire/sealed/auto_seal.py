@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from quire._common.durable import SafeFolder
 from quire._common.watching import Watch, Watcher
 from quire.errors import LockHeldError, QuireError
-from quire.opening.discovery import TABLE
 from quire.sealed.sealer import seal_queue
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("quire")
 _LOOK_S: Final = 1.0
 _CLOSING_S: Final = 1.0
+_TABLE: Final = "metadata.cq4t"
 
 
 class Integrity(Watcher):
@@ -82,7 +82,7 @@ class _Thread:
             return True
         try:
             with SafeFolder.at(self._path) as folder:
-                found = folder.stat(TABLE)
+                found = folder.stat(_TABLE)
                 if found is None or (found.st_dev, found.st_ino) != self._table:
                     return True  # another queue took its place
                 seal_queue(queue, folder, wait_s=wait_s)

@@ -19,11 +19,13 @@ use quire_kernel::os::interrupt::Signals;
 use quire_kernel::Error;
 use quire_kernel::ring::format::DEFAULT_CAPACITY;
 use quire_kernel::ring::handle::{OnFull, Ring};
+use quire_kernel::sealed::cipher::Encryption;
 
 use super::clock::QueueClock;
 use super::file_events::FileEvents;
 use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
+use crate::cipher::Cipher;
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::maintenance::{ExplainedRow, explained_row};
@@ -65,7 +67,7 @@ impl Queue {
         metrics = false, time_index = false, max_clock_ahead_ms = None, file_events = false,
         read_after_replica_acknowledged = false,
         read_buffer_mode = None, write_buffer_mode = None, buffer_capacity_bytes = None,
-        on_full = "block"
+        on_full = "block", cipher = None, without_key = false
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -103,6 +105,8 @@ impl Queue {
         write_buffer_mode: Option<&str>,
         buffer_capacity_bytes: Option<u64>,
         on_full: &str,
+        cipher: Option<PyRef<'_, Cipher>>,
+        without_key: bool,
     ) -> PyResult<Self> {
         if source_id < 0 {
             let what = format!("a source id is at least 1, or 0 for none: source_id={source_id}");
@@ -139,22 +143,14 @@ impl Queue {
             max_clock_ahead_ms,
             file_events,
             read_after_replica_acknowledged,
+            encryption: encryption(cipher.as_deref(), without_key),
         };
         let on_full = when_full(on_full)?;
         let is_async = |mode: Option<&str>| mode == Some("async");
         let buffered =
             Buffered { reads: is_async(read_buffer_mode), writes: is_async(write_buffer_mode) };
-        if buffered.writes && durability == Durability::Each {
-            let what = "durability='each' with buffer_mode='async': an append returns before its \
-                        message is in the queue, so that it cannot be synced by then (sync() \
-                        drains and syncs; durability='batch' syncs what was drained)";
-            return Err(to_py(Error::Unsupported(what.to_owned())));
-        }
-        if (buffered.reads || buffered.writes) && clock.is_callable() {
-            let what = "buffer_mode='async' with a clock that calls Python: what drains the ring \
-                        cannot call it (a ManualClock it can read)";
-            return Err(to_py(Error::Unsupported(what.to_owned())));
-        }
+        let is_encrypted = cipher.is_some() || without_key;
+        check_buffered(buffered, durability, &clock, is_encrypted)?;
         let capacity = buffer_capacity_bytes.unwrap_or(DEFAULT_CAPACITY);
         let opened = detached(py, |may_wait| {
             let kernel = Kernel::open(&path, options, may_wait)?;
@@ -537,6 +533,40 @@ fn open_ring(
 fn not_drainable(queue: &Kernel) -> Error {
     let what = "read_buffer_mode='async', which appends what is in the ring,";
     Error::ReadOnly { what, path: queue.path().to_path_buf() }
+}
+
+/// Refuses what the ring of asynchronous appends cannot do.
+fn check_buffered(
+    buffered: Buffered,
+    durability: Durability,
+    clock: &QueueClock,
+    is_encrypted: bool,
+) -> PyResult<()> {
+    if (buffered.reads || buffered.writes) && is_encrypted {
+        let what = "buffer_mode='async' in an encrypted queue: the ring would hold messages \
+                    that are not encrypted";
+        return Err(to_py(Error::Unsupported(what.to_owned())));
+    }
+    if buffered.writes && durability == Durability::Each {
+        let what = "durability='each' with buffer_mode='async': an append returns before its \
+                    message is in the queue, so that it cannot be synced by then (sync() \
+                    drains and syncs; durability='batch' syncs what was drained)";
+        return Err(to_py(Error::Unsupported(what.to_owned())));
+    }
+    if (buffered.reads || buffered.writes) && clock.is_callable() {
+        let what = "buffer_mode='async' with a clock that calls Python: what drains the ring \
+                    cannot call it (a ManualClock it can read)";
+        return Err(to_py(Error::Unsupported(what.to_owned())));
+    }
+    Ok(())
+}
+
+fn encryption(cipher: Option<&Cipher>, without_key: bool) -> Encryption {
+    match cipher {
+        Some(cipher) => Encryption::By(Arc::clone(&cipher.0)),
+        None if without_key => Encryption::WithoutKey,
+        None => Encryption::No,
+    }
 }
 
 fn when_full(name: &str) -> PyResult<OnFull> {

@@ -17,6 +17,7 @@ pub mod new_file;
 pub mod own_directory;
 pub mod paths;
 pub mod process;
+pub mod random;
 pub mod range_lock;
 #[cfg(not(loom))]
 pub mod threads;

@@ -1,4 +1,6 @@
-//! Proof of integrity: hashes of messages, and the trees over them (`docs/integrity.md`).
+//! Encryption of messages (`docs/encryption.md`), and proof of their integrity: hashes, and the trees
+//! over them (`docs/integrity.md`).
 
+pub mod cipher;
 pub mod leaves;
 pub mod tree;

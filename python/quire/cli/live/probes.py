@@ -21,7 +21,7 @@ from quire.cli.live.counts import Counts, Point
 from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import sizes_of
 from quire.cli.parameters import open_read_only
-from quire.errors import QuireError, WireError
+from quire.errors import EncryptionError, QuireError, WireError
 from quire.formats.adapters import (
     adapter_of,
     journal_of,
@@ -225,12 +225,13 @@ class Probe:
             self._tailer.to_end()
             return _NONE
         sizes, latencies, last = 0, list[float](), b""
-        for _ in range(count):
-            payload = self._tailer.read_bytes()
-            if payload is None:
-                break
-            sizes, last = sizes + len(payload), payload
-            latencies += self._latency()
+        with suppress(EncryptionError):  # without a key nothing is known of messages
+            for _ in range(count):
+                payload = self._tailer.read_bytes()
+                if payload is None:
+                    break
+                sizes, last = sizes + len(payload), payload
+                latencies += self._latency()
         if self._time_field is not None:
             return _Newest(sizes / count, *_since(self._time_field, last))
         return _Newest(sizes / count, tuple(latencies), "history" if latencies else None)

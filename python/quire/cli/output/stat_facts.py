@@ -140,7 +140,7 @@ def _rate(queue: AnyQueue, tailer: Any, piece: Piece, messages: int) -> float | 
 
 def written_ns(tailer: quire.JournalTailer, index: int) -> int | None:
     """Return when a message was written, by its history."""
-    with suppress(quire.errors.WireError):
+    with suppress(quire.errors.WireError, quire.errors.EncryptionError):
         if tailer.move_to_index(index) and tailer.read_bytes() is not None:
             history = tailer.history
             return history.timings[-1] if history is not None and history.timings else None

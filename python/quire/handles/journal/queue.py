@@ -18,15 +18,24 @@ from quire.handles.base import Queue
 from quire.handles.journal.appender import JournalAppender
 from quire.handles.journal.tailer import JournalTailer
 from quire.opening import settings
+from quire.sealed.key_file import options_for
 from quire.write_lock import WriteLock
 
 if TYPE_CHECKING:
     from quire._native import FileEvents
     from quire.handles.journal.replicas import Replica
     from quire.metrics.snapshot import Metrics
+    from quire.sealed.key_ring import KeyRing
 
 # Options that run code in this process alone.
-_NOT_PICKLED = ("retention", "integrity", "on_file_acquired", "on_file_released")
+_NOT_PICKLED = (
+    "retention",
+    "integrity",
+    "key",
+    "allow_plain",
+    "on_file_acquired",
+    "on_file_released",
+)
 
 
 class _Writable(Protocol):
@@ -66,13 +75,44 @@ class JournalQueue(_native.Queue, Queue):
         """Open with options as they were kept by another one, and start what watches the queue."""
         kept = {name: given for name, given in options.items() if name not in _NOT_PICKLED}
         started = {name: options[name] for name in _NOT_PICKLED if options.get(name) is not None}
-        return cls._started(path, kept, **started) if started else super()._reopen(path, kept)
+        key, allow_plain = started.pop("key", None), bool(started.pop("allow_plain", False))
+        encryption = cls._encryption(path, kept, key=key, allow_plain=allow_plain)
+        if started:
+            return cls._started(path, kept, encryption, **started)
+        queue = super()._reopen(path, kept | encryption)
+        queue._options = kept  # noqa: SLF001
+        return queue
+
+    @classmethod
+    def _encryption(
+        cls,
+        path: str | PathLike[str],
+        kept: dict[str, Any],
+        *,
+        key: KeyRing | None,
+        allow_plain: bool,
+    ) -> dict[str, Any]:
+        """Return the native options of an encrypted queue, which is made if it is not there."""
+
+        def make() -> None:
+            cls(path, **kept).close()
+
+        reads = bool(kept.get("read_only"))
+        made = options_for(
+            path,
+            key=key,
+            allow_plain=allow_plain,
+            may_write=not reads,
+            make=None if reads else make,
+        )
+        return cast("dict[str, Any]", made)
 
     @classmethod
     def _started(  # noqa: PLR0913, PLR0917 - options of `open` by their names
         cls,
         path: str | PathLike[str],
         kept: dict[str, Any],
+        encryption: dict[str, Any],
         retention: Sequence[Watcher] = (),
         integrity: bool = False,  # noqa: FBT001, FBT002
         on_file_acquired: FileListener | None = None,
@@ -83,7 +123,7 @@ class JournalQueue(_native.Queue, Queue):
         if integrity and kept.get("read_only"):
             raise ReadOnlyError(f"integrity=True seals the queue: path={path} read_only=True")
         listens = on_file_acquired is not None or on_file_released is not None
-        queue = super()._reopen(path, kept | {"file_events": listens})
+        queue = super()._reopen(path, kept | encryption | {"file_events": listens})
         queue._options = kept  # noqa: SLF001
         if listens:
             events = cast("FileEvents", queue._file_events)  # noqa: SLF001

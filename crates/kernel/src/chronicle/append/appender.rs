@@ -66,8 +66,7 @@ impl Appender {
         Self::with_limit(queue, limit, signals)
     }
 
-    /// One of messages that another process has accepted: with other blocks they may be longer than
-    /// this process would accept them itself.
+    /// One of messages that another process has accepted, which may be longer than this one accepts.
     pub fn of_accepted(queue: Arc<Queue>, signals: Signals<'_>) -> Result<Arc<Self>> {
         Self::with_limit(queue, u64::from(document::LENGTH_MASK), signals)
     }
@@ -154,6 +153,9 @@ impl Appender {
             self.queue.commit().check()?;
         }
         self.check_open()?;
+        if matches!(purpose, Purpose::Message | Purpose::Metadata) {
+            self.queue.options().encryption.check_key(self.queue.path())?;
+        }
         let is_replica = purpose == Purpose::Replica;
         gate::check(table.append_lock(), is_replica || purpose == Purpose::Metadata)?;
         let lock_wait = lock_wait::take();
@@ -168,8 +170,7 @@ impl Appender {
         self.holding(table, guard, timer, now_ms, way)
     }
 
-    /// As [`Self::holding_state`], by a thread that may wait; then does what must not be done under
-    /// the lock and may wait: append times, durability.
+    /// As [`Self::holding_state`], by a thread that may wait; then append times and durability.
     fn holding<T>(
         &self,
         table: &TableStore,
@@ -228,6 +229,7 @@ impl Appender {
     #[inline]
     fn try_lock<'a>(&self, table: &'a TableStore) -> Result<Option<WriteGuard<'a>>> {
         self.check_open()?;
+        self.queue.options().encryption.check_key(self.queue.path())?;
         gate::check(table.append_lock(), false)?;
         Ok(if self.queue.commit().is_slow() { None } else { table.try_write() })
     }
@@ -583,8 +585,7 @@ impl Handle for Appender {
     }
 }
 
-/// The error of a step that met another writer's changes under the write lock: that the table was
-/// lost, if it was, and the lock with it.
+/// The error of a step that met another writer's changes: that the table was lost, if it was.
 #[cold]
 fn not_alone(table: &TableStore, error: Error) -> Error {
     match error {

@@ -33,6 +33,7 @@ use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::os::interrupt::Signals;
 use crate::replicas::side_file::ReplicaStates;
+use crate::sealed::cipher::{Cipher, OVERHEAD, Sealing};
 use crate::waiting::side_file::SideFile;
 use crate::waiting::word;
 use crate::{Error, Result, warnings};
@@ -61,6 +62,8 @@ pub struct State {
     pub unsynced: Unsynced,
     /// By which those who sleep are woken, if anybody ever slept.
     pub sleepers: Option<Arc<SideFile>>,
+    /// Where messages are encrypted.
+    sealing: Sealing,
     /// What is known of replicas, if there are any.
     replicas: Option<Arc<ReplicaStates>>,
 }
@@ -98,6 +101,8 @@ pub struct End<'a, G> {
     limit: u64,
     table: &'a TableStore,
     guard: &'a G,
+    /// What encrypts messages; None where they are stored as they are.
+    cipher: Option<&'a Cipher>,
     state: &'a mut State,
     /// The time, if a clock of the caller gave it.
     now_ms: Option<i64>,
@@ -127,6 +132,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
             limit,
             table,
             guard,
+            cipher: queue.options().encryption.cipher(),
             state,
             now_ms,
             cycle: 0,
@@ -176,14 +182,23 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         let now = time_of(self.queue, self.now_ms);
         let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
         self.state.check_lease()?;
-        match &mut self.state.tail {
-            Some(tail) if tail.is_ready_for(cycle, payload.len()) && !tail.is_low() => {
-                let index = tail.publish(self.guard.write(), payload, false)?;
+        let length = self.stored_length(payload);
+        let State { tail, sealing, .. } = &mut *self.state;
+        match tail {
+            Some(tail) if tail.is_ready_for(cycle, length) && !tail.is_low() => {
+                let stored = stored(self.cipher, tail, payload, false, sealing)?;
+                let index = tail.publish(self.guard.write(), stored, false)?;
                 self.note(index, payload.len());
                 Ok(Some(index))
             }
             _ => Ok(None),
         }
+    }
+
+    /// How long a payload is where it is stored.
+    #[inline]
+    const fn stored_length(&self, payload: Payload<'_>) -> u64 {
+        payload.len() + if self.cipher.is_some() { OVERHEAD } else { 0 }
     }
 
     #[inline]
@@ -212,9 +227,12 @@ impl End<'_, DetachedGuard<'_>> {
     /// Steps 4 to 9 for one message; returns its index.
     pub fn append(&mut self, payload: Payload<'_>) -> Result<i64> {
         let (guard, cycle) = (self.guard, self.cycle);
-        let index = match &mut self.state.tail {
-            Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
-                tail.publish(guard, payload, false)?
+        let length = self.stored_length(payload);
+        let State { tail, sealing, .. } = &mut *self.state;
+        let index = match tail {
+            Some(tail) if tail.is_ready_for(cycle, length) => {
+                let stored = stored(self.cipher, tail, payload, false, sealing)?;
+                tail.publish(guard, stored, false)?
             }
             _ => self.append_with_room(payload, false)?,
         };
@@ -228,13 +246,18 @@ impl End<'_, DetachedGuard<'_>> {
     }
 
     fn append_with_room(&mut self, payload: Payload<'_>, metadata: bool) -> Result<i64> {
-        check_length(self.queue, self.limit, payload.len())?;
-        let (guard, queue) = (self.guard, self.queue());
+        let length = self.stored_length(payload);
+        check_length(self.queue, self.limit, length)?;
+        let (guard, queue, cipher) = (self.guard, self.queue(), self.cipher);
+        let mut sealing = std::mem::take(&mut self.state.sealing);
         let tail = self.tail()?;
         tail.check_sequence(metadata)?;
-        let end = tail.make_room(payload.len(), metadata, guard)?;
+        let end = tail.make_room(length, metadata, guard)?;
         queue.pretoucher().keep_ahead(&tail.view.file().window, end);
-        tail.publish(guard, payload, metadata)
+        let stored = stored(cipher, tail, payload, metadata, &mut sealing)?;
+        let index = tail.publish(guard, stored, metadata)?;
+        self.state.sealing = sealing;
+        Ok(index)
     }
 
     /// Appends `count` messages in runs, as `each` adds them.
@@ -267,8 +290,9 @@ impl End<'_, DetachedGuard<'_>> {
     /// Stores a message in the run; false if that needs a step that waits.
     #[inline]
     pub fn store_in_run(&mut self, payload: Payload<'_>) -> Result<bool> {
-        let Some(tail) = &mut self.state.tail else { return Ok(false) };
-        let is_stored = tail.store_in_run(self.guard, self.cycle, payload)?;
+        let State { tail: Some(tail), sealing, .. } = &mut *self.state else { return Ok(false) };
+        let stored = stored(self.cipher, tail, payload, false, sealing)?;
+        let is_stored = tail.store_in_run(self.guard, self.cycle, stored)?;
         if is_stored {
             self.stored.messages += 1;
             self.stored.bytes += payload.len();
@@ -425,6 +449,21 @@ impl End<'_, DetachedGuard<'_>> {
             }
             _ => Ok(false),
         }
+    }
+}
+
+/// A payload as it is stored at the end of a file.
+#[inline]
+fn stored<'p>(
+    cipher: Option<&Cipher>,
+    tail: &Tail,
+    payload: Payload<'p>,
+    is_metadata: bool,
+    sealing: &'p mut Sealing,
+) -> Result<Payload<'p>> {
+    match cipher {
+        None => Ok(payload),
+        Some(cipher) => cipher.seal(tail.place(is_metadata), payload, sealing),
     }
 }
 

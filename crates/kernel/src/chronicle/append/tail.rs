@@ -11,6 +11,7 @@ use crate::chronicle::protocol::publish::{self, Payload};
 use crate::chronicle::protocol::roll_file::{Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
 use crate::probe::fault::step;
+use crate::sealed::cipher::Place;
 use crate::{Error, Result, warnings};
 
 /// The next step of space is reserved once fewer bytes than this are writable.
@@ -83,6 +84,12 @@ impl Tail {
     #[must_use]
     pub const fn next_index(&self) -> i64 {
         self.first_index + self.sequence.cast_signed()
+    }
+
+    /// What an encrypted document at the end is bound to. Metadata is of no message.
+    pub fn place(&self, is_metadata: bool) -> Place {
+        let index = if is_metadata { self.first_index } else { self.next_index() };
+        Place { cycle: self.view.file().cycle, index, is_metadata }
     }
 
     /// Whether one more message can be published with no step that waits or calls the system.

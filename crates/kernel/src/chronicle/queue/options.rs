@@ -7,6 +7,7 @@ use crate::chronicle::format::blocks;
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::lock::recovery::ForceUnlock;
 use crate::os::clock::Clock;
+use crate::sealed::cipher::Encryption;
 
 /// How to open a queue. `None` leaves a choice to the queue, or to the default where it is new.
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub struct Options {
     pub file_events: bool,
     /// Tailers see only what a replica has acknowledged.
     pub read_after_replica_acknowledged: bool,
+    /// Whether messages are encrypted, and by what.
+    pub encryption: Encryption,
     /// Permission bits of new files.
     pub file_mode: u32,
     /// Open for writing on a network file system all the same.
@@ -99,6 +102,7 @@ impl Default for Options {
             max_clock_ahead_ms: None,
             file_events: false,
             read_after_replica_acknowledged: false,
+            encryption: Encryption::No,
             file_mode: 0o600,
             allow_network: false,
         }

@@ -70,6 +70,8 @@ pub struct What {
     pub include_metadata: bool,
     /// It is found and not stepped over: the next step finds it again.
     pub stays: bool,
+    /// As it is stored: encrypted where messages are.
+    pub stored: bool,
 }
 
 impl What {
@@ -82,7 +84,13 @@ impl What {
     /// The next document.
     #[must_use]
     pub const fn document(ask: Ask, include_metadata: bool) -> Self {
-        Self { ask, include_metadata, stays: false }
+        Self { ask, include_metadata, stays: false, stored: false }
+    }
+
+    /// The same, as it is stored.
+    #[must_use]
+    pub const fn as_stored(self) -> Self {
+        Self { stored: true, ..self }
     }
 
     /// The same, not stepped over.

@@ -23,6 +23,8 @@ pub struct Found<'a> {
     pub(super) tailer: &'a Tailer,
     pub(super) cursor: &'a Cursor,
     pub(super) message: &'a Message,
+    /// What an encrypted document holds.
+    pub(super) plain: Option<&'a [u8]>,
 }
 
 impl<'a> Found<'a> {
@@ -31,7 +33,10 @@ impl<'a> Found<'a> {
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         let Message { document, start } = self.message;
-        self.cursor.payload(&document.from(*start))
+        match self.plain {
+            None => self.cursor.payload(&document.from(*start)),
+            Some(plain) => &plain[(*start as usize).min(plain.len())..],
+        }
     }
 
     /// The document, to be read without the tailer's lock.
@@ -39,8 +44,12 @@ impl<'a> Found<'a> {
     pub fn open(&self) -> Result<OpenDocument> {
         let region = self.cursor.region().ok_or_else(|| self.tailer.closed())?;
         let Message { document, start } = *self.message;
-        let metadata = if document.is_metadata { Some(copy_of(&region, &document)?) } else { None };
-        Ok(OpenDocument { region, document, start, metadata, index: self.index })
+        let copied = match self.plain {
+            Some(plain) => Some(Arc::new(plain.to_vec())),
+            None if document.is_metadata => Some(copy_of(&region, &document)?),
+            None => None,
+        };
+        Ok(OpenDocument { region, document, start, copied, index: self.index })
     }
 }
 
@@ -51,8 +60,8 @@ pub struct OpenDocument {
     pub(super) document: Document,
     /// Where the message begins in the payload, after its key.
     start: u32,
-    /// A copy of metadata, in which words may change.
-    metadata: Option<Arc<Vec<u8>>>,
+    /// A copy of metadata, in which words may change, or what an encrypted document holds.
+    copied: Option<Arc<Vec<u8>>>,
     /// The message's index (metadata: that of the next message).
     pub index: i64,
 }
@@ -61,18 +70,18 @@ impl OpenDocument {
     /// The payload: of a message in place, of metadata as it was when it was opened.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        match &self.metadata {
+        match &self.copied {
             None => self.region.bytes(self.document.from(self.start).payload()),
-            Some(copy) => copy,
+            Some(copy) => &copy[(self.start as usize).min(copy.len())..],
         }
     }
 
     /// What a tailer of topics skipped before the message: its history and its key.
     #[must_use]
     pub fn before(&self) -> &[u8] {
-        match &self.metadata {
+        match &self.copied {
             None => self.region.bytes(self.document.payload_start(self.start)),
-            Some(_) => &[],
+            Some(copy) => &copy[..(self.start as usize).min(copy.len())],
         }
     }
 

@@ -124,7 +124,7 @@ impl Tailer {
         let mut looks = MESSAGES_BETWEEN_PAUSES;
         self.advance(
             inner,
-            What::document(Ask::OfBatch, true),
+            What::document(Ask::OfBatch, true).as_stored(),
             How::Wait(may_wait),
             &mut looks,
             take,

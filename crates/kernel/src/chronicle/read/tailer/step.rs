@@ -8,15 +8,17 @@ use std::sync::atomic::Ordering;
 
 use super::document::Message;
 use super::{Ask, Entered, Found, How, Inner, OpenDocument, Scan, Tailer, What, wait_toward};
-use crate::Result;
+use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::table::NO_INDEX;
 use crate::chronicle::protocol::roll_file::Document;
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::read::position::Direction;
 use crate::metrics::Timer;
 use crate::os::detached::Detached;
+use crate::sealed::cipher::{self, Encryption};
 use crate::waiting::side_file::SideFile;
 use crate::waiting::wait::{Look, Place};
+use crate::{Error, Result};
 
 /// A step pauses after this many messages, wanted or not.
 pub const MESSAGES_BETWEEN_PAUSES: usize = 1 << 16;
@@ -94,7 +96,9 @@ impl Tailer {
             Err(end) => return Ok(end),
         };
         let index = inner.cursor.index(&self.queue)?;
-        let found = Found { index, tailer: self, cursor: &inner.cursor, message: &message };
+        let plain = if what.stored { None } else { self.opened(inner, &message.document, index)? };
+        let (cursor, plain) = (&inner.cursor, plain.as_deref());
+        let found = Found { index, tailer: self, cursor, message: &message, plain };
         let (taken, is_taken) = take(found)?;
         let is_metadata = what.include_metadata && message.document.is_metadata;
         if is_taken {
@@ -103,6 +107,15 @@ impl Tailer {
             inner.prepared = Some(message);
         }
         Ok(Scan::Found(taken))
+    }
+
+    /// What an encrypted document holds; None of one that is not.
+    #[inline]
+    fn opened(&self, inner: &Inner, document: &Document, index: i64) -> Result<Option<Vec<u8>>> {
+        match &self.queue.options().encryption {
+            Encryption::No => Ok(None),
+            _ => inner.decrypted(&self.queue, document, index),
+        }
     }
 
     #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
@@ -300,7 +313,7 @@ impl Inner {
                         return Ok(Scan::Nothing);
                     }
                 }
-                Some(document) if !document.is_metadata && !self.is_wanted(&document) => {
+                Some(document) if !document.is_metadata && !self.is_wanted(queue, &document)? => {
                     if !self.pass(queue, &document)? {
                         return Ok(Scan::Nothing);
                     }
@@ -326,10 +339,36 @@ impl Inner {
         self.filter.as_ref().and_then(|filter| filter.found).map_or(0, |it| it.start)
     }
 
-    fn is_wanted(&mut self, document: &Document) -> bool {
-        let Some(filter) = self.filter.as_mut() else { return true };
-        filter.found = filter.topics.find(self.cursor.payload(document));
-        filter.found.is_some()
+    fn is_wanted(&mut self, queue: &Queue, document: &Document) -> Result<bool> {
+        if self.filter.is_none() {
+            return Ok(true);
+        }
+        let plain = match &queue.options().encryption {
+            Encryption::No => None,
+            _ => self.decrypted(queue, document, self.cursor.index(queue)?)?,
+        };
+        let Some(filter) = self.filter.as_mut() else { return Ok(true) };
+        let payload = plain.as_deref().unwrap_or_else(|| self.cursor.payload(document));
+        filter.found = filter.topics.find(payload);
+        Ok(filter.found.is_some())
+    }
+
+    #[inline(never)]
+    fn decrypted(&self, queue: &Queue, document: &Document, index: i64) -> Result<Option<Vec<u8>>> {
+        let Some(cipher) = queue.options().encryption.cipher() else {
+            return Err(Error::Encrypted { path: queue.path().to_path_buf() });
+        };
+        let cycle = self.cursor.cycle();
+        if !document.is_metadata {
+            let place = cipher::Place { cycle, index, is_metadata: false };
+            return cipher.open(place, self.cursor.payload(document));
+        }
+        let Some(region) = self.cursor.region() else { return Ok(None) };
+        let mut stored = Vec::new();
+        let (position, length) = (document.position + HEADER_LEN, u64::from(document.length));
+        region.append_to_relaxed(&mut stored, position, length)?;
+        let index = queue.roll().to_index(cycle, 0)?;
+        cipher.open(cipher::Place { cycle, index, is_metadata: true }, &stored)
     }
 
     /// Steps over a message nobody wants; false where the direction does not lead on.

@@ -1,0 +1,97 @@
+//! What encrypts messages, and the wrapping of its keys.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use quire_kernel::sealed::cipher::{self, DataKey, KEY_LEN, Key, QueueId};
+
+use crate::error::to_py;
+
+type Bytes = Cow<'static, [u8]>;
+
+#[doc = stub!("Cipher")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct Cipher(pub Arc<cipher::Cipher>, Vec<u32>);
+
+#[pymethods]
+impl Cipher {
+    #[new]
+    #[pyo3(signature = (queue, records, *, current = None, allow_plain = false))]
+    #[allow(clippy::needless_pass_by_value)] // a Python signature
+    fn new(
+        queue: &[u8],
+        records: Vec<(u32, Vec<u8>, Vec<Bound<'_, PyBytes>>)>,
+        current: Option<u32>,
+        allow_plain: bool,
+    ) -> PyResult<Self> {
+        let queue = queue_id(queue)?;
+        let mut found = Vec::new();
+        for (number, wrapped, keys) in &records {
+            for given in keys {
+                if let Some(key) = cipher::unwrap(&key_of(given)?, &queue, *number, wrapped) {
+                    found.push(key);
+                    break;
+                }
+            }
+        }
+        let numbers = found.iter().map(|it| it.number).collect();
+        let made = cipher::Cipher::new(queue, found, current, allow_plain);
+        Ok(Self(Arc::new(made), numbers))
+    }
+
+    #[doc = stub!("Cipher.numbers")]
+    #[getter]
+    fn numbers(&self) -> Vec<u32> {
+        self.1.clone()
+    }
+}
+
+#[doc = stub!("wrap_new_key")]
+#[pyfunction]
+#[pyo3(signature = (key, queue, number, /))]
+pub fn wrap_new_key(key: &Bound<'_, PyBytes>, queue: &[u8], number: u32) -> PyResult<Bytes> {
+    let (by, queue) = (key_of(key)?, queue_id(queue)?);
+    let made = cipher::new_data_key(number).and_then(|it| cipher::wrap(&by, &queue, &it));
+    made.map(|wrapped| wrapped.to_vec().into()).map_err(to_py)
+}
+
+#[doc = stub!("rewrap_key")]
+#[pyfunction]
+#[pyo3(signature = (old, new, queue, number, wrapped, /))]
+pub fn rewrap_key(
+    old: &Bound<'_, PyBytes>,
+    new: &Bound<'_, PyBytes>,
+    queue: &[u8],
+    number: u32,
+    wrapped: &[u8],
+) -> PyResult<Option<Bytes>> {
+    let (old, new, queue) = (key_of(old)?, key_of(new)?, queue_id(queue)?);
+    let Some(key) = cipher::unwrap(&old, &queue, number, wrapped) else { return Ok(None) };
+    let made = cipher::wrap(&new, &queue, &DataKey { number, key: key.key }).map_err(to_py)?;
+    Ok(Some(made.to_vec().into()))
+}
+
+#[doc = stub!("is_encrypted")]
+#[pyfunction]
+#[pyo3(signature = (stored, /))]
+pub fn is_encrypted(stored: &[u8]) -> bool {
+    cipher::is_sealed(stored)
+}
+
+fn key_of(given: &Bound<'_, PyBytes>) -> PyResult<Key> {
+    let mut key = Key::new([0; KEY_LEN]);
+    let bytes = given.as_bytes();
+    if bytes.len() != KEY_LEN {
+        let what = format!("a key has {KEY_LEN} bytes: length={}", bytes.len());
+        return Err(PyValueError::new_err(what));
+    }
+    key.copy_from_slice(bytes);
+    Ok(key)
+}
+
+fn queue_id(bytes: &[u8]) -> PyResult<QueueId> {
+    bytes.try_into().map_err(|_| PyValueError::new_err("the id of a queue has 16 bytes"))
+}

@@ -1,0 +1,428 @@
+//! Encryption of messages (`docs/encryption.md`): AES-256-GCM-SIV (RFC 8452), each message by a key of
+//! its cycle, which is derived from a data key. Data keys lie beside the queue, wrapped by keys that
+//! the user names.
+//!
+//! The index of a message and the queue's id are authenticated with it, so that a message which was
+//! moved does not open. A nonce is counted up from a random start: should one come twice all the same,
+//! as on the copy of a running machine, this cipher only shows whether the same bytes were written to
+//! the same index.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aes_gcm_siv::aead::{AeadInPlace, KeyInit};
+use aes_gcm_siv::{Aes256GcmSiv, Nonce, Tag};
+use zeroize::Zeroizing;
+
+use crate::chronicle::protocol::publish::Payload;
+use crate::{Error, Result};
+
+pub const KEY_LEN: usize = 32;
+pub const QUEUE_ID_LEN: usize = 16;
+const NONCE_LEN: usize = 12;
+const TAG_LEN: usize = 16;
+/// A wrapped data key: a nonce, the key, a tag.
+pub const WRAPPED_LEN: usize = NONCE_LEN + KEY_LEN + TAG_LEN;
+
+pub type Key = Zeroizing<[u8; KEY_LEN]>;
+pub type QueueId = [u8; QUEUE_ID_LEN];
+
+/// What an encrypted message begins with: in `BinaryWire`, the prefix of a type of this name.
+const MARKER: [u8; 10] = *b"\xb6\x08quire.e1";
+/// Then a block of bytes, the length of what follows.
+const BLOCK: u8 = 0x82;
+const BYTES: u8 = 0x8a;
+const BLOCK_AT: usize = MARKER.len();
+const NUMBER_AT: usize = BLOCK_AT + 6;
+const NONCE_AT: usize = NUMBER_AT + 4;
+const BODY_AT: usize = NONCE_AT + NONCE_LEN;
+/// How much longer a message is when it is encrypted.
+pub const OVERHEAD: u64 = (BODY_AT + TAG_LEN) as u64;
+
+const CYCLE_KEY: &str = "quire 2026-11-26 key of a cycle";
+const WRAP: &[u8] = b"quire data key 1";
+const MESSAGE: &[u8; 16] = b"quire message 1\0";
+
+/// Nonces are counted for this many messages, then there is another random start.
+const NONCES: u32 = 1 << 20;
+/// At most this many ciphers of cycles are kept.
+const KEPT: usize = 4;
+
+/// A data key.
+pub struct DataKey {
+    pub number: u32,
+    pub key: Key,
+}
+
+/// What encrypts and decrypts the messages of a queue.
+pub struct Cipher {
+    queue: QueueId,
+    keys: Vec<DataKey>,
+    /// The number of the key to encrypt with; None: nothing is written.
+    current: Option<u32>,
+    /// Messages that are not encrypted are read as they are.
+    allows_plain: bool,
+    of_cycles: Mutex<Vec<(u32, i32, Arc<Aes256GcmSiv>)>>,
+}
+
+impl fmt::Debug for Cipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cipher").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
+}
+
+/// Whether the messages of a queue are encrypted.
+#[derive(Clone, Debug, Default)]
+pub enum Encryption {
+    #[default]
+    No,
+    By(Arc<Cipher>),
+    /// They are, and this process has no key: it neither reads nor appends messages.
+    WithoutKey,
+}
+
+impl Encryption {
+    /// What encrypts them.
+    #[inline]
+    #[must_use]
+    pub fn cipher(&self) -> Option<&Cipher> {
+        if let Self::By(cipher) = self { Some(cipher) } else { None }
+    }
+
+    /// Refuses to append plain messages to an encrypted queue.
+    #[inline]
+    pub fn check_key(&self, queue: &Path) -> Result<()> {
+        if matches!(self, Self::WithoutKey) {
+            return Err(Error::Encrypted { path: queue.to_path_buf() });
+        }
+        Ok(())
+    }
+}
+
+/// What is authenticated with a message, and not stored.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub cycle: i32,
+    pub index: i64,
+    pub is_metadata: bool,
+}
+
+/// Where an appender encrypts, and its nonces.
+#[derive(Default)]
+pub struct Sealing {
+    buffer: Vec<u8>,
+    nonce: u128,
+    left: u32,
+}
+
+impl Sealing {
+    fn next_nonce(&mut self) -> Result<[u8; NONCE_LEN]> {
+        if self.left == 0 {
+            let mut start = [0; 16];
+            random(&mut start)?;
+            (self.nonce, self.left) = (u128::from_le_bytes(start), NONCES);
+        }
+        self.left -= 1;
+        self.nonce = self.nonce.wrapping_add(1);
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&self.nonce.to_le_bytes()[..NONCE_LEN]);
+        Ok(nonce)
+    }
+}
+
+impl Cipher {
+    #[must_use]
+    pub fn new(
+        queue: QueueId,
+        keys: Vec<DataKey>,
+        current: Option<u32>,
+        allows_plain: bool,
+    ) -> Self {
+        Self { queue, keys, current, allows_plain, of_cycles: Mutex::default() }
+    }
+
+    fn of_cycle(&self, number: u32, cycle: i32) -> Option<Arc<Aes256GcmSiv>> {
+        let mut kept = self.of_cycles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((.., found)) = kept.iter().rev().find(|it| (it.0, it.1) == (number, cycle)) {
+            return Some(Arc::clone(found));
+        }
+        let data_key = self.keys.iter().find(|it| it.number == number)?;
+        let mut hasher = blake3::Hasher::new_derive_key(CYCLE_KEY);
+        hasher.update(data_key.key.as_slice());
+        hasher.update(&self.queue);
+        hasher.update(&cycle.to_le_bytes());
+        let mut key: Key = Zeroizing::new([0; KEY_LEN]);
+        hasher.finalize_xof().fill(key.as_mut_slice());
+        let made = Arc::new(cipher_of(&key));
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((number, cycle, Arc::clone(&made)));
+        Some(made)
+    }
+
+    fn authenticated(&self, place: Place, number: u32) -> [u8; 45] {
+        let mut bytes = [0; 45];
+        bytes[..16].copy_from_slice(MESSAGE);
+        bytes[16..32].copy_from_slice(&self.queue);
+        bytes[32..40].copy_from_slice(&place.index.to_le_bytes());
+        bytes[40..44].copy_from_slice(&number.to_le_bytes());
+        bytes[44] = u8::from(place.is_metadata);
+        bytes
+    }
+
+    /// Encrypts a payload into the buffer of an appender, as it is stored.
+    pub fn seal<'b>(
+        &self,
+        place: Place,
+        payload: Payload<'_>,
+        sealing: &'b mut Sealing,
+    ) -> Result<Payload<'b>> {
+        let number = self.current.ok_or(Error::KeyMissing { number: None })?;
+        let missing = Error::KeyMissing { number: Some(number) };
+        let cipher = self.of_cycle(number, place.cycle).ok_or(missing)?;
+        let nonce = sealing.next_nonce()?;
+        let too_long = || Error::MessageTooLarge {
+            length: payload.len(),
+            limit: u64::from(u32::MAX) - OVERHEAD,
+            block_bytes: 0,
+        };
+        let zeros = usize::try_from(payload.zeros).map_err(|_| too_long())?;
+        let rest = payload.len() + OVERHEAD - NUMBER_AT as u64 + 1;
+        let rest = u32::try_from(rest).map_err(|_| too_long())?;
+        let buffer = &mut sealing.buffer;
+        buffer.clear();
+        buffer.extend_from_slice(&MARKER);
+        buffer.push(BLOCK);
+        buffer.extend_from_slice(&rest.to_le_bytes());
+        buffer.push(BYTES);
+        buffer.extend_from_slice(&number.to_le_bytes());
+        buffer.extend_from_slice(&nonce);
+        buffer.extend_from_slice(payload.head);
+        buffer.extend_from_slice(payload.body);
+        buffer.resize(buffer.len() + zeros, 0);
+        let authenticated = self.authenticated(place, number);
+        let tag = cipher
+            .encrypt_in_place_detached(
+                Nonce::from_slice(&nonce),
+                &authenticated,
+                &mut buffer[BODY_AT..],
+            )
+            .map_err(|_| too_long())?;
+        buffer.extend_from_slice(&tag);
+        Ok(Payload::new(buffer))
+    }
+
+    /// Decrypts what is stored; None where it is plain and may be.
+    pub fn open(&self, place: Place, stored: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(Parts { number, nonce, body, tag }) = parts(stored) else {
+            // What belongs to a file, and what others note, is metadata that is not encrypted.
+            return if self.allows_plain || place.is_metadata {
+                Ok(None)
+            } else {
+                Err(Error::Plain { index: place.index })
+            };
+        };
+        let missing = Error::KeyMissing { number: Some(number) };
+        let cipher = self.of_cycle(number, place.cycle).ok_or(missing)?;
+        let mut plain = Vec::new();
+        plain.try_reserve_exact(body.len()).map_err(|_| Error::OutOfMemory(body.len()))?;
+        plain.extend_from_slice(body);
+        cipher
+            .decrypt_in_place_detached(
+                Nonce::from_slice(nonce),
+                &self.authenticated(place, number),
+                &mut plain,
+                Tag::from_slice(tag),
+            )
+            .map_err(|_| Error::NotAuthentic { index: place.index })?;
+        Ok(Some(plain))
+    }
+}
+
+/// Whether a payload has the marker of an encrypted message.
+#[must_use]
+pub fn is_sealed(stored: &[u8]) -> bool {
+    parts(stored).is_some()
+}
+
+/// The parts of an encrypted message.
+struct Parts<'a> {
+    /// The number of the data key.
+    number: u32,
+    nonce: &'a [u8],
+    body: &'a [u8],
+    tag: &'a [u8],
+}
+
+fn parts(stored: &[u8]) -> Option<Parts<'_>> {
+    if !stored.starts_with(&MARKER) || stored.len() < BODY_AT + TAG_LEN {
+        return None;
+    }
+    let length = u32::from_le_bytes(stored[BLOCK_AT + 1..BLOCK_AT + 5].try_into().ok()?);
+    let is_block = stored[BLOCK_AT] == BLOCK && stored[BLOCK_AT + 5] == BYTES;
+    if !is_block || length as usize != stored.len() - NUMBER_AT + 1 {
+        return None;
+    }
+    let number = u32::from_le_bytes(stored[NUMBER_AT..NONCE_AT].try_into().ok()?);
+    let (body, tag) = stored[BODY_AT..].split_at(stored.len() - BODY_AT - TAG_LEN);
+    Some(Parts { number, nonce: &stored[NONCE_AT..BODY_AT], body, tag })
+}
+
+fn cipher_of(key: &Key) -> Aes256GcmSiv {
+    Aes256GcmSiv::new(key.as_slice().into())
+}
+
+/// Fills bytes from the system's source of randomness.
+pub fn random(bytes: &mut [u8]) -> Result<()> {
+    crate::os::random::fill(bytes)
+}
+
+fn of_wrap(queue: &QueueId, number: u32) -> Vec<u8> {
+    [WRAP, queue, &number.to_le_bytes()].concat()
+}
+
+/// Wraps a data key by a key of the user.
+pub fn wrap(by: &Key, queue: &QueueId, data_key: &DataKey) -> Result<[u8; WRAPPED_LEN]> {
+    let mut wrapped = [0; WRAPPED_LEN];
+    random(&mut wrapped[..NONCE_LEN])?;
+    let (nonce, rest) = wrapped.split_at_mut(NONCE_LEN);
+    let (body, tag) = rest.split_at_mut(KEY_LEN);
+    body.copy_from_slice(data_key.key.as_slice());
+    let authenticated = of_wrap(queue, data_key.number);
+    let made = cipher_of(by)
+        .encrypt_in_place_detached(Nonce::from_slice(nonce), &authenticated, body)
+        .map_err(|_| Error::KeyMissing { number: Some(data_key.number) })?;
+    tag.copy_from_slice(&made);
+    Ok(wrapped)
+}
+
+/// Unwraps a data key; None if it was wrapped by another key, or is damaged.
+#[must_use]
+pub fn unwrap(by: &Key, queue: &QueueId, number: u32, wrapped: &[u8]) -> Option<DataKey> {
+    let wrapped: &[u8; WRAPPED_LEN] = wrapped.try_into().ok()?;
+    let (nonce, rest) = wrapped.split_at(NONCE_LEN);
+    let (body, tag) = rest.split_at(KEY_LEN);
+    let mut key: Key = Zeroizing::new(body.try_into().ok()?);
+    cipher_of(by)
+        .decrypt_in_place_detached(
+            Nonce::from_slice(nonce),
+            &of_wrap(queue, number),
+            key.as_mut_slice(),
+            Tag::from_slice(tag),
+        )
+        .ok()?;
+    Some(DataKey { number, key })
+}
+
+/// A new data key.
+pub fn new_data_key(number: u32) -> Result<DataKey> {
+    let mut key: Key = Zeroizing::new([0; KEY_LEN]);
+    random(key.as_mut_slice())?;
+    Ok(DataKey { number, key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cipher(queue: u8, number: u32) -> Cipher {
+        let keys = vec![DataKey { number, key: Zeroizing::new([7; KEY_LEN]) }];
+        Cipher::new([queue; QUEUE_ID_LEN], keys, Some(number), false)
+    }
+
+    const PLACE: Place = Place { cycle: 5, index: 77, is_metadata: false };
+
+    #[test]
+    fn a_message_opens_in_its_place_alone() {
+        let made = cipher(1, 1);
+        let mut sealing = Sealing::default();
+        let stored = made.seal(PLACE, Payload::new(b"secret"), &mut sealing).unwrap().body.to_vec();
+        assert_eq!(stored.len() as u64, 6 + OVERHEAD);
+        assert!(is_sealed(&stored));
+        assert_eq!(made.open(PLACE, &stored).unwrap().unwrap(), b"secret");
+        let elsewhere = [
+            Place { cycle: 6, ..PLACE },
+            Place { index: 78, ..PLACE },
+            Place { is_metadata: true, ..PLACE },
+        ];
+        for place in elsewhere {
+            assert!(matches!(made.open(place, &stored), Err(Error::NotAuthentic { .. })));
+        }
+        assert!(matches!(cipher(2, 1).open(PLACE, &stored), Err(Error::NotAuthentic { .. })));
+        assert!(matches!(cipher(1, 2).open(PLACE, &stored), Err(Error::KeyMissing { .. })));
+        assert!(matches!(made.open(PLACE, b"plain"), Err(Error::Plain { .. })));
+    }
+
+    #[test]
+    fn each_changed_bit_is_noticed() {
+        let made = cipher(1, 1);
+        let mut sealing = Sealing::default();
+        let stored = made.seal(PLACE, Payload::new(b"secret"), &mut sealing).unwrap().body.to_vec();
+        for bit in 0..stored.len() * 8 {
+            let mut changed = stored.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(made.open(PLACE, &changed).is_err(), "bit {bit}");
+        }
+        for length in 0..stored.len() {
+            assert!(made.open(PLACE, &stored[..length]).is_err(), "length {length}");
+        }
+    }
+
+    #[test]
+    fn nonces_differ() {
+        let (mut one, mut other) = (Sealing::default(), Sealing::default());
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..1000 {
+            assert!(seen.insert(one.next_nonce().unwrap()));
+            assert!(seen.insert(other.next_nonce().unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_data_key_is_unwrapped_by_its_key_alone() {
+        let (by, other) = (Zeroizing::new([1; KEY_LEN]), Zeroizing::new([2; KEY_LEN]));
+        let (queue, made) = ([3; QUEUE_ID_LEN], new_data_key(9).unwrap());
+        let mut wrapped = wrap(&by, &queue, &made).unwrap();
+        let found = unwrap(&by, &queue, 9, &wrapped).unwrap();
+        assert_eq!(*found.key, *made.key);
+        assert!(unwrap(&other, &queue, 9, &wrapped).is_none());
+        assert!(unwrap(&by, &queue, 8, &wrapped).is_none());
+        assert!(unwrap(&by, &[4; QUEUE_ID_LEN], 9, &wrapped).is_none());
+        assert!(unwrap(&by, &queue, 9, &wrapped[1..]).is_none());
+        wrapped[20] ^= 1;
+        assert!(unwrap(&by, &queue, 9, &wrapped).is_none());
+    }
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        (0..hex.len() / 2)
+            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+            .collect()
+    }
+
+    /// Appendix C.2 of RFC 8452.
+    #[test]
+    fn the_cipher_is_that_of_the_known_vectors() {
+        let key = "0100000000000000000000000000000000000000000000000000000000000000";
+        let nonce = bytes("030000000000000000000000");
+        let vectors = [
+            ("", "", "07f5f4169bbf55a8400cd47ea6fd400f"),
+            ("", "0100000000000000", "c2ef328e5c71c83b843122130f7364b761e0b97427e3df28"),
+            ("01", "0200000000000000", "1de22967237a813291213f267e3b452f02d01ae33e4ec854"),
+        ];
+        let key: Key = Zeroizing::new(bytes(key).try_into().unwrap());
+        for (authenticated, plain, expected) in vectors {
+            let mut body = bytes(plain);
+            let tag = cipher_of(&key)
+                .encrypt_in_place_detached(
+                    Nonce::from_slice(&nonce),
+                    &bytes(authenticated),
+                    &mut body,
+                )
+                .unwrap();
+            body.extend_from_slice(&tag);
+            assert_eq!(body, bytes(expected));
+        }
+    }
+}

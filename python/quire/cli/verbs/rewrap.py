@@ -1,0 +1,32 @@
+"""``quire rewrap``: wraps the data keys of an encrypted queue by another key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import quire
+from quire.cli.output.row_formats import counted
+from quire.cli.parameters import PATH
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option("--key-file", type=PATH, required=True, help="The key that wraps them now.")
+@click.option("--new-key-file", type=PATH, required=True, help="The key to wrap them by.")
+def rewrap(path: Path, key_file: Path, new_key_file: Path) -> None:
+    """
+    Wrap the data keys of an encrypted queue by another key.
+
+    No message is touched. From then on the old key opens nothing here; an older copy of keys.quire
+    with the old key does. A key file has 32 bytes, raw, in hexadecimal or in base64.
+
+    \b
+    Examples:
+      head -c 32 /dev/urandom > new
+      quire rewrap orders --key-file key --new-key-file new
+    """  # noqa: D301 - click reads the backspace
+    old, new = quire.KeyRing.from_file(key_file), quire.KeyRing.from_file(new_key_file)
+    count = quire.maintenance.rewrap(path, key=old, new_key=new)
+    click.echo(f"{counted(count, 'data key')} wrapped by the new key")

@@ -1,0 +1,255 @@
+"""``keys.quire``: the data keys of an encrypted queue, wrapped by keys of the user."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from quire._common.durable import SafeFolder
+from quire._native import Cipher, rewrap_key, wrap_new_key
+from quire.errors import EncryptionError, UnsafePathError
+from quire.sealed.key_ring import KeyRing, may_lack_key, process_ring, ring_of
+
+KEYS: Final = "keys.quire"
+LOCK: Final = "quire.keys.lock"
+"""Held by whatever changes ``keys.quire``; Java ignores the file."""
+_QUEUE_ID_LEN: Final = 16
+_WRAPPED_LEN: Final = 60
+_LONGEST: Final = 1 << 20
+_MOST: Final = 4096
+_LARGEST: Final = 2**32
+_WAIT_S: Final = 10.0
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedKey:
+    """A data key, and the name of the key that wraps it."""
+
+    number: int
+    name: str
+    wrapped: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFile:
+    """
+    What is in ``keys.quire``.
+
+    Attributes:
+        queue: The random id of the queue.
+        keys: The data keys, by their numbers.
+
+    """
+
+    queue: bytes
+    keys: tuple[WrappedKey, ...]
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file."""
+        rows = [
+            {"name": it.name, "number": it.number, "wrapped": it.wrapped.hex()} for it in self.keys
+        ]
+        found = {"version": _VERSION, "queue": self.queue.hex(), "keys": rows}
+        return json.dumps(found, indent=1).encode() + b"\n"
+
+    def cipher(self, ring: KeyRing, current: int | None = None, *, allow_plain: bool) -> Cipher:
+        """Return what encrypts and decrypts by the data keys that a key ring opens."""
+        records = [(it.number, it.wrapped, ring.candidates(it.name)) for it in self.keys]
+        return Cipher(self.queue, records, current=current, allow_plain=allow_plain)
+
+    def with_new_key(self, ring: KeyRing) -> KeyFile:
+        """Return it with one data key more, wrapped by the current key."""
+        number = max((it.number for it in self.keys), default=0) + 1
+        wrapped = wrap_new_key(ring.current_key, self.queue, number)
+        return replace(self, keys=(*self.keys, WrappedKey(number, ring.current, wrapped)))
+
+
+def read(folder: SafeFolder) -> KeyFile:
+    """
+    Return the wrapped keys of a queue.
+
+    Raises:
+        EncryptionError: The file is not what it has to be.
+
+    """
+    file = folder.path / KEYS
+    try:
+        return _parse(folder.read(KEYS, _LONGEST))
+    except (ValueError, KeyError, TypeError, RecursionError, UnsafePathError) as error:
+        raise EncryptionError(
+            f"the wrapped keys are damaged: file={file} reason={error!s:.200}"
+            " (restore the file from a copy of the queue)"
+        ) from None
+
+
+def _parse(content: bytes) -> KeyFile:
+    found = cast("dict[str, Any]", json.loads(content))
+    if found["version"] != _VERSION:
+        raise ValueError(f"version={found['version']!r}")
+    rows = cast("list[dict[str, Any]]", found["keys"])
+    queue = bytes.fromhex(found["queue"])
+    keys = tuple(
+        WrappedKey(row["number"], row["name"], bytes.fromhex(row["wrapped"])) for row in rows
+    )
+    numbers = [it.number for it in keys]
+    is_right = (
+        len(queue) == _QUEUE_ID_LEN
+        and 0 < len(keys) <= _MOST
+        and numbers == sorted({*numbers})
+        and all(type(it) is int and 0 < it < _LARGEST for it in numbers)
+        and all(type(it.name) is str and len(it.wrapped) == _WRAPPED_LEN for it in keys)
+    )
+    if not is_right:
+        raise ValueError("expected an id, and data keys in the order of their numbers")
+    return KeyFile(queue, keys)
+
+
+def is_encrypted(path: str | os.PathLike[str]) -> bool:
+    """Return whether the queue at a path, or around a roll file, is encrypted."""
+    place = os.fspath(path)
+    return os.path.lexists(os.path.join(place, KEYS)) or (  # noqa: PTH118 - also of bytes
+        place.endswith((".cq4", ".zst"))
+        and os.path.lexists(os.path.join(os.path.dirname(place), KEYS))  # noqa: PTH118, PTH120
+    )
+
+
+def options_for(
+    path: str | os.PathLike[str],
+    *,
+    key: object = None,
+    allow_plain: bool = False,
+    may_write: bool = False,
+    make: Callable[[], None] | None = None,
+) -> dict[str, object]:
+    """
+    Return the native options by which a queue is opened, so that its messages are decrypted.
+
+    Args:
+        path: The queue's directory, or one roll file.
+        key: 32 bytes, a key ring, or None.
+        allow_plain: Messages that are not encrypted are read as they are.
+        may_write: The queue is opened to write, and data keys may be added.
+        make: Makes the queue where there is none.
+
+    Raises:
+        EncryptionError: There is no key, a wrong one, or one for a queue that is not encrypted.
+
+    """
+    found = is_encrypted(path)
+    if key is None:
+        if not found:
+            return {}
+        key = process_ring()
+        if key is None:
+            if may_lack_key():
+                return {"without_key": True}
+            raise EncryptionError(
+                f"the queue is encrypted: path={os.fspath(path)} (open it with key=)"
+            )
+    ring = ring_of(key)
+    if not found and (not may_write or make is None):
+        raise EncryptionError(
+            f"the queue is not encrypted: path={os.fspath(path)} (open it without a key)"
+        )
+    if not found and make is not None:
+        make()
+        _create(Path(path), ring, allow_plain=allow_plain)
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    return {"cipher": _cipher(folder, ring, allow_plain=allow_plain, may_write=may_write)}
+
+
+def _create(path: Path, ring: KeyRing, *, allow_plain: bool) -> None:
+    with SafeFolder.at(path) as folder, folder.locked(LOCK, _WAIT_S):
+        folder.sweep()
+        if folder.has(KEYS):
+            return
+        if not allow_plain and (folder.files(".cq4") or folder.files(".zst")):
+            raise EncryptionError(
+                f"the queue holds messages that are not encrypted: path={path}"
+                " (allow_plain=True reads them as they are, and encrypts those that follow)"
+            )
+        empty = KeyFile(secrets.token_bytes(_QUEUE_ID_LEN), ())
+        folder.replace(KEYS, empty.with_new_key(ring).to_bytes())
+
+
+def _cipher(path: Path, ring: KeyRing, *, allow_plain: bool, may_write: bool) -> Cipher:
+    with SafeFolder.at(path) as folder:
+        file = read(folder)
+        opened = file.cipher(ring, allow_plain=allow_plain).numbers
+        if not opened:
+            raise EncryptionError(
+                f"none of the keys opens the queue: path={path}"
+                f" keys={ring.names} wrapped_by={sorted({it.name for it in file.keys})}"
+            )
+        if not may_write:
+            return file.cipher(ring, allow_plain=allow_plain)
+        current = _current(file, ring, opened)
+        if current is None:
+            file = _with_current(folder, ring)
+            current = file.keys[-1].number
+        return file.cipher(ring, current, allow_plain=allow_plain)
+
+
+def _current(file: KeyFile, ring: KeyRing, opened: Sequence[int]) -> int | None:
+    """Return the newest data key that the current key wraps."""
+    only = KeyRing({ring.current: ring.current_key}, current=ring.current)
+    own = file.cipher(only, allow_plain=False).numbers
+    return max((it for it in own if it in opened), default=None)
+
+
+def _with_current(folder: SafeFolder, ring: KeyRing) -> KeyFile:
+    """Add a data key that the current key wraps, unless another process has meanwhile."""
+    with folder.locked(LOCK, _WAIT_S):
+        folder.sweep()
+        file = read(folder)
+        if _current(file, ring, [it.number for it in file.keys]) is None:
+            file = file.with_new_key(ring)
+            folder.replace(KEYS, file.to_bytes())
+        return file
+
+
+def rewrap(path: str | os.PathLike[str], ring: KeyRing, new: KeyRing) -> int:
+    """
+    Wrap the data keys of a queue by another key; no message is touched.
+
+    The old key opens the queue no more. Those that have it open go on.
+
+    Args:
+        path: The queue's directory.
+        ring: The keys that wrap data keys now: all of them have to be there.
+        new: The key to wrap them by.
+
+    Returns:
+        How many data keys were wrapped.
+
+    Raises:
+        EncryptionError: The queue is not encrypted, or a data key is wrapped by another key.
+        LockHeldError: Another process changes the keys.
+
+    """
+    with SafeFolder.at(path) as folder:
+        if not folder.has(KEYS):
+            raise EncryptionError(f"the queue is not encrypted: path={os.fspath(path)}")
+        with folder.locked(LOCK, _WAIT_S):
+            folder.sweep()
+            file = read(folder)
+            keys = tuple(_rewrapped(file, it, ring, new) for it in file.keys)
+            folder.replace(KEYS, replace(file, keys=keys).to_bytes())
+    return len(keys)
+
+
+def _rewrapped(file: KeyFile, key: WrappedKey, ring: KeyRing, new: KeyRing) -> WrappedKey:
+    for old in ring.candidates(key.name):
+        found = rewrap_key(old, new.current_key, file.queue, key.number, key.wrapped)
+        if found is not None:
+            return WrappedKey(key.number, new.current, found)
+    raise EncryptionError(
+        f"a data key is wrapped by another key: data_key={key.number} wrapped_by={key.name}"
+        f" keys={ring.names}"
+    )

@@ -1,0 +1,231 @@
+"""The keys of the user, by their names, and which of them this process uses."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import subprocess
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, NoReturn, Self
+
+from quire.errors import EncryptionError
+
+KEY_LEN: Final = 32
+DEFAULT: Final = "default"
+"""The name of a key that was given without one."""
+_LONGEST: Final = 4096
+_LONGEST_NAME: Final = 200
+_COMMAND_S: Final = 60.0
+
+
+class KeyRing:
+    """
+    Keys by their names, for ``quire.open(path, key=)``.
+
+    Messages are encrypted by a data key, which *current* wraps; the others open what they wrapped
+    before. A key ring is not printed, and not pickled: each process takes the keys from where they
+    are kept.
+
+    Args:
+        keys: 32 random bytes for each name.
+        current: The name of the key to encrypt by.
+
+    Raises:
+        ValueError: A key has another length, a name is empty or long, or *current* is no name.
+
+    Examples:
+        >>> import secrets
+        >>> ring = quire.KeyRing({"2026": secrets.token_bytes(32)}, current="2026")
+        >>> ring
+        KeyRing(names=['2026'], current='2026')
+        >>> with quire.open("vault", key=ring) as vault, vault.appender() as appender:
+        ...     index = appender.write_text("secret")
+        >>> quire.open("vault")
+        Traceback (most recent call last):
+        quire.errors.EncryptionError: the queue is encrypted: path=...
+
+    """
+
+    __slots__ = ("_keys", "current")
+
+    def __init__(self, keys: Mapping[str, bytes], *, current: str) -> None:
+        self._keys: Final = {_name(name): _checked(key) for name, key in keys.items()}
+        self.current: Final = current
+        if current not in self._keys:
+            raise ValueError(f"no key has this name: current={current!r:.80} names={self.names}")
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], name: str = DEFAULT) -> Self:
+        """
+        Read one key from a file: 32 bytes, as they are, in hexadecimal or in base64.
+
+        Raises:
+            EncryptionError: The file does not hold a key.
+
+        """
+        with open(path, "rb") as file:  # noqa: PTH123 - also of bytes
+            content = file.read(_LONGEST + 1)
+        return cls({name: parse_key(content, f"file={os.fspath(path)}")}, current=name)
+
+    @classmethod
+    def from_environment(cls, variable: str, name: str = DEFAULT) -> Self:
+        """
+        Take one key from an environment variable, in hexadecimal or in base64.
+
+        Raises:
+            EncryptionError: The variable is not set, or does not hold a key.
+
+        """
+        text = os.environ.get(variable)
+        if text is None:
+            raise EncryptionError(f"the environment has no key: variable={variable}")
+        return cls({name: parse_key(text.encode(), f"variable={variable}")}, current=name)
+
+    @classmethod
+    def from_command(cls, command: Sequence[str], name: str = DEFAULT) -> Self:
+        """
+        Take one key from what a command prints, such as one that asks a key service.
+
+        Raises:
+            EncryptionError: The command failed, or did not print a key.
+
+        """
+        program = command[0]
+        try:
+            ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_COMMAND_S)  # noqa: S603 - the user names it
+        except (subprocess.SubprocessError, OSError) as error:
+            raise EncryptionError(
+                f"no key from a command: {type(error).__name__} {program=}"
+            ) from None
+        return cls({name: parse_key(ran.stdout, f"command={program}")}, current=name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the keys."""
+        return [*self._keys]
+
+    def candidates(self, name: str) -> list[bytes]:
+        """Return the keys that may have wrapped a data key by this name, the likeliest first."""
+        found = self._keys.get(name)
+        others = [key for key in self._keys.values() if key is not found]
+        return others if found is None else [found, *others]
+
+    @property
+    def current_key(self) -> bytes:
+        """The key to encrypt by."""
+        return self._keys[self.current]
+
+    def __repr__(self) -> str:
+        """Show names alone."""
+        return f"KeyRing(names={self.names}, current={self.current!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to pickle keys."""
+        raise TypeError("keys are not pickled: give each process its key ring")
+
+
+def parse_key(content: bytes, where: str) -> bytes:
+    """
+    Return a key: 32 bytes, as they are, in hexadecimal or in base64.
+
+    Raises:
+        EncryptionError: The content is not a key.
+
+    """
+    if len(content) == KEY_LEN:
+        return content
+    text = content.strip()
+    for decode in (binascii.unhexlify, lambda it: base64.b64decode(it, validate=True)):
+        try:
+            found = decode(text)
+        except ValueError:
+            continue
+        if len(found) == KEY_LEN:
+            return found
+    raise EncryptionError(
+        f"not a key of {KEY_LEN} bytes, raw, in hexadecimal or in base64: {where}"
+        f" length={len(content)}"
+    )
+
+
+def check_key(name: str, found: object) -> KeyRing:
+    """Check a key, or a key ring."""
+    del name
+    return ring_of(found)
+
+
+def ring_of(key: object) -> KeyRing:
+    """
+    Return the key ring of what was given as a key.
+
+    Raises:
+        TypeError: The key is neither 32 bytes nor a key ring.
+
+    """
+    if isinstance(key, KeyRing):
+        return key
+    if isinstance(key, bytes | bytearray | memoryview):
+        return KeyRing({DEFAULT: bytes(key)}, current=DEFAULT)
+    raise TypeError(f"key: expected 32 bytes or a quire.KeyRing, not {type(key).__name__}")
+
+
+def _checked(key: object) -> bytes:
+    if not isinstance(key, bytes):
+        raise TypeError(f"a key is of bytes, not {type(key).__name__}")
+    if len(key) != KEY_LEN:
+        raise ValueError(f"a key has {KEY_LEN} bytes: length={len(key)}")
+    return key
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"not the name of a key: name={name!r:.80}")
+    return name
+
+
+_structure: Final = ContextVar("_structure", default=False)
+
+
+class _OfProcess:
+    """What a command of the command line works with, in all its threads."""
+
+    ring: KeyRing | None = None
+    without_key: bool = False
+
+
+def process_ring() -> KeyRing | None:
+    """Return the key ring of the command that runs."""
+    return _OfProcess.ring
+
+
+def use_in_process(ring: KeyRing) -> None:
+    """Use a key ring for the rest of a command."""
+    _OfProcess.ring = ring
+
+
+@contextmanager
+def of_command() -> Generator[None]:
+    """Open queues as commands do: also without a key, for what is not encrypted in them."""
+    _OfProcess.without_key = True
+    try:
+        yield
+    finally:
+        _OfProcess.ring, _OfProcess.without_key = None, False
+
+
+@contextmanager
+def structure_only() -> Generator[None]:
+    """Open encrypted queues without a key: messages are neither read nor appended."""
+    token = _structure.set(True)
+    try:
+        yield
+    finally:
+        _structure.reset(token)
+
+
+def may_lack_key() -> bool:
+    """Return whether an encrypted queue may be opened without a key."""
+    return _structure.get() or _OfProcess.without_key
