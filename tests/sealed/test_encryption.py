@@ -147,7 +147,8 @@ def test_all_ways_of_reading(tmp_path: Path) -> None:
             tailer.direction = "forward"
             assert tailer.move_to_index(first)
             batch = tailer.read_batch()
-            assert [b"attack" in (it or b"") for it in batch["payload"].to_pylist()] == [True, False]
+            payloads = batch["payload"].to_pylist()
+            assert [b"attack" in (it or b"") for it in payloads] == [True, False]
 
 
 def _payloads(queue: quire.JournalQueue) -> list[bytes]:

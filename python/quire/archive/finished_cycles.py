@@ -7,10 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from quire._common.roll_file_names import uncompressed
 from quire.errors import ArchiveError, CorruptError
 from quire.formats.adapter import End
 from quire.formats.adapters import adapter_of, cycles_of, numbering_of, tailer_of
-from quire.formats.detection import uncompressed
 from quire.formats.protocols import AnyQueue
 from quire.ranges.cycles import CycleRange
 

@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
+from quire._common.roll_file_names import COMPRESSED, is_compressed
 from quire._native import first_entries
 from quire.errors import NotAQueueError
 
@@ -17,13 +18,6 @@ VANILLA: Final = "vanilla"
 QUICK_QUEUE: Final = "quick-queue"
 INDEXED: Final = "indexed"
 FORMATS: Final = (CHRONICLE, VANILLA, QUICK_QUEUE)  # those that are also written
-
-COMPRESSED: Final = ".zst"
-"""What compressed roll files have after their names."""
-TIMES: Final = ".times.quire"
-"""What files of append times have in place of the roll file's suffix; Java ignores them."""
-SEAL: Final = ".seal.quire"
-"""What files of checksums have in place of the roll file's suffix; Java ignores them."""
 
 _SUFFIXES: dict[str, Format] = {
     ".cq4": CHRONICLE,
@@ -78,26 +72,6 @@ def format_of(path: str) -> Format | None:
     if not found and _is_indexed(path):
         return INDEXED
     return next(iter(found), None)
-
-
-def uncompressed(name: str) -> str:
-    """Return the name, or path, of the roll file that a compressed one stands for."""
-    return name.removesuffix(COMPRESSED) if name.endswith(f".cq4{COMPRESSED}") else name
-
-
-def times_file(name: str) -> str:
-    """Return the name, or path, of the append times of a roll file, compressed or not."""
-    return uncompressed(name).removesuffix(".cq4") + TIMES
-
-
-def seal_file(name: str) -> str:
-    """Return the name, or path, of the checksums of a roll file, compressed or not."""
-    return uncompressed(name).removesuffix(".cq4") + SEAL
-
-
-def is_compressed(name: str) -> bool:
-    """Return whether a file is a compressed roll file."""
-    return uncompressed(name) != name
 
 
 def _is_indexed(path: str) -> bool:

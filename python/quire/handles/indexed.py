@@ -35,7 +35,8 @@ _REASONS = reasons(
         "move_to": "move_to_index goes to any place",
         "metrics": "counters are kept for Chronicle Queues only",
         "ring": "there is no buffer_mode: nothing is appended",
-        "claim write_lock pretoucher last_index_synced last_acknowledged_index": _READ_ONLY,
+        "claim write_lock pretoucher last_index_synced": _READ_ONLY,
+        "last_acknowledged_index replicas": _READ_ONLY,
         "state": "it is Chronicle Queue's: see index and last_read_index",
         "release_resources": "a tailer has two files open: close it",
     }
@@ -74,7 +75,7 @@ class IndexedQueue(_native.IndexedQueue, Queue, Handle):
             UnsupportedError: Indexed Chronicles are only read.
 
         """
-        refuse_options(self, "appender", named, ("limit",), _READ_ONLY)
+        refuse_options(self, "appender", named, ("limit", "wait"), _READ_ONLY)
         raise UnsupportedError(f"not supported in an {_FORMAT}: appender ({_READ_ONLY})")
 
     def tailer(self, name: str | None = None, **named: object) -> IndexedTailer:

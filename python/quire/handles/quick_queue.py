@@ -45,7 +45,9 @@ _REASONS = reasons(
         "write_lock": "the lock of its one writer ends with that process",
         "awrite_bytes awrite_text awrite_many awrite_batch": _NO_WAIT,
         "last_index_appended": "write_bytes returns the index",
-        "last_acknowledged_index": "no replica follows a Quick-Queue",
+        "last_acknowledged_index replicas acknowledged aacknowledged when_acknowledged in_flight": (
+            "no replica follows a Quick-Queue"
+        ),
         "last_index_synced": "force() covers all messages before it",
         "metrics": "counters are kept for Chronicle Queues only",
         "ring": "appends go straight to the mapped files: there is no buffer",
@@ -126,17 +128,17 @@ class QuickQueue(_native.QuickQueue, Queue, Handle):
         Args:
             producer: Three ASCII letters or digits. Producers write at once without a lock, from
                 any number of processes; each name belongs to one appender at a time.
-            **named: Options of a journal's appenders. Not supported: limit.
+            **named: Options of a journal's appenders. Not supported: limit, wait.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
             WriterInUseError: The queue has a writer, or the producer is in use.
-            UnsupportedError: The queue is written by the other kind of appender, or a limit was
-                given: appends to this format never wait.
+            UnsupportedError: The queue is written by the other kind of appender, or an option
+                was given: appends to this format never wait.
             ValueError: The producer's name is not valid.
 
         """
-        refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
+        refuse_options(self, "appender", named, ("limit", "wait"), _NO_WAIT)
         return QuickAppender(self, arguments.optional(arguments.text)("producer", producer))
 
     def tailer(

@@ -41,6 +41,9 @@ _REASONS = reasons(
         "move_to": "move_to_index goes to any place",
         "move_to_time": "move_to_index goes to the first message of a cycle",
         "last_acknowledged_index": "quire.vanilla.replication.Source says what its sinks have",
+        "replicas acknowledged aacknowledged when_acknowledged in_flight": (
+            "quire.vanilla.replication.Source says what its sinks have"
+        ),
         "last_index_synced": "open the queue with synchronous=True, or call sync() of the appender",
         "metrics": "counters are kept for Chronicle Queues only",
         "ring": "appends go straight to the mapped files: there is no buffer",
@@ -108,15 +111,15 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
             thread_id: The number in the names of its data files. None: the system's id of the
                 thread that begins a cycle, as in Java; of a program's first thread it is the id of
                 the process.
-            **named: Options of a journal's appenders. Not supported: limit.
+            **named: Options of a journal's appenders. Not supported: limit, wait.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
-            UnsupportedError: A limit was given: appends to this format never wait.
+            UnsupportedError: One of them was given: appends to this format never wait.
             ValueError: *thread_id* needs more bits than the index has for it.
 
         """
-        refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
+        refuse_options(self, "appender", named, ("limit", "wait"), _NO_WAIT)
         return VanillaAppender(self, thread_id)
 
     def tailer(

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
+from quire._common.roll_file_names import is_compressed, seal_file, times_file
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.formats.adapters import adapter_at, adapter_of
-from quire.formats.detection import is_compressed, seal_file, times_file
 from quire.groups import lowest_needed
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress

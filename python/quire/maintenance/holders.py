@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from quire._common.roll_file_names import is_compressed
 from quire._native import ReplicaStates, ring_intended
 from quire.errors import CorruptError, UnsupportedError
-from quire.formats.detection import is_compressed
 from quire.groups import lowest_needed
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.pending import RING

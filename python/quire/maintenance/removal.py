@@ -19,14 +19,14 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from quire._common.durable import SafeFolder
-from quire.errors import TableLostError
-from quire.formats.detection import (
+from quire._common.roll_file_names import (
     COMPRESSED,
     is_compressed,
     seal_file,
     times_file,
     uncompressed,
 )
+from quire.errors import TableLostError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
 from quire.opening.opener import open_without_key as open_queue

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
+from quire._common.roll_file_names import COMPRESSED, times_file, uncompressed
 from quire._native import times_file as file_of
 from quire.formats.adapters import count_of
-from quire.formats.detection import COMPRESSED, times_file, uncompressed
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.maintenance.removal import LOCK

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from quire._common import arguments
+from quire._common import arguments, roll_file_names
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.formats import detection
 
@@ -77,6 +77,6 @@ def _refuse(error: OSError) -> None:
 
 def _is_queue(folder: str, names: Iterable[str]) -> bool:
     is_journal = any(
-        name == TABLE or detection.uncompressed(name).endswith(_ROLL_FILE) for name in names
+        name == TABLE or roll_file_names.uncompressed(name).endswith(_ROLL_FILE) for name in names
     )
     return is_journal or detection.format_of(folder) is not None

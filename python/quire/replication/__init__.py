@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from quire._common.later import imported_later
 
 if TYPE_CHECKING:
-    from quire.replication.etcd import Etcd
     from quire.handles.journal.replicas import Replica
+    from quire.replication.etcd import Etcd
     from quire.replication.forgetting import forget
     from quire.replication.handover_requests import handover
     from quire.replication.node import Node

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from quire._common.durable import SafeFolder
+from quire._common.roll_file_names import COMPRESSED, times_file, uncompressed
 from quire._native import BatchReader, BatchWriter
 from quire.errors import CorruptError, QuireError, UnsafePathError
-from quire.formats.detection import COMPRESSED, times_file, uncompressed
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import layout

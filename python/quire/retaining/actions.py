@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import ClassVar, Final, TypeAlias, cast
 
 from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_sync
+from quire._common.roll_file_names import COMPRESSED, seal_file, times_file
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
-from quire.formats.detection import COMPRESSED, seal_file, times_file
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.removal import LOCK, Moves
 from quire.opening.discovery import TABLE, topics_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from quire.formats.detection import is_compressed
+from quire._common.roll_file_names import is_compressed
 from quire.maintenance.holders import REPLICA, Holder
 from quire.retaining.prune_report import PrunedCycle
 from quire.retaining.rule import Limits, Rule

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from quire._common.durable import SafeFolder, flush_and_sync
+from quire._common.roll_file_names import seal_file
 from quire.errors import SealError
-from quire.formats.detection import seal_file
 from quire.sealed.seal_chain import LONGEST_LINE, Chain, Checkpoint, Entry, parse_chain
 from quire.sealed.trees import HASH_LEN, root_of_peaks
 

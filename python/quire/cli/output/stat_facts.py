@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import quire
 from quire import _native
+from quire._common.roll_file_names import is_compressed
 from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import hex_text, sizes_of, time_text
 from quire.errors import CorruptError, QuireError
 from quire.formats.adapter import End, Piece
 from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of, tailer_of
-from quire.formats.detection import is_compressed
 from quire.formats.protocols import AnyQueue
 from quire.handles.journal.replicas import Replica, replicas_of
 from quire.maintenance.files import identities_of, users_of

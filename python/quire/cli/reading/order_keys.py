@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
+from quire._common.roll_file_names import uncompressed
 from quire._common.units import duration_us
 from quire._native import Plan
 from quire.cli.reading.fields import values_in
 from quire.cli.where.conditions import holds
 from quire.formats.adapters import adapter_of, numbering_of
-from quire.formats.detection import uncompressed
 from quire.formats.protocols import AnyQueue
 from quire.handles.journal.subtopics import ROUTE
 from quire.maintenance.results import CycleTimes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from quire._common.roll_file_names import uncompressed
 from quire._common.terminal import escape_controls, escape_line
 from quire._native import Dump
 from quire.cli.exit_codes import error_text
@@ -18,7 +19,7 @@ from quire.cli.shared_options import range_options
 from quire.cli.streams import Output
 from quire.errors import CorruptError, NotAQueueError, QuireError
 from quire.formats.adapters import adapter_at, adapter_of, numbering_of
-from quire.formats.detection import refuse_part, refuse_queues, uncompressed
+from quire.formats.detection import refuse_part, refuse_queues
 from quire.handles.base import AnyExcerpt, Queue
 from quire.opening.discovery import TABLE
 from quire.ranges.seek import NO_INDEX

@@ -1,0 +1,32 @@
+"""The names of roll files that were compressed, and of the files beside a roll file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+COMPRESSED: Final = ".zst"
+"""What compressed roll files have after their names."""
+TIMES: Final = ".times.quire"
+"""What files of append times have in place of the roll file's suffix; Java ignores them."""
+SEAL: Final = ".seal.quire"
+"""What files of checksums have in place of the roll file's suffix; Java ignores them."""
+
+
+def uncompressed(name: str) -> str:
+    """Return the name, or path, of the roll file that a compressed one stands for."""
+    return name.removesuffix(COMPRESSED) if name.endswith(f".cq4{COMPRESSED}") else name
+
+
+def times_file(name: str) -> str:
+    """Return the name, or path, of the append times of a roll file, compressed or not."""
+    return uncompressed(name).removesuffix(".cq4") + TIMES
+
+
+def seal_file(name: str) -> str:
+    """Return the name, or path, of the checksums of a roll file, compressed or not."""
+    return uncompressed(name).removesuffix(".cq4") + SEAL
+
+
+def is_compressed(name: str) -> bool:
+    """Return whether a file is a compressed roll file."""
+    return uncompressed(name) != name
