@@ -82,15 +82,16 @@ def test_the_native_class_has_the_declared_defaults(kind: str) -> None:
         for it in OPTIONS.values()
         if kind in it.formats
     }
+    of_native = {"file_events", "cipher", "without_key"}
     started_here = {
         *("retention", "on_file_acquired", "on_file_released", "buffer_mode"),
         *("key", "allow_plain", "integrity"),  # handed on as the cipher, or as a thread that seals
         *("early_acquire_next_cycle", "preroll_time_s", "dont_write"),  # of its pretoucher
     }
-    assert declared.keys() - started_here == defaults.keys() - {"file_events", "cipher", "without_key"}
+    assert declared.keys() - started_here == defaults.keys() - of_native
     shown = {name: it for name, it in defaults.items() if it is not ...}  # not Some(1_000)
     assert {name: declared[name] for name in shown if name in declared} == {
-        name: it for name, it in shown.items() if name not in {"file_events", "cipher", "without_key"}
+        name: it for name, it in shown.items() if name not in of_native
     }
 
 
