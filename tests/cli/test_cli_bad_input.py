@@ -90,6 +90,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     fill(tmp_path / "whole", 3, 4)
     (tmp_path / "lines.yaml").write_text("n: 1\n")
+    (tmp_path / "key").write_bytes(b"k" * 32)
     return tmp_path / "whole"
 
 
@@ -201,6 +202,7 @@ def test_a_queue_of_another_user(tmp_path: Path, whole: Path, mode: int) -> None
     for place in (found, theirs):
         os.chown(place, NOBODY, NOBODY)
     (tmp_path / "lines.yaml").chmod(0o644)
+    (tmp_path / "key").chmod(0o644)
     for file in path.iterdir():
         file.chmod(mode & 0o444)
     path.chmod(mode)

@@ -56,7 +56,7 @@ def test_a_vanilla_chronicle_is_copied(level: tuple[str, ...], tmp_path: Path) -
     orders, copy = made(tmp_path / "orders", "vanilla"), tmp_path / "copy"
     with started("replicate", "source", orders) as source:
         address = listening(source)
-        sink = ("replicate", "sink", copy, "--from", address, *level)
+        sink: tuple[str | Path, ...] = ("replicate", "sink", copy, "--from", address, *level)
         with started(*sink, "--format", "vanilla") as first:
             wait_until(lambda: last_index(copy) == last_index(orders), limit_s=WAIT_S)
             first.kill()

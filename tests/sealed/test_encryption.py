@@ -44,7 +44,7 @@ class Said:
 
 
 def texts(path: Path, **options: Any) -> list[str | None]:  # noqa: ANN401
-    with quire.open(path, read_only=True, **options) as queue, queue.tailer() as tailer:
+    with open_any(path, read_only=True, **options) as queue, queue.tailer() as tailer:
         return [tailer.read_text() for _ in range(queue.entry_count)]
 
 
@@ -147,7 +147,7 @@ def test_all_ways_of_reading(tmp_path: Path) -> None:
             tailer.direction = "forward"
             assert tailer.move_to_index(first)
             batch = tailer.read_batch()
-            payloads = batch["payload"].to_pylist()
+            payloads: list[Any] = batch["payload"].to_pylist()
             assert [b"attack" in (it or b"") for it in payloads] == [True, False]
 
 
@@ -266,7 +266,8 @@ def test_keys_are_neither_shown_nor_pickled(tmp_path: Path) -> None:
         pickle.dumps(ring)
     with quire.open(tmp_path / "q", key=ring) as queue, queue.appender() as appender:
         appender.write_text("attack at dawn")
-        for shown in (repr(ring), str(ring), repr(queue), repr(vars(queue)), repr(queue._options)):
+        options = queue._options  # pyright: ignore[reportPrivateUsage]
+        for shown in (repr(ring), str(ring), repr(queue), repr(vars(queue)), repr(options)):
             assert KEY.hex() not in shown
             assert repr(KEY)[2:-1] not in shown
         pickled = pickle.dumps(queue)

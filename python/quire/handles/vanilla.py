@@ -115,7 +115,7 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
-            UnsupportedError: One of them was given: appends to this format never wait.
+            UnsupportedError: A limit or *wait* was given: appends to this format never wait.
             ValueError: *thread_id* needs more bits than the index has for it.
 
         """

@@ -210,7 +210,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
 def open_without_key(path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle
     """Open a queue whose messages are neither read nor appended: an encrypted one needs no key."""
     with structure_only():
-        return open(path, **options)
+        return cast("Any", open)(path, **options)
 
 
 def open_as(kind: str, path: str | PathLike[str], **options: Any) -> Any:  # noqa: ANN401 - its handle

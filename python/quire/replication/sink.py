@@ -47,7 +47,7 @@ class Sink(AnySink[SinkSession]):
         tls: The certificates. Addresses beyond this machine need them.
         insecure: Connect beyond this machine without them.
         repair: Where the copy differs from the source, put its end aside, into the folder ``aside``
-            of the copy, and go on; else the sink ends with a :class:`DivergedError`.
+            of the copy, and go on; else the sink ends with a ``DivergedError``.
         address: Where it will serve once it is promoted, for the source to name it by.
         takes_over: Whether the source may hand over to it.
         on_promoted: Called once the source has handed over to this sink, when everybody may append

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, NoReturn, Self
+from typing import Final, NoReturn, Self, cast
 
 from quire.errors import EncryptionError
 
@@ -138,7 +138,7 @@ def parse_key(content: bytes, where: str) -> bytes:
     if len(content) == KEY_LEN:
         return content
     text = content.strip()
-    for decode in (binascii.unhexlify, lambda it: base64.b64decode(it, validate=True)):
+    for decode in (binascii.unhexlify, _base64):
         try:
             found = decode(text)
         except ValueError:
@@ -149,6 +149,10 @@ def parse_key(content: bytes, where: str) -> bytes:
         f"not a key of {KEY_LEN} bytes, raw, in hexadecimal or in base64: {where}"
         f" length={len(content)}"
     )
+
+
+def _base64(text: bytes) -> bytes:
+    return base64.b64decode(text, validate=True)
 
 
 def check_key(name: str, found: object) -> KeyRing:
@@ -168,7 +172,7 @@ def ring_of(key: object) -> KeyRing:
     if isinstance(key, KeyRing):
         return key
     if isinstance(key, bytes | bytearray | memoryview):
-        return KeyRing({DEFAULT: bytes(key)}, current=DEFAULT)
+        return KeyRing({DEFAULT: bytes(cast("bytes", key))}, current=DEFAULT)
     raise TypeError(f"key: expected 32 bytes or a quire.KeyRing, not {type(key).__name__}")
 
 

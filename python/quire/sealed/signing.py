@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from quire.errors import SealError
@@ -117,12 +118,8 @@ def _public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
 
 
 def _require() -> None:
-    try:
-        import cryptography  # noqa: F401
-    except ImportError:
-        raise SealError(
-            "signatures need the package cryptography (pip install 'quire[sealed]')"
-        ) from None
+    if find_spec("cryptography") is None:
+        raise SealError("signatures need the package cryptography (pip install 'quire[sealed]')")
 
 
 def _not_a_key(path: str | os.PathLike[str], kind: str, found: object) -> SealError:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, cast
 
-from quire._waiting.sleeping import Sleeper, sleep_async
+from quire._waiting.sleeping import sleep_async
 from quire.errors import QuireError, RefusedError
 from quire.recording.addresses import show_address
 from quire.server.answers import Answer, encoded
@@ -222,7 +222,7 @@ class Hub:
                 try:
                     news.to_end()
                     self._wake_all(topic)
-                    if self._waiting.get(topic) and isinstance(news, Sleeper):
+                    if self._waiting.get(topic):
                         await sleep_async(news, math.inf)
                 except (QuireError, OSError) as error:
                     self.context.queues.check(found, error)

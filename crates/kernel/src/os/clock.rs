@@ -1,6 +1,5 @@
 //! Clocks: the wall clock, which tests can set, the monotonic one, and when the machine started.
 
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -90,13 +89,14 @@ pub fn boot_time_ns() -> u64 {
     (now.tv_sec * 1_000_000_000 + now.tv_nsec).cast_unsigned()
 }
 
-/// A number for this start of the machine, never 0; the same for each where the system does not say.
+/// A number for this start of the machine, never 0, and the same in every program; 1 where the system
+/// does not say.
 #[must_use]
 pub fn boot_id() -> u64 {
     static FOUND: OnceLock<u64> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default());
-        hasher.finish() | 1
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let digits = text.chars().filter_map(|it| it.to_digit(16)).take(16);
+        digits.fold(0, |number, digit| (number << 4) | u64::from(digit)) | 1
     })
 }

@@ -244,7 +244,8 @@ def _tables_of(facts: dict[str, Any]) -> Iterator[str]:
         yield ""
         rows = ((it["name"], it["index"], number_text(it["lag"])) for it in tailers)
         yield from columns(("tailer", "next index", "lag"), *rows)
-    replicas: list[dict[str, Any]] = (facts.get("replication") or {}).get("replicas", [])
+    replication: dict[str, Any] = facts.get("replication") or {}
+    replicas: list[dict[str, Any]] = replication.get("replicas", [])
     if replicas:
         yield ""
         yield from columns(

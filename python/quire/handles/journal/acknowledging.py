@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import Future
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic
@@ -17,6 +16,8 @@ from quire._native import ReplicaStates
 from quire.errors import QuireError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from typing_extensions import Buffer
 
     from quire._native import Value
@@ -83,7 +84,7 @@ class Acknowledging:
 
             appender.when_acknowledged(index).add_done_callback(lambda done: print(done.result()))
 
-        The arguments are those of :meth:`acknowledged`; its :class:`~quire.errors.WaitTimeoutError`
+        The arguments are those of :meth:`acknowledged`; its ``WaitTimeoutError``
         is the future's.
         """
         arguments.optional(arguments.seconds)("timeout_s", timeout_s)
@@ -98,7 +99,7 @@ class Acknowledging:
             with appender.in_flight(64) as flight:
                 futures = [flight.write_bytes(payload) for payload in payloads]
 
-        Each append returns a :class:`~concurrent.futures.Future` of its index, which is resolved
+        Each append returns a ``Future`` of its index, which is resolved
         when replicas have acknowledged the message. With *limit* of them under way, an append waits
         for the oldest. Leaving the block waits for all, and raises the first error.
 
@@ -158,6 +159,8 @@ class Line:
 
     def add(self, index: int) -> Future[int]:
         """Return a future that is resolved when the index is acknowledged."""
+        from concurrent.futures import Future  # takes logging along
+
         future: Future[int] = Future()
         future.set_running_or_notify_cancel()
         with self._changed:

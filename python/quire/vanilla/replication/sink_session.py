@@ -47,7 +47,7 @@ class SinkSession:
 
     has_ended = False  # nothing in the protocol says that a stream ends
 
-    takes_long: Final = False
+    takes_long: bool = False
     """Whether it computes anything before it answers."""
 
     def __init__(

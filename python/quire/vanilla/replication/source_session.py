@@ -106,7 +106,7 @@ class SourceSession:
 
     awaits_end = False  # nothing in the protocol says that a stream ends
 
-    takes_long: Final = False
+    takes_long: bool = False
     """Whether it computes anything before it answers."""
 
     def __init__(
