@@ -34,6 +34,7 @@ REST: dict[str, list[str]] = {
     "drain": ["whole", "--once"],
     "explain": ["whole", "0x4d1900000000"],
     "jitter": ["--seconds", "0.05"],
+    "handover": ["whole", "--to", "nobody", "--timeout", "0.1"],
     "merge": ["whole", "whole", "merged", "--by", "n"],
     "pipeline": ["check", "pipeline.yaml"],
     "pretouch": ["whole", "--once"],
