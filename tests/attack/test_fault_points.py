@@ -56,6 +56,7 @@ NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_m
     "liveness_from_signal",
     "machine_started",
     "boot_id",
+    "elsewhere",  # looks for a process: one that cannot be read is not the one
     "anonymous",
     "user",
     "here",  # the size of a page
