@@ -408,12 +408,13 @@ pub fn is_removed(file: &File) -> io::Result<bool> {
 
 /// Whether a file has been unlinked, or another one has its name by now.
 pub fn has_lost_name(file: &File, path: &Path) -> io::Result<bool> {
-    if is_removed(file)? {
+    let own = fault::call!("file.removed.stat", file.metadata())?;
+    if own.nlink() == 0 {
         return Ok(true);
     }
     let named = fault::call!("file.removed.stat", std::fs::symlink_metadata(path));
     let Ok(named) = named else { return Ok(false) };
-    Ok((named.dev(), named.ino()) != identity(file)?)
+    Ok((named.dev(), named.ino()) != (own.dev(), own.ino()))
 }
 
 /// The size of a file system, in bytes.
