@@ -119,8 +119,9 @@ def test_java_outlives_quire_writers_that_are_killed(
 def wait_for_more(path: Path, index: int) -> None:
     """Return when the survivor has appended after *index*, and again: the first is acknowledged."""
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
-        producers = (Message.of_excerpt(it).producer for it in tailer.follow() if it.index > index)
-        assert [*islice(producers, 2)] == [SURVIVOR] * 2
+        later = (Message.of_excerpt(it) for it in tailer.follow() if it.index > index)
+        own = (it for it in later if it.producer == SURVIVOR)  # a victim's last may be there, too
+        assert len([*islice(own, 2)]) == 2
 
 
 def test_a_document_that_java_left_open_is_written_over(peer: JavaPeer, path: Path) -> None:
