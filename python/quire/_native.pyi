@@ -1620,6 +1620,7 @@ class Queue(_Queue):
         on_full: Literal["block", "raise", "grow"] = "block",
         cipher: Cipher | None = None,
         without_key: bool = False,
+        compression: str | None = None,
     ) -> Self: ...
     @property
     def _file_events(self) -> FileEvents | None:

@@ -44,6 +44,7 @@ pyo3::import_exception!(quire.errors, GroupLostError);
 pyo3::import_exception!(quire.errors, EncryptionError);
 pyo3::import_exception!(quire.errors, ForgedMessageError);
 pyo3::import_exception!(quire.errors, PlainMessageError);
+pyo3::import_exception!(quire.errors, DictionaryError);
 pyo3::import_exception!(quire.errors, RingFullError);
 pyo3::import_exception!(quire.errors, ClockAheadError);
 
@@ -153,6 +154,7 @@ pub fn to_py(error: Error) -> PyErr {
         | Error::KeyMissing { .. }
         | Error::NotAuthentic { .. }
         | Error::Plain { .. } => of_encryption(&error, text),
+        Error::DictionaryMissing { .. } => DictionaryError::new_err(text),
         Error::Hole { file, .. } => hole_error(&text, file),
         Error::Corrupt { file, position, found, expected, .. } => {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))

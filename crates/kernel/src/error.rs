@@ -128,6 +128,11 @@ pub enum Error {
          read what Java, or a process without the key, appended)"
     )]
     Plain { index: i64 },
+    #[error(
+        "a message was compressed with a dictionary that is missing or damaged: file={} (restore the \
+         file from a copy of the queue)", path.display()
+    )]
+    DictionaryMissing { path: PathBuf },
     #[error("not enough memory: needed_bytes={0}")]
     OutOfMemory(usize),
     #[error("index out of range: {0}")]

@@ -27,6 +27,7 @@ QuireError
 ├── EncryptionError          the queue is encrypted, or its keys are missing, wrong or damaged
 │   ├── ForgedMessageError   an encrypted message was changed, or moved from another place
 │   └── PlainMessageError    a message in an encrypted queue is not encrypted
+├── DictionaryError          a dictionary that messages are compressed with is missing or damaged
 ├── DataLossError            messages were deleted before they were read
 ├── TailerInUseError         another tailer reads with this name (pid, since)
 ├── WriterInUseError         the queue has another writer, or the producer's name is in use
@@ -74,6 +75,7 @@ from quire.errors.queues import (
     CorruptError,
     CycleFullError,
     DataLossError,
+    DictionaryError,
     DocumentOpenError,
     EncryptionError,
     ForgedMessageError,
@@ -141,6 +143,7 @@ __all__ = [
     "CorruptError",
     "CycleFullError",
     "DataLossError",
+    "DictionaryError",
     "DivergedError",
     "DocumentOpenError",
     "EncryptionError",

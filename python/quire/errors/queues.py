@@ -295,6 +295,14 @@ class PlainMessageError(EncryptionError):
     """A message in an encrypted queue is not encrypted: ``allow_plain=True`` reads it."""
 
 
+class DictionaryError(QuireError):
+    """
+    A dictionary that messages are compressed with is missing or damaged.
+
+    It lies in the queue's directory, as ``<number>.dictionary.quire``: see ``docs/compression.md``.
+    """
+
+
 class DataLossError(QuireError):
     """
     Messages that were to be read next were deleted.

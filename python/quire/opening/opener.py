@@ -104,6 +104,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     retention: Watcher | Sequence[Watcher] | None = None,
     key: bytes | KeyRing | None = None,
     allow_plain: bool = False,
+    compression: Literal["zstd", "lz4", "snappy", "gzip", "lzw"] | None = None,
     integrity: bool = False,
     wire_type: str | None = None,
     source_id: int = 0,
@@ -157,6 +158,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         key: Encrypt messages, and decrypt them: 32 random bytes, or a :class:`quire.KeyRing`. See
             ``docs/encryption.md``. Not part of a pickled queue.
         allow_plain: With *key*, read messages that are not encrypted as they are.
+        compression: Compress each message that gets shorter by it; see ``docs/compression.md``.
+            Reading needs no option.
         integrity: Seal the queue at each roll and when it is closed, by a thread, so that
             :func:`quire.verify` notices what changes: see ``docs/integrity.md``. Not part of a
             pickled queue.
@@ -188,6 +191,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             *read_only*.
         EncryptionError: The queue is encrypted and *key* is missing or wrong; or it is not
             encrypted, and holds messages or is opened read-only.
+        DictionaryError: With ``compression="zstd"``, the queue's dictionary is missing or damaged.
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: The roll cycle or mode does not exist.
         OSError: The system refused, for example for lack of permission or of disk space.

@@ -311,6 +311,15 @@ class OpenOptions(Options):
         default=None, repr=False, metadata=option(arguments.optional(check_key), JOURNAL)
     )
     allow_plain: bool = field(default=False, metadata=option(arguments.flag, JOURNAL))
+    compression: Literal["zstd", "lz4", "snappy", "gzip", "lzw"] | None = field(
+        default=None,
+        metadata=option(
+            arguments.optional(arguments.one_of("zstd", "lz4", "snappy", "gzip", "lzw")),
+            JOURNAL,
+            parse=str,
+            harmless=True,
+        ),
+    )
     integrity: bool = field(
         default=False, metadata=option(arguments.flag, JOURNAL, parse=parse_flag, harmless=True)
     )

@@ -7,7 +7,7 @@
 //! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
 //! wait without a pause, [`waits`] waits for messages, [`promise`] for replicas, and [`direction`] where reads go. [`render`]
 //! and [`render_columns`] are what the command line prints of a batch. [`raw_tailer`] is what the
-//! tailers of formats whose messages are raw bytes share.
+//! tailers of formats whose messages are raw bytes share, and [`queue_options`] what a queue is opened with.
 
 pub mod appender;
 pub mod clock;
@@ -20,6 +20,7 @@ pub mod payload;
 pub mod pretoucher;
 pub mod promise;
 pub mod queue;
+pub mod queue_options;
 pub mod raw_tailer;
 pub mod read_document;
 pub mod render;

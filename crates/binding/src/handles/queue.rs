@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
-use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::chronicle::queue::handle::Queue as Kernel;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::buffer::ReadBuffer;
@@ -19,10 +17,10 @@ use quire_kernel::os::interrupt::Signals;
 use quire_kernel::Error;
 use quire_kernel::ring::format::DEFAULT_CAPACITY;
 use quire_kernel::ring::handle::{OnFull, Ring};
-use quire_kernel::sealed::cipher::Encryption;
 
 use super::clock::QueueClock;
 use super::file_events::FileEvents;
+use super::queue_options::{self, Buffered, check_buffered, encryption, mode, promise, when_full};
 use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
 use crate::cipher::Cipher;
@@ -47,13 +45,6 @@ pub struct Queue {
     buffered: Buffered,
 }
 
-/// What goes through the ring of asynchronous appends.
-#[derive(Clone, Copy)]
-struct Buffered {
-    reads: bool,
-    writes: bool,
-}
-
 #[pymethods]
 impl Queue {
     #[new]
@@ -67,7 +58,7 @@ impl Queue {
         metrics = false, time_index = false, max_clock_ahead_ms = None, file_events = false,
         read_after_replica_acknowledged = false,
         read_buffer_mode = None, write_buffer_mode = None, buffer_capacity_bytes = None,
-        on_full = "block", cipher = None, without_key = false
+        on_full = "block", cipher = None, without_key = false, compression = None
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -107,6 +98,7 @@ impl Queue {
         on_full: &str,
         cipher: Option<PyRef<'_, Cipher>>,
         without_key: bool,
+        compression: Option<&str>,
     ) -> PyResult<Self> {
         if source_id < 0 {
             let what = format!("a source id is at least 1, or 0 for none: source_id={source_id}");
@@ -144,6 +136,7 @@ impl Queue {
             file_events,
             read_after_replica_acknowledged,
             encryption: encryption(cipher.as_deref(), without_key),
+            compression: compression.map(queue_options::compression).transpose()?,
         };
         let on_full = when_full(on_full)?;
         let is_async = |mode: Option<&str>| mode == Some("async");
@@ -533,67 +526,4 @@ fn open_ring(
 fn not_drainable(queue: &Kernel) -> Error {
     let what = "read_buffer_mode='async', which appends what is in the ring,";
     Error::ReadOnly { what, path: queue.path().to_path_buf() }
-}
-
-/// Refuses what the ring of asynchronous appends cannot do.
-fn check_buffered(
-    buffered: Buffered,
-    durability: Durability,
-    clock: &QueueClock,
-    is_encrypted: bool,
-) -> PyResult<()> {
-    if (buffered.reads || buffered.writes) && is_encrypted {
-        let what = "buffer_mode='async' in an encrypted queue: the ring would hold messages \
-                    that are not encrypted";
-        return Err(to_py(Error::Unsupported(what.to_owned())));
-    }
-    if buffered.writes && durability == Durability::Each {
-        let what = "durability='each' with buffer_mode='async': an append returns before its \
-                    message is in the queue, so that it cannot be synced by then (sync() \
-                    drains and syncs; durability='batch' syncs what was drained)";
-        return Err(to_py(Error::Unsupported(what.to_owned())));
-    }
-    if (buffered.reads || buffered.writes) && clock.is_callable() {
-        let what = "buffer_mode='async' with a clock that calls Python: what drains the ring \
-                    cannot call it (a ManualClock it can read)";
-        return Err(to_py(Error::Unsupported(what.to_owned())));
-    }
-    Ok(())
-}
-
-fn encryption(cipher: Option<&Cipher>, without_key: bool) -> Encryption {
-    match cipher {
-        Some(cipher) => Encryption::By(Arc::clone(&cipher.0)),
-        None if without_key => Encryption::WithoutKey,
-        None => Encryption::No,
-    }
-}
-
-fn when_full(name: &str) -> PyResult<OnFull> {
-    match name {
-        "block" => Ok(OnFull::Block),
-        "raise" => Ok(OnFull::Raise),
-        "grow" => Ok(OnFull::Grow),
-        _ => {
-            let known = "block, raise, grow";
-            Err(PyValueError::new_err(format!("no such choice: on_full={name} known={known}")))
-        }
-    }
-}
-
-fn promise(name: &str) -> PyResult<Durability> {
-    Durability::ALL.into_iter().find(|found| found.name() == name).ok_or_else(|| {
-        let known = "process, batch, each";
-        PyValueError::new_err(format!("no such durability: durability={name} known={known}"))
-    })
-}
-
-fn mode(name: &str) -> PyResult<ForceUnlock> {
-    [ForceUnlock::Dead, ForceUnlock::Never, ForceUnlock::Always]
-        .into_iter()
-        .find(|mode| mode.name() == name)
-        .ok_or_else(|| {
-            let known = "dead, never, always";
-            PyValueError::new_err(format!("no such mode: force_unlock={name} known={known}"))
-        })
 }

@@ -18,6 +18,9 @@ use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
 use crate::os::detached::Detached;
 use crate::os::{interrupt, paths};
+use crate::sealed::dictionary::Dictionaries;
+use crate::sealed::packed;
+use crate::sealed::packing::ZSTD_LEVEL;
 use crate::{Error, Result};
 
 /// How many bytes decide whether a message is already text.
@@ -191,11 +194,24 @@ fn put_document(
         return Ok(true);
     }
     match view.copied(*position + HEADER_LEN, u64::from(found.length))? {
-        Some(payload) => found.put_payload(out, &payload),
+        Some(payload) => found.put_payload(out, &unpacked(view, word, payload)),
         None => out.push_str("# a hole that the disk has no room for\n\n"),
     }
     *position = next;
     Ok(false)
+}
+
+/// What a compressed message holds; what is stored, if it does not decompress.
+fn unpacked(view: &View, word: u32, payload: Vec<u8>) -> Vec<u8> {
+    let is_message = word & (document::NOT_COMPLETE | document::META_DATA) == 0;
+    if !is_message || !packed::is_packed(&payload) {
+        return payload;
+    }
+    let folder = view.file().window.path().parent().unwrap_or(Path::new("."));
+    match packed::unpack(&payload, 0, &Dictionaries::new(folder, ZSTD_LEVEL)) {
+        Ok(Some(found)) => found,
+        _ => payload,
+    }
 }
 
 /// A header word, and where it was found.

@@ -25,6 +25,7 @@ public final class Main {
             Map.entry("accept", new Accept()),
             Map.entry("method-write", new MethodWrite()),
             Map.entry("method-read", new MethodRead()),
+            Map.entry("compressed", new Compressed()),
             Map.entry("running-minimum", new RunningMinima()),
             Map.entry("golden", new Golden()));
 

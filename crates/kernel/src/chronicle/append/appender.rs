@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quire_wire::out::Out;
 use quire_wire::writer;
 
 use super::append_times::AppendTimes;
@@ -31,6 +30,7 @@ use crate::metrics::{Latency, Timer};
 use crate::os::detached::{Detached, SharedState, SpinGuard, SpinState};
 use crate::os::interrupt::Signals;
 use crate::os::{clock, process};
+use crate::sealed::packing::{Compression, packed};
 use crate::{Error, Result};
 
 /// Writes messages at the end of a queue.
@@ -48,7 +48,7 @@ pub struct Appender {
 
 /// What the write lock is taken for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     /// A message, which a replication sink may keep out, and a sync that failed.
     Message,
     /// Metadata, which the holder of the append lock may write.
@@ -141,7 +141,7 @@ impl Appender {
     }
 
     /// Takes the write lock, waiting for it, and hands out the end of the queue.
-    fn with_write_lock<T>(
+    pub(super) fn with_write_lock<T>(
         &self,
         mut signals: Signals<'_>,
         purpose: Purpose,
@@ -271,6 +271,11 @@ impl Appender {
     /// None if it does: [`Self::append`] does it then.
     #[inline]
     pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
+        packed(self.compression(), payload, |stored| self.try_append_stored(now_ms, stored))
+    }
+
+    #[inline]
+    fn try_append_stored(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
         let Some(guard) = self.try_lock(table)? else { return Ok(None) };
         let Some(state) = self.state.try_lock() else { return Ok(None) };
@@ -287,12 +292,14 @@ impl Appender {
         now_ms: Option<i64>,
         payload: Payload<'_>,
     ) -> Result<i64> {
-        let (index, is_low) =
+        // Before the lock, for which others wait.
+        let (index, is_low) = packed(self.compression(), payload, |stored| {
             self.with_write_lock(signals.again(), Purpose::Message, now_ms, |end| {
                 end.choose_cycle()?;
-                let index = end.append(payload)?;
+                let index = end.append(stored)?;
                 Ok((index, end.take_low()))
-            })?;
+            })
+        })?;
         if is_low {
             self.take_ahead(signals.deferred());
         }
@@ -327,73 +334,6 @@ impl Appender {
         {
             tail.note_writable(to);
         }
-    }
-
-    /// Appends `count` messages under one lock, as `payload` gives them; returns the last index.
-    /// What was published before an error stays published. With a `note`, a metadata document comes
-    /// first: under the same lock, so that nobody else's message comes between.
-    pub fn append_all<'p>(
-        &self,
-        signals: Signals<'_>,
-        now_ms: Option<i64>,
-        note: Option<&[u8]>,
-        count: usize,
-        payload: impl Fn(usize) -> Result<Payload<'p>>,
-    ) -> Result<Option<i64>> {
-        self.with_write_lock(signals, Purpose::Message, now_ms, |end| {
-            if let Some(note) = note {
-                end.choose_cycle()?;
-                end.append_metadata(Payload::new(note))?;
-            }
-            end.append_all(count, |number, end| end.add(payload(number)?))?;
-            Ok(end.appended.last)
-        })
-    }
-
-    /// Appends `count` text values under one lock; `text` gives each one's UTF-8.
-    pub fn append_texts<'p>(
-        &self,
-        signals: Signals<'_>,
-        now_ms: Option<i64>,
-        count: usize,
-        text: impl Fn(usize) -> Result<&'p [u8]>,
-    ) -> Result<Option<i64>> {
-        let mut buffer = Out::new();
-        self.with_write_lock(signals, Purpose::Message, now_ms, |end| {
-            end.append_all(count, |number, end| {
-                let text = text(number)?;
-                let stored = writer::stored_text(text)?;
-                buffer.clear();
-                writer::put_text_bytes(&mut buffer, stored.as_deref().unwrap_or(text));
-                end.add(Payload::new(buffer.written()?))
-            })?;
-            Ok(end.appended.last)
-        })
-    }
-
-    /// Appends the first of `count` messages, as many as one header can show, and returns how many.
-    /// `intend` gets the index of the first, and how many, before anybody can see them.
-    pub fn append_run<'p>(
-        &self,
-        signals: Signals<'_>,
-        count: usize,
-        payload: impl Fn(usize) -> Payload<'p>,
-        intend: impl FnOnce(i64, usize),
-    ) -> Result<usize> {
-        self.with_write_lock(signals, Purpose::Message, None, |end| {
-            end.choose_cycle()?;
-            let (first, mut stored) = (end.next_index(false)?, 0);
-            while stored < count && end.store_in_run(payload(stored))? {
-                stored += 1;
-            }
-            intend(first, stored.max(1));
-            end.show_run()?;
-            if stored == 0 && count > 0 {
-                end.append(payload(0))?;
-                stored = 1;
-            }
-            Ok(stored)
-        })
     }
 
     /// Appends what is not here yet of a batch from the source, by the sink that keeps the append
@@ -456,7 +396,10 @@ impl Appender {
             end.check_lease()?;
             end.go_to(claim.index)?;
             let payload = or_empty(payload);
-            if claim.metadata { end.append_metadata(payload) } else { end.append(payload) }
+            if claim.metadata {
+                return end.append_metadata(payload);
+            }
+            packed(self.compression(), payload, |payload| end.append(payload))
         })
     }
 
@@ -565,6 +508,10 @@ impl Appender {
     pub fn lock_timeout(&self) -> Duration {
         // Java waits half as long again as its queue's timeout.
         self.queue.options().timeout.mul_f64(1.5)
+    }
+
+    pub(super) fn compression(&self) -> Option<&Compression> {
+        self.queue.compressing().compression()
     }
 
     /// Whether a message of this length can be written.

@@ -1,7 +1,7 @@
 //! Writing at the end of a queue: [`appender`] is the handle, `end` the end of the queue while the
 //! write lock is held, `tail` the file it lies in, `lost_tail` the named tailers of a file that lost
-//! its own, `older` the files of older cycles, `append_times` the side file of append times, `sync` what a sync covers, [`committer`]
-//! the thread that syncs, [`pretoucher`] what prepares files ahead of appends.
+//! its own, `runs` appends of many messages, `older` the files of older cycles, `append_times` the side file of append times,
+//! `sync` what a sync covers, [`committer`] the thread that syncs, [`pretoucher`] what prepares files ahead of appends.
 
 pub(crate) mod append_times;
 pub mod appender;
@@ -10,5 +10,6 @@ pub(crate) mod end;
 pub(crate) mod lost_tail;
 pub(crate) mod older;
 pub mod pretoucher;
+pub(crate) mod runs;
 pub(crate) mod sync;
 pub(crate) mod tail;

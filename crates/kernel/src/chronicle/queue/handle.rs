@@ -28,6 +28,7 @@ use crate::os::{clock, process};
 use crate::waiting::side_file::SideFile;
 use crate::{Error, Result, warnings};
 
+mod compressing;
 mod files;
 
 /// Up to this many names are looked up one by one rather than by listing the directory.

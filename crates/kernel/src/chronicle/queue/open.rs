@@ -26,6 +26,7 @@ use crate::os::files::{self, OwnName};
 use crate::os::interrupt::{self, Signals};
 use crate::os::paths;
 use crate::probe::fault;
+use crate::sealed::compressing::Compressing;
 use crate::{Error, Result, warnings};
 
 /// What a queue is opened with when nobody says otherwise.
@@ -69,6 +70,8 @@ pub struct Opened {
     pub index_spacing: u32,
     /// Block size in bytes.
     pub block: u64,
+    /// How messages are compressed.
+    pub compressing: Compressing,
 }
 
 /// Opens `path` by the rules of `docs/compatibility.md`.
@@ -311,6 +314,7 @@ fn opened(
         index_spacing,
         block: blocks::block(options.block_bytes, index_count),
         table,
+        compressing: Compressing::open(dir, options.compression)?,
     })
 }
 

@@ -8,6 +8,7 @@ use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::lock::recovery::ForceUnlock;
 use crate::os::clock::Clock;
 use crate::sealed::cipher::Encryption;
+use crate::sealed::packing::Method;
 
 /// How to open a queue. `None` leaves a choice to the queue, or to the default where it is new.
 #[derive(Clone, Debug)]
@@ -67,6 +68,8 @@ pub struct Options {
     pub read_after_replica_acknowledged: bool,
     /// Whether messages are encrypted, and by what.
     pub encryption: Encryption,
+    /// How messages are compressed.
+    pub compression: Option<Method>,
     /// Permission bits of new files.
     pub file_mode: u32,
     /// Open for writing on a network file system all the same.
@@ -103,6 +106,7 @@ impl Default for Options {
             file_events: false,
             read_after_replica_acknowledged: false,
             encryption: Encryption::No,
+            compression: None,
             file_mode: 0o600,
             allow_network: false,
         }

@@ -96,7 +96,10 @@ impl Tailer {
             Err(end) => return Ok(end),
         };
         let index = inner.cursor.index(&self.queue)?;
-        let plain = if what.stored { None } else { self.opened(inner, &message.document, index)? };
+        let plain = match what.stored {
+            true => None,
+            false => inner.opened(&self.queue, &message.document, index)?,
+        };
         let (cursor, plain) = (&inner.cursor, plain.as_deref());
         let found = Found { index, tailer: self, cursor, message: &message, plain };
         let (taken, is_taken) = take(found)?;
@@ -107,15 +110,6 @@ impl Tailer {
             inner.prepared = Some(message);
         }
         Ok(Scan::Found(taken))
-    }
-
-    /// What an encrypted document holds; None of one that is not.
-    #[inline]
-    fn opened(&self, inner: &Inner, document: &Document, index: i64) -> Result<Option<Vec<u8>>> {
-        match &self.queue.options().encryption {
-            Encryption::No => Ok(None),
-            _ => inner.decrypted(&self.queue, document, index),
-        }
     }
 
     #[expect(clippy::inline_always, reason = "once a message, and each caller tries or waits")]
@@ -343,14 +337,26 @@ impl Inner {
         if self.filter.is_none() {
             return Ok(true);
         }
-        let plain = match &queue.options().encryption {
-            Encryption::No => None,
-            _ => self.decrypted(queue, document, self.cursor.index(queue)?)?,
-        };
+        let plain = self.opened(queue, document, self.cursor.index(queue)?)?;
         let Some(filter) = self.filter.as_mut() else { return Ok(true) };
         let payload = plain.as_deref().unwrap_or_else(|| self.cursor.payload(document));
         filter.found = filter.topics.find(payload);
         Ok(filter.found.is_some())
+    }
+
+    /// What an encrypted or compressed document holds; None of one that is neither.
+    #[inline]
+    fn opened(&self, queue: &Queue, document: &Document, index: i64) -> Result<Option<Vec<u8>>> {
+        let plain = match &queue.options().encryption {
+            Encryption::No => None,
+            _ => self.decrypted(queue, document, index)?,
+        };
+        if document.is_metadata {
+            return Ok(plain);
+        }
+        let stored = plain.as_deref().unwrap_or_else(|| self.cursor.payload(document));
+        let unpacked = queue.compressing().unpacked(stored, index)?;
+        Ok(unpacked.or(plain))
     }
 
     #[inline(never)]

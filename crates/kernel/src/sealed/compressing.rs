@@ -1,0 +1,47 @@
+//! What compresses and decompresses the messages of a queue.
+
+use std::path::Path;
+
+use super::dictionary::Dictionaries;
+use super::packed;
+use super::packing::{Compression, Method, ZSTD_LEVEL};
+use crate::Result;
+
+/// How the messages of an open queue are compressed, and the dictionaries that they name.
+#[derive(Debug)]
+pub struct Compressing {
+    compression: Option<Compression>,
+    dictionaries: Dictionaries,
+}
+
+impl Compressing {
+    /// That of a queue in a directory: with zstd, the queue's dictionary is used if it has one.
+    pub fn open(dir: &Path, method: Option<Method>) -> Result<Self> {
+        let dictionaries = Dictionaries::new(dir, ZSTD_LEVEL);
+        let compression = match method {
+            None => None,
+            Some(Method::Zstd) => {
+                Some(Compression { method: Method::Zstd, dictionary: dictionaries.current()? })
+            }
+            Some(method) => Some(Compression { method, dictionary: None }),
+        };
+        Ok(Self { compression, dictionaries })
+    }
+
+    /// How messages are compressed; None where they are not.
+    #[inline]
+    #[must_use]
+    pub const fn compression(&self) -> Option<&Compression> {
+        self.compression.as_ref()
+    }
+
+    /// What a message holds that is stored so; None if it is not compressed.
+    #[inline]
+    pub fn unpacked(&self, stored: &[u8], index: i64) -> Result<Option<Vec<u8>>> {
+        if stored.first() == Some(&packed::TYPE) {
+            packed::unpack(stored, index, &self.dictionaries)
+        } else {
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Dictionaries of zstd, trained on messages of a queue, which lie beside them (`docs/format.md` §1.13).
+//!
+//! A dictionary is named by a hash of its content, so that no two queues mean different ones by one
+//! number, and a damaged one is noticed. `dictionary.quire` names the one to compress with.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use zstd::zstd_safe::{CDict, DDict};
+
+use crate::os::files::{self, Access};
+use crate::{Error, Result};
+
+/// The longest dictionary, in bytes.
+pub const LONGEST: usize = 1 << 20;
+/// Names the dictionary to compress with.
+pub const CURRENT: &str = "dictionary.quire";
+/// What follows its number in the name of a dictionary's file.
+pub const SUFFIX: &str = ".dictionary.quire";
+/// Four groups of seven bits.
+const NUMBER_MASK: u32 = 0x0fff_ffff;
+/// At most this many are kept, as messages may name any.
+const KEPT: usize = 8;
+
+/// A dictionary, by which messages are compressed and decompressed.
+pub struct Dictionary {
+    number: u32,
+    encoder: CDict<'static>,
+    decoder: DDict<'static>,
+}
+
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dictionary").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Dictionary {
+    fn new(content: &[u8], level: i32) -> Self {
+        let encoder = CDict::create(content, level);
+        Self { number: number_of(content), encoder, decoder: DDict::create(content) }
+    }
+
+    /// The number that messages name it by.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    #[must_use]
+    pub const fn encoder(&self) -> &CDict<'static> {
+        &self.encoder
+    }
+
+    #[must_use]
+    pub const fn decoder(&self) -> &DDict<'static> {
+        &self.decoder
+    }
+}
+
+/// The number of a dictionary with this content: never 0, which stands for none.
+#[must_use]
+pub fn number_of(content: &[u8]) -> u32 {
+    let hash = blake3::hash(content);
+    let (first, _) = hash.as_bytes().split_at(4);
+    let number = first.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)) & NUMBER_MASK;
+    number.max(1)
+}
+
+/// The name of a dictionary's file.
+#[must_use]
+pub fn file_name(number: u32) -> String {
+    format!("{number:07x}{SUFFIX}")
+}
+
+/// The dictionaries beside a queue, read when a message names them.
+pub struct Dictionaries {
+    folder: PathBuf,
+    level: i32,
+    known: Mutex<Vec<Arc<Dictionary>>>,
+}
+
+impl fmt::Debug for Dictionaries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dictionaries").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Dictionaries {
+    /// Those in a directory, to compress at a level of zstd.
+    #[must_use]
+    pub fn new(folder: &Path, level: i32) -> Self {
+        Self { folder: folder.to_path_buf(), level, known: Mutex::default() }
+    }
+
+    /// The dictionary with this number.
+    pub fn get(&self, number: u32) -> Result<Arc<Dictionary>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.iter().find(|it| it.number == number) {
+            return Ok(Arc::clone(found));
+        }
+        let path = self.folder.join(file_name(number));
+        let content = read(&path)?.filter(|content| number_of(content) == number);
+        let content = content.ok_or(Error::DictionaryMissing { path })?;
+        let made = Arc::new(Dictionary::new(&content, self.level));
+        if known.len() >= KEPT {
+            known.remove(0);
+        }
+        known.push(Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// The dictionary to compress with, if the queue has one.
+    pub fn current(&self) -> Result<Option<Arc<Dictionary>>> {
+        let path = self.folder.join(CURRENT);
+        let Some(content) = read(&path)? else { return Ok(None) };
+        let number = std::str::from_utf8(&content)
+            .ok()
+            .and_then(|text| u32::from_str_radix(text.trim(), 16).ok())
+            .ok_or(Error::DictionaryMissing { path })?;
+        self.get(number).map(Some)
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+        return Ok(None);
+    };
+    let mut content = Vec::new();
+    file.take(LONGEST as u64 + 1)
+        .read_to_end(&mut content)
+        .map_err(|error| Error::io("cannot read", path, error))?;
+    Ok((content.len() <= LONGEST).then_some(content))
+}
+
+/// Trains a dictionary on samples; an error if there are too few of them.
+pub fn train(samples: &[impl AsRef<[u8]>], longest: usize) -> Result<Vec<u8>> {
+    let mut made = zstd::dict::from_samples(samples, longest.min(LONGEST)).map_err(|error| {
+        let (count, reason) = (samples.len(), error);
+        Error::Invalid(format!(
+            "no dictionary can be trained on the messages: samples={count} reason={reason} (more, \
+             or more alike, are needed)"
+        ))
+    })?;
+    // Frames do not repeat its id: messages name it by the hash of the content.
+    if let Some(id) = made.get_mut(4..8) {
+        id.fill(0);
+    }
+    Ok(made)
+}

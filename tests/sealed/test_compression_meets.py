@@ -1,0 +1,118 @@
+"""Compressed messages beside the other features of a queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quire
+from queues import DAY_MS, START_MS, problems_of
+from quire import maintenance
+from quire.archive import archive
+from quire.maintenance import seal
+from reference import read_queue
+from replicas import replicate
+
+TEXT = "attack at dawn " * 30
+DAYS, EACH = 4, 5
+
+
+def filled(path: Path, days: int = DAYS) -> list[bytes]:
+    """Fill a queue of several days, and return its messages."""
+    clock = quire.ManualClock(START_MS)
+    opened = quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, compression="zstd")
+    with opened as queue, queue.appender() as appender:
+        for day in range(days):
+            for number in range(EACH):
+                appender.write_map({"day": day, "number": number, "text": TEXT})
+            clock.now_ms += DAY_MS
+    return messages(path)
+
+
+def messages(path: Path) -> list[bytes]:
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        return [bytes(it.data) for it in tailer]
+
+
+def stored(path: Path) -> list[bytes]:
+    return [payload for _, payload in read_queue(path)]
+
+
+def _day(excerpt: Any) -> str:  # noqa: ANN401
+    return f"day{excerpt.to_dict()['day']}"
+
+
+def _day_and_number(excerpt: Any) -> tuple[int, int]:  # noqa: ANN401
+    found = excerpt.to_dict()
+    return found["day"], found["number"]
+
+
+def test_a_replica_stores_the_same_bytes(tmp_path: Path) -> None:
+    source, sink = tmp_path / "source", tmp_path / "sink"
+    expected = filled(source)
+    replicate(source, sink)
+    assert stored(sink) == stored(source)
+    assert sum(map(len, stored(sink))) < sum(map(len, expected)) // 2
+    assert messages(sink) == expected
+    assert problems_of(sink) == []
+
+
+def test_copies_and_what_is_split_and_joined(tmp_path: Path) -> None:
+    expected = filled(tmp_path / "q")
+    assert quire.copy_queue(tmp_path / "q", tmp_path / "copy").messages == len(expected)
+    assert messages(tmp_path / "copy") == expected
+    maintenance.split_queue(tmp_path / "q", tmp_path / "parts", _day)
+    parts = sorted((tmp_path / "parts").iterdir())
+    maintenance.merge_queues(parts, tmp_path / "joined", _day_and_number)
+    assert sorted(messages(tmp_path / "joined")) == sorted(expected)
+
+
+def test_seals_and_retention(tmp_path: Path) -> None:
+    expected = filled(tmp_path / "q")
+    assert seal(tmp_path / "q") is not None
+    quire.prune(tmp_path / "q", max_cycles=3, action="compress")
+    assert [*(tmp_path / "q").glob("*.zst")]
+    assert messages(tmp_path / "q") == expected
+    assert quire.verify(tmp_path / "q", seals=True).ok
+    quire.prune(tmp_path / "q", max_cycles=1)
+    assert messages(tmp_path / "q") == expected[-EACH:]
+
+
+def test_repair_loses_nothing(tmp_path: Path) -> None:
+    expected = filled(tmp_path / "q", days=1)
+    (tmp_path / "q" / "metadata.cq4t").unlink()
+    quire.repair(tmp_path / "q")
+    with quire.open(tmp_path / "q"):
+        pass
+    assert messages(tmp_path / "q") == expected
+    assert quire.verify(tmp_path / "q").ok
+
+
+def test_groups_and_named_tailers_deliver(tmp_path: Path) -> None:
+    expected = filled(tmp_path / "q", days=1)
+    with quire.open(tmp_path / "q") as queue:
+        with queue.group("workers").consumer() as consumer:
+            for wanted in expected:
+                message = next(iter(consumer))
+                assert bytes(message.data) == wanted
+                message.ack()
+        with queue.tailer("risk") as tailer:
+            assert tailer.read() is not None
+        with queue.tailer("risk") as tailer:
+            assert tailer.read_map() == {"day": 0, "number": 1, "text": TEXT}
+
+
+def test_archives_and_arrow_show_the_messages(tmp_path: Path) -> None:
+    dataset = pytest.importorskip("pyarrow.dataset")
+    expected = filled(tmp_path / "q")
+    report = archive(tmp_path / "q", tmp_path / "archive", schema="infer")
+    rows = dataset.dataset(tmp_path / "archive", format="parquet").to_table()
+    assert report is not None
+    assert rows.num_rows == (DAYS - 1) * EACH
+    assert set(rows["text"].to_pylist()) == {TEXT}
+    with quire.open(tmp_path / "q", read_only=True) as queue, queue.tailer() as tailer:
+        batch = tailer.read_batch(schema=quire.Schema.infer(queue))
+        assert batch["number"].to_pylist()[:EACH] == [*range(EACH)]
+        assert batch.num_rows == len(expected)
