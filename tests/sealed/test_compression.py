@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import pytest
 from hypothesis import given, settings
@@ -90,7 +90,7 @@ def test_each_way_of_writing(
 ) -> None:
     left, right = tmp_path / "plain", tmp_path / "compressed"
     for path, option in ((left, None), (right, method)):
-        with quire.open(path, compression=option) as queue, queue.appender() as appender:
+        with open_any(path, compression=option) as queue, queue.appender() as appender:
             way(appender)
     assert plain(left) == plain(right)
     for before, after in zip(stored(left), stored(right), strict=True):
@@ -119,7 +119,7 @@ def test_all_ways_of_reading(tmp_path: Path) -> None:
         tailer.direction = "forward"
         assert tailer.move_to_index(first)
         batch = tailer.read_batch()
-        payloads: list[Any] = batch["payload"].to_pylist()
+        payloads = cast("list[Any]", batch["payload"].to_pylist())
         assert [text.encode() in it for it in payloads] == [True] * 3
         assert text in queue.dump()
 
@@ -259,13 +259,14 @@ def test_kills_while_writing_lose_nothing(tmp_path: Path) -> None:
         command = [sys.executable, "-c", _WRITER, str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            for _ in range(50):
-                said = process.stdout.readline()
+            said = [process.stdout.readline() for _ in range(50)][-1]
             os.kill(process.pid, signal.SIGKILL)
         with quire.open(path) as queue, queue.tailer() as tailer:
             found = [it for _ in range(queue.entry_count) if (it := tailer.read_text())]
         numbers = [int(it.split()[0]) for it in found]
-        assert int(said) in numbers[-2000:]
+        newest = numbers[len(numbers) - numbers[::-1].index(0) - 1 :]
+        assert newest == [*range(len(newest))]
+        assert int(said) < len(newest)
         assert quire.verify(path).ok
 
 
