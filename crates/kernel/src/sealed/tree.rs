@@ -197,7 +197,9 @@ mod tests {
             let leaves: Vec<_> = (0..count).map(|it| leaf(&[&it.to_le_bytes()])).collect();
             for number in 0..count {
                 let mut tree = Tree::proving(number);
-                leaves.iter().for_each(|leaf| tree.push(*leaf));
+                for leaf in &leaves {
+                    tree.push(*leaf);
+                }
                 let path = tree.path().unwrap();
                 let leaf = leaves[usize::try_from(number).unwrap()];
                 assert_eq!(root_by(&path, leaf, number, count), Some(tree.root()));
