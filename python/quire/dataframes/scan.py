@@ -16,8 +16,8 @@ from quire.formats.adapters import end_index_of
 from quire.ranges.event_time import TimeField, epoch_ns_of
 from quire.ranges.seek import first_at, first_from, index_at_time
 
-_COUNT: Final = 65_536
-_BYTES: Final = 8 * 2**20
+BATCH_ROWS: Final = 65_536
+BATCH_BYTES: Final = 8 * 2**20
 _NO_END: Final = 2**63 - 1
 _COLUMNS: Final[dict[str, Any]] = {"index": pa.uint64(), "payload": pa.binary()}
 _MESSAGES: Final[pa.Schema] = pa.schema(_COLUMNS)
@@ -67,19 +67,14 @@ class Scan(NamedTuple):
             return _MESSAGES
         if self.errors == "raise":
             return self.schema.arrow
-        index = self.schema.content.index_name
-        fields: list[Any] = [
-            field if field.name == index else field.with_nullable(True)  # noqa: FBT003
-            for field in fields_of(self.schema.arrow)
-        ]
-        return pa.schema([*fields, pa.field(ERROR, pa.string())])
+        return with_errors(self.schema.arrow, self.schema)
 
     def batches(self, names: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield batches of these columns; only they are decoded, except of method calls."""
         wanted = None if names is None else [*names]
         plan = self._plan(wanted)
         with self.queue.tailer() as tailer:
-            past = self._go_to_start(tailer)
+            past = self.go_to_start(tailer)
             while past:
                 count, batch = self._next(tailer, plan, past)
                 if not count:
@@ -104,23 +99,28 @@ class Scan(NamedTuple):
     def _next(self, tailer: Any, plan: Schema | None, past: int) -> tuple[int, pa.RecordBatch]:  # noqa: ANN401
         """Return the number of messages read, and their rows."""
         if plan is None:
-            batch: pa.RecordBatch = tailer._payload_batch(_COUNT, _BYTES, past)  # noqa: SLF001
+            batch: pa.RecordBatch = tailer._payload_batch(BATCH_ROWS, BATCH_BYTES, past)  # noqa: SLF001
             return batch.num_rows, batch
         count, tables, *_ = tailer._read_decoded(  # noqa: SLF001
             plan.plan,
-            _COUNT,
-            max_bytes=_BYTES,
+            BATCH_ROWS,
+            max_bytes=BATCH_BYTES,
             keep_misfits=self.errors == "column",
             layout="union",
             end=past,
         )
         return count, plan.batches(tables, "union")[""]
 
-    def _go_to_start(self, tailer: Any) -> int:  # noqa: ANN401
-        """Go to the first message; return the index after the last, 0 if there is none."""
+    def range(self) -> tuple[int, int]:
+        """Return the first index, 0 for that of the first message, and the one after the last."""
         past_all = end_index_of(self.queue)
         first = self._index("start", self.start)
         past = past_all if self.end is None else min(self._index("end", self.end), past_all)
+        return first, past
+
+    def go_to_start(self, tailer: Any) -> int:  # noqa: ANN401
+        """Go to the first message; return the index after the last, 0 if there is none."""
+        first, past = self.range()
         if self.start is not None:
             first = first_from(self.queue, first)
             if first >= past:
@@ -140,6 +140,16 @@ class Scan(NamedTuple):
         if self.time_field is None:
             return first_at(self.queue, time_ns)
         return index_at_time(self.queue, time_ns, TimeField(self.time_field))
+
+
+def with_errors(columns: pa.Schema, schema: Schema) -> pa.Schema:
+    """Return the columns of a schema's batches where a further one says what does not fit."""
+    index = schema.content.index_name
+    fields: list[Any] = [
+        field if field.name == index else field.with_nullable(True)  # noqa: FBT003
+        for field in fields_of(columns)
+    ]
+    return pa.schema([*fields, pa.field(ERROR, pa.string())])
 
 
 def part_of(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:

@@ -6,7 +6,7 @@ A server of queues, to clients of Redis Streams in any language.
 
 from quire.server.context import Limits
 from quire.server.listening import Server
-from quire.server.server_tls import tls_context
+from quire.server.server_tls import Certificates, tls_context
 from quire.server.tokens import Token, TokenFile
 
-__all__ = ["Limits", "Server", "Token", "TokenFile", "tls_context"]
+__all__ = ["Certificates", "Limits", "Server", "Token", "TokenFile", "tls_context"]

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from quire.errors import QuireError
 from quire.opening.opener import open as open_queue
-
-if TYPE_CHECKING:
-    from quire.server.client_session import Session
+from quire.server.tokens import Token
 
 _log = logging.getLogger("quire")
+
+
+class Client(Protocol):
+    """Who does something: with which token, and from where."""
+
+    @property
+    def token(self) -> Token | None:
+        """The client's token; None: it has shown none."""
+        ...
+
+    @property
+    def peer(self) -> str:
+        """The client's address."""
+        ...
 
 
 class Audit:
@@ -28,10 +40,10 @@ class Audit:
         self._queue = open_queue(path, format="chronicle")
         self._appender = self._queue.appender()
 
-    def note(self, what: str, session: Session, about: str) -> None:
+    def note(self, what: str, client: Client, about: str) -> None:
         """Write what a client did; a failure is logged, and stops no client."""
-        who = "" if session.token is None else session.token.name
-        row = {"what": what, "who": who, "from": session.peer, "about": about}
+        who = "" if client.token is None else client.token.name
+        row = {"what": what, "who": who, "from": client.peer, "about": about}
         try:
             self._appender.write_map(row)
         except (QuireError, OSError) as error:

@@ -32,6 +32,8 @@ class Limits:
         waiting_bytes: How much may wait to be sent to a client before its commands wait, too.
         greeting_s: How long a client may take to authenticate.
         request_s: How long a client may take to send a request that it has begun.
+        streams: How many streams of Arrow Flight there may be at once.
+        streams_of_one: How many of them one token may have, or one machine without tokens.
 
     """
 
@@ -42,6 +44,8 @@ class Limits:
     waiting_bytes: int = 1 << 20
     greeting_s: float = 10.0
     request_s: float = 60.0
+    streams: int = 1000
+    streams_of_one: int = 200
 
     @property
     def of_requests(self) -> RequestLimits:

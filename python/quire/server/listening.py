@@ -7,7 +7,7 @@ import ssl
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from quire.errors import OptionsError
 from quire.replication.tls import is_loopback
@@ -16,8 +16,12 @@ from quire.server.commands import carry_out
 from quire.server.connections import ClientConnection, Hub
 from quire.server.context import Context, Limits
 from quire.server.queue_folder import Queues
+from quire.server.server_tls import Certificates
 from quire.server.stream_groups import StreamGroups
 from quire.server.tokens import TokenFile
+
+if TYPE_CHECKING:
+    from quire.server.flight.flight_listener import FlightListener
 
 _ENDING_S: Final = 5.0
 _HANDSHAKE_S: Final = 5.0
@@ -32,17 +36,19 @@ class Server:
 
     Args:
         directory: The directory; each queue below it has its path there as name.
-        host: The address to listen on.
+        host: The address to listen on; None: no client of Redis Streams is served.
         port: The port; 0 takes a free one, see :attr:`address`.
+        flight: The address and the port for clients of Arrow Flight; None: they are not served.
         tokens: The file of tokens; None: clients need none.
         tls: The certificates: see :func:`quire.server.tls_context`.
+        certificates: The same, as the files that Arrow Flight takes.
         insecure: Listen beyond this machine without certificates, or without tokens.
         audit: The directory of a queue in which is written who did what; None: nowhere.
         limits: What clients may use.
 
     Raises:
         NotAQueueError: The directory does not exist, or is a queue itself.
-        OptionsError: *host* is beyond this machine, and *tls* or a token is missing.
+        OptionsError: An address is beyond this machine, and *tls* or a token is missing.
 
     Examples:
         >>> import asyncio
@@ -63,24 +69,24 @@ class Server:
         self,
         directory: str | PathLike[str],
         *,
-        host: str = "127.0.0.1",
+        host: str | None = "127.0.0.1",
         port: int = 0,
+        flight: tuple[str, int] | None = None,
         tokens: str | PathLike[str] | None = None,
         tls: ssl.SSLContext | None = None,
+        certificates: Certificates | None = None,
         insecure: bool = False,
         audit: str | PathLike[str] | None = None,
         limits: Limits | None = None,
     ) -> None:
         file = None if tokens is None else TokenFile(tokens)
-        has_tokens = file is not None and file.is_required
-        if not insecure and not is_loopback(host) and (tls is None or not has_tokens):
-            wanted = {"TLS": tls is None, "tokens": not has_tokens}
-            missing = " and ".join(name for name, is_missing in wanted.items() if is_missing)
-            raise OptionsError(
-                f"serving beyond this machine needs {missing}: host={host} (give a certificate and"
-                " a key, and make a token with quire token add; --insecure does without)"
-            )
+        if flight is not None and (tls is None) != (certificates is None):
+            raise OptionsError("with Arrow Flight, give both `tls` and `certificates`, or neither")
+        for each in (host, None if flight is None else flight[0]):
+            if each is not None and not insecure:
+                _check_reach(each, tls, file)
         self._host, self._port, self._tls = host, port, tls
+        self._flight_address, self._certificates = flight, certificates
         self._audit = None if audit is None else Audit(Path(audit))
         queues = Queues(directory)
         self.context = Context(
@@ -90,21 +96,34 @@ class Server:
             self.context.note = self._audit.note
         self._hub: Hub | None = None
         self._server: asyncio.Server | None = None
+        self._flight: FlightListener | None = None
 
     async def __aenter__(self) -> Self:
         """Start listening."""
-        loop = asyncio.get_running_loop()
-        hub = self._hub = Hub(self.context)
+        self._hub = hub = Hub(self.context)
         hub.start()
-        self._server = await loop.create_server(
+        try:
+            if self._host is not None:
+                self._server = await self._listen(self._host, hub)
+            if self._flight_address is not None:
+                self._flight = _flight_listener(
+                    self.context, self._flight_address, self._certificates
+                )
+                await self._flight.start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def _listen(self, host: str, hub: Hub) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(
             lambda: ClientConnection(hub),
-            self._host,
+            host,
             self._port,
             ssl=self._tls,
             ssl_handshake_timeout=_HANDSHAKE_S if self._tls else None,
             backlog=_BACKLOG,
         )
-        return self
 
     async def __aexit__(
         self,
@@ -121,12 +140,15 @@ class Server:
 
             await server.close()
         """
-        server, self._server = self._server, None
-        if server is None:
+        hub, self._hub = self._hub, None
+        if hub is None:
             return
-        server.close()
-        if self._hub is not None:
-            await self._hub.end(_ENDING_S)
+        if self._server is not None:
+            self._server.close()
+        if self._flight is not None:
+            await self._flight.close()
+        await hub.end(_ENDING_S)
+        self._server = self._flight = None
         self.context.groups.close()
         self.context.queues.close()
         if self._audit is not None:
@@ -143,8 +165,52 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that it listens on."""
+        """The host and the port that it listens on for clients of Redis Streams."""
         if self._server is None:
             raise RuntimeError("the server does not listen: use it in `async with`")
-        host, port, *_ = self._server.sockets[0].getsockname()
-        return str(host), int(port)
+        return _address_of(self._server)
+
+    @property
+    def flight_address(self) -> tuple[str, int]:
+        """The host and the port that it listens on for clients of Arrow Flight."""
+        if self._flight is None:
+            raise RuntimeError("Arrow Flight is not served: give `flight`, and use `async with`")
+        return self._flight.address
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """All that it listens on: first that of clients of Redis Streams, then Arrow Flight's."""
+        found = [] if self._server is None else [_address_of(self._server)]
+        return found if self._flight is None else [*found, self._flight.address]
+
+
+def _address_of(server: asyncio.Server) -> tuple[str, int]:
+    host, port, *_ = server.sockets[0].getsockname()
+    return str(host), int(port)
+
+
+def _flight_listener(
+    context: Context, address: tuple[str, int], certificates: Certificates | None
+) -> FlightListener:
+    from quire.server.flight.flight_listener import FlightListener  # of the extra `flight`
+
+    return FlightListener(context, address, certificates)
+
+
+def _check_reach(host: str, tls: ssl.SSLContext | None, tokens: TokenFile | None) -> None:
+    """
+    Check that an address beyond this machine is protected.
+
+    Raises:
+        OptionsError: The address is beyond this machine, and TLS or a token is missing.
+
+    """
+    has_tokens = tokens is not None and tokens.is_required
+    if is_loopback(host) or (tls is not None and has_tokens):
+        return
+    wanted = {"TLS": tls is None, "tokens": not has_tokens}
+    missing = " and ".join(name for name, is_missing in wanted.items() if is_missing)
+    raise OptionsError(
+        f"serving beyond this machine needs {missing}: host={host} (give a certificate and"
+        " a key, and make a token with quire token add; --insecure does without)"
+    )

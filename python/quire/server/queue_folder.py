@@ -145,6 +145,18 @@ class Queues:
         if isinstance(error, CorruptError | NotAQueueError | TableLostError | ClosedError):
             self.forget(found.topic)
 
+    def current(self, topic: str) -> ServedQueue | None:
+        """
+        Return a queue by its name as :meth:`get` does, unless its directory was removed.
+
+        Raises:
+            RefusedError: The queue cannot be opened.
+
+        """
+        if topic in self._open and not self._is_there(topic.split("/")):
+            self.forget(topic)
+        return self.get(topic)
+
     def _forget_closed(self) -> None:
         for topic in [name for name, it in self._open.items() if it.queue.closed]:
             del self._open[topic]

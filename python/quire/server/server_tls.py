@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import dataclass
 from os import PathLike
 
 from quire.errors import OptionsError
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """
+    Files of certificates, for Arrow Flight, which reads them itself.
+
+        Certificates("node.pem", "node.key")
+
+    Attributes:
+        certificate: A PEM file: the server's certificate, and those up to the authority's.
+        key: A PEM file: its private key.
+        authority: A PEM file: who signs the certificates of clients, which then need one.
+
+    """
+
+    certificate: str | PathLike[str]
+    key: str | PathLike[str]
+    authority: str | PathLike[str] | None = None
 
 
 def tls_context(

@@ -8,17 +8,13 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.until_signal import run_until_signal
 from quire.errors import OptionsError
-from quire.recording.addresses import Address, show_address
-
-if TYPE_CHECKING:
-    import ssl
+from quire.recording.addresses import Address, parse_address, show_address
 
 _EXAMPLE = "127.0.0.1:7000"
 
@@ -29,9 +25,14 @@ _EXAMPLE = "127.0.0.1:7000"
     "--listen",
     type=address_like(_EXAMPLE),
     metavar="ADDRESS",
-    default=_EXAMPLE,
-    show_default=True,
-    help="Where clients connect: HOST:PORT or PORT; port 0 takes a free one.",
+    help="Where clients connect: HOST:PORT or PORT; port 0 takes a free one."
+    f"  [default: {_EXAMPLE}, unless another address is given]",
+)
+@click.option(
+    "--flight",
+    type=address_like("127.0.0.1:7001"),
+    metavar="ADDRESS",
+    help="Where clients of Arrow Flight connect: HOST:PORT or PORT.",
 )
 @click.option(
     "--tokens",
@@ -58,7 +59,8 @@ _EXAMPLE = "127.0.0.1:7000"
 def serve(  # noqa: PLR0913 - its options
     directory: Path,
     *,
-    listen: Address,
+    listen: Address | None,
+    flight: Address | None,
     tokens: Path | None,
     certificate: Path | None,
     key: Path | None,
@@ -68,31 +70,38 @@ def serve(  # noqa: PLR0913 - its options
     max_connections: int,
 ) -> int:
     """
-    Serve the queues below a directory to clients of Redis Streams, until a signal.
+    Serve the queues below a directory to clients of Redis Streams and Arrow Flight.
 
-    It prints `listening ADDRESS`. A queue's name is its path below DIRECTORY. Any process of this
-    machine may append to the queues and read them meanwhile. Once the file of tokens exists, every
-    client needs one, as the password of any user. Addresses beyond this machine need a certificate
-    and tokens. SIGTERM answers what was accepted, and ends it with exit code 0.
+    It prints `listening ADDRESS` for each address, that of --listen first. A queue's name is its
+    path below DIRECTORY. Any process of this machine may append to the queues and read them
+    meanwhile. Once the file of tokens exists, every client needs one, as the password of any user
+    or a bearer token. Addresses beyond this machine need a certificate and tokens. SIGTERM answers
+    what was accepted, and ends it with exit code 0.
 
     \b
     Examples:
       quire serve queues --listen 127.0.0.1:7000
+      quire serve queues --listen 127.0.0.1:7000 --flight 127.0.0.1:7001
       redis-cli -p 7000 XADD orders '*' symbol EURUSD price 1.1
       quire serve queues --listen 10.0.0.1:7000 --certificate node.pem --key node.key
     """  # noqa: D301 - click reads the backspace
-    from quire.server import Limits, Server
+    from quire.server import Certificates, Limits, Server, tls_context
     from quire.server.tokens import default_file
 
-    host, port = listen
+    if listen is None and flight is None:
+        listen = parse_address(_EXAMPLE)
+    host, port = listen or (None, 0)
+    files = _certificates(certificate, key, authority)
     try:
         with value_errors_as_usage():
             server = Server(
                 directory,
                 host=host,
                 port=port,
+                flight=flight,
                 tokens=tokens or default_file(),
-                tls=_tls_of(certificate, key, authority),
+                tls=None if files is None else tls_context(*files),
+                certificates=None if files is None else Certificates(*files),
                 insecure=insecure,
                 audit=audit,
                 limits=Limits(connections=max_connections),
@@ -102,7 +111,8 @@ def serve(  # noqa: PLR0913 - its options
 
     async def run() -> None:
         async with server:
-            click.echo(f"listening {show_address(server.address)}")
+            for address in server.addresses:
+                click.echo(f"listening {show_address(address)}")
             sys.stdout.flush()
             await server.run_forever()
 
@@ -117,13 +127,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def _tls_of(
+def _certificates(
     certificate: Path | None, key: Path | None, authority: Path | None
-) -> ssl.SSLContext | None:
-    from quire.server import tls_context
-
+) -> tuple[Path, Path, Path | None] | None:
     if certificate is None and key is None and authority is None:
         return None
     if certificate is None or key is None:
         raise click.UsageError("--certificate and --key go together")
-    return tls_context(certificate, key, authority)
+    return certificate, key, authority

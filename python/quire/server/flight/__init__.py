@@ -1,0 +1,1 @@
+"""Arrow Flight: the messages of served queues as columns. Needs ``quire[flight]``."""
