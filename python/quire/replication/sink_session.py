@@ -222,6 +222,9 @@ class SinkSession(Session):
         return DivergedError(f"{text}: {where} (nothing was changed)", index)
 
     def _start(self, place: Place | None) -> None:
+        if self._level == SYNCED and place is not None:
+            # It counts as acknowledged, and a process that was killed may not have synced it.
+            self._replica.sync()
         self.is_started, self.stored, self._search = True, place, None
         self._out.append(wire.start(place))
 

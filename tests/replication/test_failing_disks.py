@@ -1,0 +1,118 @@
+"""Replication over disks that are damaged, full, or lose what was not synced; bugs it finds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import quire
+from failing_disks import simulate_failing_disks
+from quire.replication.original import Original
+from quire.replication.replica import Replica
+from quire.replication.sink_session import SinkSession
+from quire.replication.source_session import SourceSession
+from quire.replication.wire import Place
+from simulator import SimulationError
+from tally import TORTURE
+
+SEED = os.environ.get("QUIRE_SEED")
+QUICK = range(2)
+CHECKED = range(2, 20_000 if TORTURE else 42)
+PARTS = 2
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level("CRITICAL", logger="quire"):
+        yield
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory, if the system has one."""
+    shared = Path("/dev/shm")  # noqa: S108 - the directory below it has a name of its own
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else tmp_path) as path:
+        yield Path(path)
+
+
+@pytest.mark.parametrize("seed", QUICK if SEED is None else [int(SEED)])
+def test_a_seed(memory: Path, seed: int) -> None:
+    simulate_failing_disks(seed, memory / "simulation")
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("part", range(PARTS))
+def test_many_seeds(memory: Path, part: int) -> None:
+    met = Counter[str]()
+    for seed in CHECKED[part::PARTS]:
+        met.update(simulate_failing_disks(seed, memory / str(seed)))
+    wanted = {"power cut", "full disk", "flipped", "truncated", "repaired", "fail-over", "refused"}
+    assert wanted <= met.keys()
+
+
+def is_found(path: Path) -> bool:
+    """Whether one of some seeds finds a bug."""
+    for seed in range(1, 12):
+        try:
+            simulate_failing_disks(seed, path / str(seed))
+        except SimulationError:
+            return True
+    return False
+
+
+@pytest.mark.check
+def test_an_acknowledgement_before_the_sync_is_found(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def eager(self: SinkSession) -> bytes:
+        self._acknowledge()  # pyright: ignore[reportPrivateUsage]
+        return super(SinkSession, self).outgoing()
+
+    monkeypatch.setattr(SinkSession, "outgoing", eager)
+    assert is_found(memory)
+
+
+@pytest.mark.check
+def test_a_sink_that_takes_its_files_for_whole_is_found(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trusting(self: SinkSession, end: Place) -> None:
+        self._start(end)  # pyright: ignore[reportPrivateUsage]
+
+    monkeypatch.setattr(SinkSession, "_compare_older", trusting)
+    assert is_found(memory)
+
+
+def test_what_a_killed_process_stored_is_synced_before_it_counts(tmp_path: Path) -> None:
+    synced = list[Place | None]()
+
+    class Counted(Replica):
+        def sync(self) -> None:
+            super().sync()
+            synced.append(self.end)
+
+    def converse(replica: Replica, *, lasts: int) -> None:
+        sink = SinkSession(replica, name="b", peer="source", level="synced", now_ns=0)
+        source = SourceSession(original, "b", 0)
+        for _ in range(lasts):
+            source.receive(sink.outgoing(), 0)
+            source.pull(0, 0)
+            sink.receive(source.outgoing(), 0)
+        acknowledged.append(source.acknowledged)
+        source.close()
+        replica.close()
+
+    acknowledged = list[Place | None]()
+    with quire.open(tmp_path / "source") as queue:
+        last = queue.appender().write_bytes(b"one")
+        original = Original(queue)
+        converse(Counted(tmp_path / "copy", {}), lasts=4)  # killed before it synced
+        assert (synced, acknowledged) == ([], [None])
+        converse(Counted(tmp_path / "copy", {}), lasts=6)
+    end = Place(last + 1, 0, is_ended=False)
+    assert (synced, acknowledged[1]) == ([end], end)
