@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -227,16 +227,13 @@ def test_two_processes_for_one_copy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_kills_and_stops(seed: int, tmp_path: Path, tally: Tally) -> None:
     chance, rounds = random.Random(seed), scaled(5, 250)  # noqa: S311
-    with cluster_of("abc", tmp_path) as cluster:
+    with cluster_of("abc", tmp_path) as cluster, ExitStack() as stack:
         cluster.begin()
-        kept = dict(cluster.payloads("a"))
+        writer = stack.enter_context(cluster.writer())
         epochs = {1: "a"}
-        for number in range(rounds):
+        for _ in range(rounds):
             leader = cluster.wait_for_leader()
-            members = set(cluster.view.in_sync)
-            index = cluster.append(leader.name, b"%d" % number)
-            cluster.wait_for_copies(index, members)
-            kept[index] = b"%d" % number
+            writer.wait_for_more()
             victim = chance.choice(["leader", "leader", "sink"])
             name = leader.name
             if victim == "sink":
@@ -254,8 +251,10 @@ def test_random_kills_and_stops(seed: int, tmp_path: Path, tally: Tally) -> None
                     later = leader
                 cluster.send(name, signal.SIGCONT)
             assert epochs.setdefault(later.epoch, later.name) == later.name
-            assert kept.items() <= dict(cluster.payloads(later.name)).items()
+            acknowledged = dict(writer.acknowledged)
+            assert acknowledged.items() <= dict(cluster.payloads(later.name)).items()
             cluster.wait_in_sync()
+        stack.close()
         last = last_index(cluster.path(cluster.wait_for_leader().name))
         cluster.wait_for_copies(last, set("abc"))
         assert cluster.payloads("a") == cluster.payloads("b") == cluster.payloads("c")

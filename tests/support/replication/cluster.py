@@ -5,16 +5,24 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import pytest
 
 import quire
 from cli_runs import COMMAND, ENVIRONMENT
 from ports import free_port
-from quire.errors import RegisterError
+from quire.errors import (
+    AppendLockedError,
+    LeaseExpiredError,
+    RegisterError,
+    ReplicationError,
+    WaitTimeoutError,
+)
 from quire.replication import standing
 from quire.replication.etcd import Etcd
 from quire.replication.register import Leader, View, view_of
@@ -177,6 +185,9 @@ class Cluster:
         with quire.open(self.path(name), create=False) as queue:
             return queue.appender().write_bytes(data)
 
+    def writer(self) -> Writer:
+        return Writer(self)
+
     def wait_for_copies(self, index: int, names: set[str]) -> None:
         wait_until(lambda: all(last_index(self.path(it)) >= index for it in names), limit_s=LIMIT_S)
 
@@ -188,6 +199,54 @@ class Cluster:
         for process in self._running.values():
             process.kill()
             process.wait()
+
+
+class Writer:
+    """
+    Appends with ``wait="all"`` to whichever node is the source, in a thread of its own.
+
+    Attributes:
+        acknowledged: What all of the in-sync set had when the append returned.
+        refused: How many appends were refused, or not acknowledged in time.
+
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._ends = cluster, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.acknowledged: dict[int, bytes] = {}
+        self.refused = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def wait_for_more(self) -> None:
+        """Return once one more append was acknowledged that began after the call."""
+        before = len(self.acknowledged)
+        wait_until(lambda: len(self.acknowledged) > before + 1, limit_s=LIMIT_S)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._ends.is_set():
+            number += 1
+            leader = self._cluster.leader()
+            if leader is None or not self._append(leader.name, b"acknowledged %d" % number):
+                self.refused += 1
+                self._ends.wait(0.01)
+
+    def _append(self, name: str, data: bytes) -> bool:
+        try:
+            path = self._cluster.path(name)
+            with quire.open(path, create=False, timeout_s=1) as queue, queue.appender() as appender:
+                self.acknowledged[appender.write_bytes(data, wait="all")] = data
+        except (AppendLockedError, LeaseExpiredError, ReplicationError, WaitTimeoutError):
+            return False
+        return True
 
 
 @contextmanager
