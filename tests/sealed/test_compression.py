@@ -151,6 +151,7 @@ def test_a_message_that_looks_compressed_is_read_as_it_was_written(
         assert looks in plain(path)[3]
 
 
+@pytest.mark.slow
 @given(payload=st.binary(min_size=1, max_size=300), repeat=st.integers(1, 50))
 @settings(max_examples=20, deadline=None)
 def test_any_payload_comes_back(
@@ -253,6 +254,7 @@ with quire.open(sys.argv[1], compression="zstd") as queue, queue.appender() as a
 """
 
 
+@pytest.mark.slow
 def test_kills_while_writing_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "q"
     for _ in range(3):
