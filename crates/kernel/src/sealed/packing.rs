@@ -217,7 +217,9 @@ fn put_blob(out: &mut Out, parts: &[&[u8]]) -> Result<()> {
     let length: usize = parts.iter().map(|it| it.len()).sum();
     writer::put_length(out, length + 1).map_err(Error::Wire)?;
     out.push(BLOB);
-    parts.iter().for_each(|part| out.extend_from_slice(part));
+    for part in parts {
+        out.extend_from_slice(part);
+    }
     out.check().map_err(Error::Wire)
 }
 

@@ -96,9 +96,10 @@ impl Tailer {
             Err(end) => return Ok(end),
         };
         let index = inner.cursor.index(&self.queue)?;
-        let plain = match what.stored {
-            true => None,
-            false => inner.opened(&self.queue, &message.document, index)?,
+        let plain = if what.stored {
+            None
+        } else {
+            inner.opened(&self.queue, &message.document, index)?
         };
         let (cursor, plain) = (&inner.cursor, plain.as_deref());
         let found = Found { index, tailer: self, cursor, message: &message, plain };
