@@ -96,11 +96,8 @@ impl Tailer {
             Err(end) => return Ok(end),
         };
         let index = inner.cursor.index(&self.queue)?;
-        let plain = if what.stored {
-            None
-        } else {
-            inner.opened(&self.queue, &message.document, index)?
-        };
+        let plain =
+            if what.stored { None } else { inner.opened(&self.queue, &message.document, index)? };
         let (cursor, plain) = (&inner.cursor, plain.as_deref());
         let found = Found { index, tailer: self, cursor, message: &message, plain };
         let (taken, is_taken) = take(found)?;
