@@ -32,6 +32,7 @@ class Limits:
         waiting_bytes: How much may wait to be sent to a client before its commands wait, too.
         greeting_s: How long a client may take to authenticate.
         request_s: How long a client may take to send a request that it has begun.
+        live_views: How many pages of browsers may be kept up to date at once.
         streams: How many streams of Arrow Flight there may be at once.
         streams_of_one: How many of them one token may have, or one machine without tokens.
 
@@ -44,6 +45,7 @@ class Limits:
     waiting_bytes: int = 1 << 20
     greeting_s: float = 10.0
     request_s: float = 60.0
+    live_views: int = 256
     streams: int = 1000
     streams_of_one: int = 200
 

@@ -22,6 +22,7 @@ from quire.server.tokens import TokenFile
 
 if TYPE_CHECKING:
     from quire.server.flight.flight_listener import FlightListener
+    from quire.server.web.web_listener import WebListener
 
 _ENDING_S: Final = 5.0
 _HANDSHAKE_S: Final = 5.0
@@ -39,6 +40,7 @@ class Server:
         host: The address to listen on; None: no client of Redis Streams is served.
         port: The port; 0 takes a free one, see :attr:`address`.
         flight: The address and the port for clients of Arrow Flight; None: they are not served.
+        web: The address and the port of the page for browsers, see ``docs/web.md``; None: no page.
         tokens: The file of tokens; None: clients need none.
         tls: The certificates: see :func:`quire.server.tls_context`.
         certificates: The same, as the files that Arrow Flight takes.
@@ -72,6 +74,7 @@ class Server:
         host: str | None = "127.0.0.1",
         port: int = 0,
         flight: tuple[str, int] | None = None,
+        web: tuple[str, int] | None = None,
         tokens: str | PathLike[str] | None = None,
         tls: ssl.SSLContext | None = None,
         certificates: Certificates | None = None,
@@ -82,11 +85,12 @@ class Server:
         file = None if tokens is None else TokenFile(tokens)
         if flight is not None and (tls is None) != (certificates is None):
             raise OptionsError("with Arrow Flight, give both `tls` and `certificates`, or neither")
-        for each in (host, None if flight is None else flight[0]):
-            if each is not None and not insecure:
+        others = [it[0] for it in (flight, web) if it is not None]
+        for each in others if host is None else [host, *others]:
+            if not insecure:
                 _check_reach(each, tls, file)
         self._host, self._port, self._tls = host, port, tls
-        self._flight_address, self._certificates = flight, certificates
+        self._flight_address, self._certificates, self._web_address = flight, certificates, web
         self._audit = None if audit is None else Audit(Path(audit))
         queues = Queues(directory)
         self.context = Context(
@@ -97,6 +101,7 @@ class Server:
         self._hub: Hub | None = None
         self._server: asyncio.Server | None = None
         self._flight: FlightListener | None = None
+        self._web: WebListener | None = None
 
     async def __aenter__(self) -> Self:
         """Start listening."""
@@ -110,6 +115,9 @@ class Server:
                     self.context, self._flight_address, self._certificates
                 )
                 await self._flight.start()
+            if self._web_address is not None:
+                self._web = _web_listener(self.context, self._web_address, self._tls)
+                await self._web.start()
         except BaseException:
             await self.close()
             raise
@@ -147,8 +155,10 @@ class Server:
             self._server.close()
         if self._flight is not None:
             await self._flight.close()
+        if self._web is not None:
+            await self._web.close()
         await hub.end(_ENDING_S)
-        self._server = self._flight = None
+        self._server = self._flight = self._web = None
         self.context.groups.close()
         self.context.queues.close()
         if self._audit is not None:
@@ -178,10 +188,17 @@ class Server:
         return self._flight.address
 
     @property
+    def web_address(self) -> tuple[str, int]:
+        """The host and the port of the page for browsers."""
+        if self._web is None:
+            raise RuntimeError("the server has no page: give `web`, and use it in `async with`")
+        return self._web.address
+
+    @property
     def addresses(self) -> list[tuple[str, int]]:
-        """All that it listens on: first that of clients of Redis Streams, then Arrow Flight's."""
+        """All that it listens on: for clients of Redis Streams, of Arrow Flight, for browsers."""
         found = [] if self._server is None else [_address_of(self._server)]
-        return found if self._flight is None else [*found, self._flight.address]
+        return [*found, *(it.address for it in (self._flight, self._web) if it is not None)]
 
 
 def _address_of(server: asyncio.Server) -> tuple[str, int]:
@@ -195,6 +212,14 @@ def _flight_listener(
     from quire.server.flight.flight_listener import FlightListener  # of the extra `flight`
 
     return FlightListener(context, address, certificates)
+
+
+def _web_listener(
+    context: Context, address: tuple[str, int], tls: ssl.SSLContext | None
+) -> WebListener:
+    from quire.server.web.web_listener import WebListener  # of the extra `web`
+
+    return WebListener(context, address, tls)
 
 
 def _check_reach(host: str, tls: ssl.SSLContext | None, tokens: TokenFile | None) -> None:

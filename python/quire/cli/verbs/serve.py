@@ -35,6 +35,12 @@ _EXAMPLE = "127.0.0.1:7000"
     help="Where clients of Arrow Flight connect: HOST:PORT or PORT.",
 )
 @click.option(
+    "--web",
+    type=address_like("127.0.0.1:7080"),
+    metavar="ADDRESS",
+    help="Where browsers find the page: HOST:PORT or PORT.",
+)
+@click.option(
     "--tokens",
     type=PATH,
     metavar="FILE",
@@ -61,6 +67,7 @@ def serve(  # noqa: PLR0913 - its options
     *,
     listen: Address | None,
     flight: Address | None,
+    web: Address | None,
     tokens: Path | None,
     certificate: Path | None,
     key: Path | None,
@@ -70,7 +77,7 @@ def serve(  # noqa: PLR0913 - its options
     max_connections: int,
 ) -> int:
     """
-    Serve the queues below a directory to clients of Redis Streams and Arrow Flight.
+    Serve the queues below a directory to clients of Redis Streams and Arrow Flight, and a page.
 
     It prints `listening ADDRESS` for each address, that of --listen first. A queue's name is its
     path below DIRECTORY. Any process of this machine may append to the queues and read them
@@ -82,13 +89,14 @@ def serve(  # noqa: PLR0913 - its options
     Examples:
       quire serve queues --listen 127.0.0.1:7000
       quire serve queues --listen 127.0.0.1:7000 --flight 127.0.0.1:7001
+      quire serve queues --web 127.0.0.1:7080
       redis-cli -p 7000 XADD orders '*' symbol EURUSD price 1.1
       quire serve queues --listen 10.0.0.1:7000 --certificate node.pem --key node.key
     """  # noqa: D301 - click reads the backspace
     from quire.server import Certificates, Limits, Server, tls_context
     from quire.server.tokens import default_file
 
-    if listen is None and flight is None:
+    if listen is None and flight is None and web is None:
         listen = parse_address(_EXAMPLE)
     host, port = listen or (None, 0)
     files = _certificates(certificate, key, authority)
@@ -99,6 +107,7 @@ def serve(  # noqa: PLR0913 - its options
                 host=host,
                 port=port,
                 flight=flight,
+                web=web,
                 tokens=tokens or default_file(),
                 tls=None if files is None else tls_context(*files),
                 certificates=None if files is None else Certificates(*files),

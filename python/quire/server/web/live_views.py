@@ -1,0 +1,154 @@
+"""What is kept up to date in a browser, by server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quire._waiting.sleeping import Sleep, sleep_async
+from quire.errors import QuireError, RefusedError
+from quire.formats.columns import Columns
+from quire.server.served_queue import ServedQueue
+from quire.server.web.message_views import View, shown
+from quire.server.web.visitors import Visitor
+from quire.server.web.web_forms import view_of
+from quire.server.web.web_templates import count, rate, size, url
+
+if TYPE_CHECKING:
+    from quire.server.web.web_app import WebApp
+
+_EVERY_S: Final = 2.0
+_AT_ONCE: Final = 50
+_BYTES: Final = 1 << 20
+_PAUSE_S: Final = 0.25
+_AGAIN_S: Final = 5.0
+_CHARACTERS: Final = 1500
+
+
+class LiveViews:
+    """
+    The pages that are kept up to date.
+
+    Args:
+        app: The pages.
+
+    """
+
+    def __init__(self, app: WebApp) -> None:
+        self._app = app
+        self._count = 0
+        self._ended = asyncio.Event()
+        self._sleeps: set[Sleep] = set()
+
+    def end(self) -> None:
+        """End all of them."""
+        self._ended.set()
+        for sleep in self._sleeps:
+            sleep.unpause()
+
+    def _answer(self, visitor: Visitor, events: AsyncGenerator[str]) -> Response:
+        most = self._app.context.limits.live_views
+        if self._count >= most:
+            raise RefusedError(f"too many pages are kept up to date: limit={most}")
+        return self._app.events(self._bounded(visitor, events))
+
+    async def _bounded(self, visitor: Visitor, events: AsyncGenerator[str]) -> AsyncGenerator[str]:
+        """Yield events as long as the visitor is let in, and the server runs."""
+        self._count += 1
+        try:
+            yield "retry: 5000\n\n"
+            async for event in events:
+                if self._ended.is_set() or not self._app.visitors.still(visitor):
+                    return
+                yield event
+        except (QuireError, OSError) as error:
+            yield _event("trouble", {"text": str(error)})
+        finally:
+            self._count -= 1
+            await events.aclose()
+
+    async def queues(self, request: Request, visitor: Visitor) -> Response:
+        """Return the numbers of the queues of a list, each time that they change."""
+        names, _, _ = await self._app.chosen(request, visitor)
+        return self._answer(visitor, self._numbers(names))
+
+    async def _numbers(self, names: list[str]) -> AsyncGenerator[str]:
+        known: dict[str, dict[str, str]] = {}
+        while not self._ended.is_set():
+            changed: list[dict[str, str]] = []
+            for it in await self._app.listed(names):
+                row = {
+                    "topic": it.topic,
+                    "messages": count(it.messages),
+                    "rate": rate(it.rate),
+                    "size": size(it.size),
+                    "cycles": count(it.cycles),
+                }
+                if known.get(it.topic) != row:
+                    known[it.topic] = row
+                    changed.append(row)
+            yield _event("queues", changed) if changed else ":\n\n"
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), _EVERY_S)
+
+    async def messages(self, request: Request, visitor: Visitor) -> Response:
+        """Return the messages of a queue as they come."""
+        queue, view = self._app.queue_of(request, visitor), view_of(request.query_params)
+        return self._answer(visitor, self._news(queue, view))
+
+    async def _news(self, queue: ServedQueue, view: View) -> AsyncGenerator[str]:
+        tailer = queue.new_tailer()
+        sleep = Sleep(tailer)
+        self._sleeps.add(sleep)
+        try:
+            tailer.to_end()
+            yield _event("following", {})
+            while not self._ended.is_set():
+                if not await sleep_async(tailer, _AGAIN_S, sleep):
+                    yield ":\n\n"
+                columns = await self._app.of_queue(
+                    queue, lambda: Columns.read(tailer, _AT_ONCE, max_bytes=_BYTES)
+                )
+                if not len(columns):
+                    continue
+                rows = await self._app.in_thread(partial(_rows, queue.topic, columns, view))
+                yield _event("messages", {"rows": rows})
+                if len(columns) == _AT_ONCE:  # nobody reads that fast: go on with the newest
+                    before = columns.indexes[-1]
+                    tailer.to_end()
+                    yield _event("skipped", {"after": before})
+                await asyncio.sleep(_PAUSE_S)
+        finally:
+            self._sleeps.discard(sleep)
+            tailer.close()
+
+
+def _rows(topic: str, columns: Columns, view: View) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for place in range(len(columns)):
+        index = columns.indexes[place]
+        it = shown(index, bytes(columns.payload(place)), view, _CHARACTERS)
+        rows.append(
+            {
+                "index": str(index),
+                "url": url("/message/", topic, index=index, **{"as": view}),
+                "size": size(it.size),
+                "text": it.text,
+                "fields": it.fields,
+                "note": it.note,
+                "cut": it.is_cut,
+            }
+        )
+    return rows
+
+
+def _event(name: str, data: object) -> str:
+    """Return an event; JSON of ASCII alone, which has no line ends."""
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"

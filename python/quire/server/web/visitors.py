@@ -1,0 +1,233 @@
+"""Who looks at the page: tokens in cookies and headers, rights, and forms of one's own."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quire.errors import RefusedError
+from quire.recording.addresses import show_address
+from quire.replication.tls import is_loopback
+from quire.server.context import Context
+from quire.server.tokens import Right, Token
+
+_LASTS_S: Final = 12 * 3600
+_MOST: Final = 10_000
+_MOST_NOTED: Final = 1000
+_KEY: Final = 43
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+@dataclass(slots=True)
+class _SignedIn:
+    token: Token
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """
+    Who asks for a page.
+
+    Attributes:
+        token: The token that was shown, if it is valid now.
+        peer: The address that the request came from.
+        key: The value of the cookie, or of the one that is set with the answer.
+        is_new: Whether the cookie is to be set.
+        by_header: Whether the token came in a header, which no other site can have sent.
+        is_admitted: Whether there is a valid token, or none is needed.
+
+    """
+
+    token: Token | None
+    peer: str
+    key: str = ""
+    is_new: bool = False
+    by_header: bool = False
+    is_admitted: bool = False
+
+    def may(self, right: Right, topic: str) -> bool:
+        """Return whether something may be done with a queue."""
+        return self.is_admitted and (self.token is None or self.token.may(right, topic))
+
+
+class Visitors:
+    """
+    Those who look at the page of one server.
+
+    Args:
+        context: What all clients of the server share.
+        address: Where the page is listened for.
+        is_secure: Whether there is TLS.
+
+    """
+
+    def __init__(self, context: Context, address: tuple[str, int], *, is_secure: bool) -> None:
+        self._context, self._is_secure = context, is_secure
+        self._is_local = is_loopback(address[0])
+        prefix = "__Host-quire" if is_secure else "quire"
+        self._cookie: Final = f"{prefix}-{address[1]}"  # cookies are not kept apart by port
+        self._secret = secrets.token_bytes(32)
+        self._signed_in: OrderedDict[str, _SignedIn] = OrderedDict()
+        self._noted: OrderedDict[tuple[str, str], set[tuple[Right, str]]] = OrderedDict()
+
+    def of(self, request: Request) -> Visitor:
+        """Return who sent a request."""
+        peer = show_address(request.client or ("?", 0))
+        given = request.cookies.get(self._cookie, "")
+        is_new = len(given) != _KEY or not given.isascii()
+        key = secrets.token_urlsafe(32) if is_new else given
+        header = request.headers.get("authorization", "")
+        by_header = header[:7].lower() == "bearer "
+        if by_header:
+            shown = header[7:].strip().encode("utf-8", "replace")
+            token = self._context.find(shown)
+            if token is None:
+                self._context.note("wrong token", Visitor(None, peer), "")
+        else:
+            token = self._token_of(key)
+        is_admitted = token is not None or (not by_header and not self._context.needs_token())
+        return Visitor(
+            token, peer, key, is_new=is_new, by_header=by_header, is_admitted=is_admitted
+        )
+
+    def _token_of(self, key: str) -> Token | None:
+        name = _hashed(key)
+        found, tokens = self._signed_in.get(name), self._context.tokens
+        if found is None or tokens is None:
+            return None
+        if time.monotonic() < found.until_s and tokens.still(found.token):
+            return found.token
+        del self._signed_in[name]
+        return None
+
+    def still(self, visitor: Visitor) -> bool:
+        """Return whether who was let in would be so now."""
+        tokens = self._context.tokens
+        if visitor.token is None:
+            return not self._context.needs_token()
+        return tokens is not None and tokens.still(visitor.token)
+
+    def sign_in(self, visitor: Visitor, token: str, response: Response) -> bool:
+        """Let a visitor in by a token: set a new cookie; return whether the token is valid."""
+        found = self._context.find(token.strip().encode("utf-8", "replace"))
+        if found is None:
+            self._context.note("wrong token", visitor, "")
+            return False
+        key = secrets.token_urlsafe(32)
+        while len(self._signed_in) >= _MOST:
+            self._signed_in.popitem(last=False)
+        self._signed_in[_hashed(key)] = _SignedIn(found, time.monotonic() + _LASTS_S)
+        self._set(response, key)
+        self._context.note("authenticated", Visitor(found, visitor.peer), "")
+        return True
+
+    def sign_out(self, visitor: Visitor, response: Response) -> None:
+        """Forget who a visitor is."""
+        self._signed_in.pop(_hashed(visitor.key), None)
+        self._set(response, secrets.token_urlsafe(32))
+
+    def keep(self, visitor: Visitor, response: Response) -> None:
+        """Set the cookie of a visitor who has none: forms need it."""
+        if visitor.is_new and not visitor.by_header:
+            self._set(response, visitor.key)
+
+    def _set(self, response: Response, key: str) -> None:
+        response.set_cookie(
+            self._cookie,
+            key,
+            max_age=_LASTS_S,
+            path="/",
+            httponly=True,
+            samesite="strict",
+            secure=self._is_secure,
+        )
+
+    def form_key(self, visitor: Visitor) -> str:
+        """Return what a form of this visitor's pages carries, and no other site knows."""
+        return hmac.new(self._secret, visitor.key.encode(), hashlib.sha256).hexdigest()
+
+    def check_form(self, request: Request, visitor: Visitor, given: str) -> None:
+        """
+        Check that a form is of a page that this visitor was given.
+
+        Raises:
+            RefusedError: It is not, or another site has sent it.
+
+        """
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        if site not in {"same-origin", "none"}:
+            raise RefusedError("the form was sent by another site")
+        if visitor.by_header:
+            return
+        wanted = self.form_key(visitor)
+        if visitor.is_new or not hmac.compare_digest(wanted.encode(), given.encode()):
+            raise RefusedError("the form is not of this page, or too old: load the page again")
+
+    def check_host(self, request: Request) -> None:
+        """
+        Check that a name that leads to this machine for a while was not made to by another site.
+
+        Raises:
+            RefusedError: The page is this machine's own and needs no token, and the request is to
+                a name that is not.
+
+        """
+        if not self._is_local or self._context.needs_token():
+            return
+        try:
+            host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        except ValueError:
+            host = ""
+        if host != "localhost" and not _is_number(host):
+            raise RefusedError("the page is at the name localhost, or at a number, without a token")
+
+    def check(self, visitor: Visitor, right: Right, topic: str) -> None:
+        """
+        Check that a visitor may do something with a queue.
+
+        Raises:
+            RefusedError: The token does not allow that.
+
+        """
+        if not visitor.may(right, topic):
+            self._context.note("refused", visitor, f"{right} {topic}")
+            raise RefusedError(f"the token may not {right} this queue: name={topic}")
+        self._note(visitor, right, topic)
+
+    def _note(self, visitor: Visitor, right: Right, topic: str) -> None:
+        """Note the first use that a visitor makes of a queue."""
+        name = "" if visitor.token is None else visitor.token.name
+        who = (visitor.peer.rpartition(":")[0], name)
+        noted = self._noted.setdefault(who, set())
+        self._noted.move_to_end(who)
+        if (right, topic) in noted:
+            return
+        if len(noted) >= _MOST_NOTED:
+            noted.clear()
+        noted.add((right, topic))
+        while len(self._noted) > _MOST_NOTED:
+            self._noted.popitem(last=False)
+        self._context.note(right, visitor, topic)
+
+
+def _hashed(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

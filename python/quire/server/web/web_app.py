@@ -1,0 +1,386 @@
+"""The pages: which address shows what, to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from quire.errors import QuireError, RefusedError
+from quire.server.context import Context
+from quire.server.served_queue import ServedQueue
+from quire.server.topic_names import topic_of
+from quire.server.web import web_templates
+from quire.server.web.live_views import LiveViews
+from quire.server.web.message_pages import Asked, index_of, page_of
+from quire.server.web.message_views import VIEWS, shown, text_of
+from quire.server.web.queue_details import details_of
+from quire.server.web.queue_listing import Listed, Listing, tree
+from quire.server.web.visitors import Visitor, Visitors
+from quire.server.web.web_forms import (
+    FORM_BYTES,
+    UNKNOWN_BYTES,
+    asked_of,
+    form_of,
+    message_of,
+    view_of,
+)
+from quire.server.web.web_templates import render, url
+
+_log = logging.getLogger("quire")
+_T = TypeVar("_T")
+_THREADS: Final = 2
+_ON_A_PAGE: Final = 100
+_ROW_CHARACTERS: Final = 1500
+_PAGE_CHARACTERS: Final = 50_000
+_TOPICS_S: Final = 5.0
+_SEE_OTHER: Final = 303
+_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self';"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none';"
+    " require-trusted-types-for 'script'"
+)
+_HEADERS: Final = [
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+Page = Callable[[Request, Visitor], Awaitable[Response]]
+
+
+class WebApp:
+    """
+    The pages of one server.
+
+    Args:
+        context: What all clients of the server share.
+        visitors: Those who look at its pages.
+
+    """
+
+    def __init__(self, context: Context, visitors: Visitors) -> None:
+        self._context, self._visitors = context, visitors
+        self._listing = Listing()
+        self._threads = ThreadPoolExecutor(_THREADS, "quire-web")
+        self._topics: tuple[float, list[str]] = (float("-inf"), [])
+        self._live = LiveViews(self)
+        self._app = Starlette(
+            routes=[
+                Route("/", self._page(self._queues)),
+                Route("/queue/{topic:path}", self._page(self._queue)),
+                Route("/messages/{topic:path}", self._page(self._messages)),
+                Route("/message/{topic:path}", self._page(self._message)),
+                Route("/whole/{topic:path}", self._page(self._whole)),
+                Route("/append/{topic:path}", self._page(self._append), methods=["POST"]),
+                Route("/live", self._page(self._live.queues)),
+                Route("/live/{topic:path}", self._page(self._live.messages)),
+                Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
+                Route("/sign-out", self._page(self._sign_out), methods=["POST"]),
+                Route("/static/page.css", _static(web_templates.style_sheet, "text/css")),
+                Route("/static/icon.svg", _static(web_templates.icon, "image/svg+xml")),
+                Route("/static/page.js", _static(web_templates.script, "text/javascript")),
+            ],
+            exception_handlers={HTTPException: self._no_page},
+        )
+
+    async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with the headers that all answers have."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+    def close(self) -> None:
+        """End what is kept up to date."""
+        self._live.end()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def context(self) -> Context:
+        """What all clients of the server share."""
+        return self._context
+
+    @property
+    def visitors(self) -> Visitors:
+        """Those who look at its pages."""
+        return self._visitors
+
+    async def in_thread(self, call: Callable[[], _T]) -> _T:
+        """Return what a call returns that takes a while: there are few threads for those."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        """Return a page as Starlette calls it, with what all pages do."""
+
+        async def answer(request: Request) -> Response:
+            visitor = self._visitors.of(request)
+            self._context.commands += 1
+            try:
+                self._visitors.check_host(request)
+                if visitor.is_admitted:
+                    response = await page(request, visitor)
+                else:
+                    response = self._to_sign_in(request, visitor)
+            except RefusedError as refusal:
+                response = self._failed(request, visitor, 400, str(refusal))
+            except (QuireError, OSError, ValueError) as error:
+                response = self._failed(request, visitor, 500, str(error))
+            except Exception:  # noqa: BLE001 - of one visitor alone
+                _log.exception("a page failed: peer=%s", visitor.peer)
+                response = self._failed(request, visitor, 500, "see the server's log")
+            self._visitors.keep(visitor, response)
+            return response
+
+        return answer
+
+    def show(self, visitor: Visitor, template: str, code: int = 200, /, **values: Any) -> Response:  # noqa: ANN401
+        """Return a page from a template."""
+        text = render(
+            template,
+            visitor=visitor,
+            form_key=self._visitors.form_key(visitor),
+            needs_token=self._context.needs_token(),
+            **values,
+        )
+        return HTMLResponse(text, code)
+
+    def _failed(self, request: Request, visitor: Visitor, status: int, text: str) -> Response:
+        del request
+        return self.show(visitor, "failed.html.jinja", status, status=status, text=text)
+
+    async def _no_page(self, request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        visitor = self._visitors.of(request)
+        text = "There is no such page." if status == 404 else "This cannot be done."  # noqa: PLR2004
+        return self._failed(request, visitor, status, text)
+
+    def _to_sign_in(self, request: Request, visitor: Visitor) -> Response:
+        if visitor.by_header or request.url.path.startswith("/live"):
+            response = self._failed(request, visitor, 401, "The token is missing or not valid.")
+            response.headers["www-authenticate"] = "Bearer"
+            return response
+        asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(url("/sign-in", next=asked), _SEE_OTHER)
+
+    async def _sign_in(self, request: Request) -> Response:
+        visitor = self._visitors.of(request)
+        after, problem = _within(request.query_params.get("next", "/")), ""
+        try:
+            self._visitors.check_host(request)
+            if request.method == "POST":
+                form = await form_of(request, UNKNOWN_BYTES, self._context.limits.greeting_s)
+                self._visitors.check_form(request, visitor, form.get("form_key", ""))
+                response: Response = RedirectResponse(after, _SEE_OTHER)
+                if self._visitors.sign_in(visitor, form.get("token", ""), response):
+                    return response
+                problem = "The token is not valid: it is wrong, has expired, or was revoked."
+        except RefusedError as refusal:
+            problem = str(refusal)
+        status = 401 if problem else 200
+        response = self.show(visitor, "sign_in.html.jinja", status, after=after, problem=problem)
+        self._visitors.keep(visitor, response)
+        return response
+
+    async def _sign_out(self, request: Request, visitor: Visitor) -> Response:
+        form = await form_of(request, UNKNOWN_BYTES, self._context.limits.greeting_s)
+        self._visitors.check_form(request, visitor, form.get("form_key", ""))
+        response = RedirectResponse("/sign-in", _SEE_OTHER)
+        self._visitors.sign_out(visitor, response)
+        return response
+
+    async def topics(self) -> list[str]:
+        """Return the names of all queues; not quite the latest."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._topics[0] > _TOPICS_S:
+            self._topics = now_s, await self.in_thread(self._context.queues.topics)
+        return self._topics[1]
+
+    async def listed(self, topics: list[str]) -> list[Listed]:
+        """Return what the list shows of some queues."""
+        found: list[tuple[str, ServedQueue | str]] = []
+        for topic in topics:
+            try:
+                queue = self._context.queues.get(topic)
+            except (RefusedError, OSError) as error:
+                found.append((topic, str(error)))
+                continue
+            if queue is not None:
+                found.append((topic, queue))
+            await asyncio.sleep(0)  # others go on while many are opened
+        return await self.in_thread(
+            lambda: [
+                Listed(topic, error=it)
+                if isinstance(it, str)
+                else self._listing.listed(topic, it.queue)
+                for topic, it in found
+            ]
+        )
+
+    async def chosen(self, request: Request, visitor: Visitor) -> tuple[list[str], int, int]:
+        """Return the names of the queues that a list shows, its page's number, and how many."""
+        wanted = request.query_params.get("name", "")[:200].lower()
+        names = [
+            it for it in await self.topics() if visitor.may("read", it) and wanted in it.lower()
+        ]
+        names.sort(key=lambda it: it.split("/"))
+        given = request.query_params.get("page", "1")
+        if not (given.isascii() and given.isdecimal() and len(given) < 8):  # noqa: PLR2004
+            raise RefusedError(f"no such page: {given!r:.60}")
+        page = max(1, int(given))
+        start = (page - 1) * _ON_A_PAGE
+        return names[start : start + _ON_A_PAGE], page, len(names)
+
+    async def _queues(self, request: Request, visitor: Visitor) -> Response:
+        names, page, total = await self.chosen(request, visitor)
+        found = await self.listed(names)
+        return self.show(
+            visitor,
+            "queues.html.jinja",
+            rows=[*tree(found)],
+            name=request.query_params.get("name", ""),
+            page=page,
+            pages=max(1, -(-total // _ON_A_PAGE)),
+            total=total,
+        )
+
+    def queue_of(self, request: Request, visitor: Visitor, right: Any = "read") -> ServedQueue:  # noqa: ANN401
+        """
+        Return the queue that a request names.
+
+        Raises:
+            RefusedError: The visitor may not use it so, or it cannot be opened.
+            HTTPException: There is none.
+
+        """
+        topic = topic_of(request.path_params["topic"].encode("utf-8", "surrogateescape"))
+        self._visitors.check(visitor, right, topic)
+        found = self._context.queues.get(topic)
+        if found is None:
+            raise RefusedError(f"no such queue: name={topic}")
+        return found
+
+    async def of_queue(self, queue: ServedQueue, call: Callable[[], _T]) -> _T:
+        """Return what a call finds in a queue, in a thread; one that failed is opened again."""
+        try:
+            return await self.in_thread(call)
+        except (QuireError, OSError) as error:
+            self._context.queues.check(queue, error)
+            raise
+
+    async def _queue(self, request: Request, visitor: Visitor) -> Response:
+        queue = self.queue_of(request, visitor)
+        details = await self.of_queue(queue, lambda: details_of(queue.queue))
+        (listed,) = await self.listed([queue.topic])
+        return self.show(
+            visitor,
+            "queue.html.jinja",
+            topic=queue.topic,
+            listed=listed,
+            details=details,
+            may_append=visitor.may("append", queue.topic) and not queue.queue.read_only,
+        )
+
+    async def _messages(self, request: Request, visitor: Visitor) -> Response:
+        queue, asked = self.queue_of(request, visitor), asked_of(request.query_params)
+
+        def found() -> tuple[Any, list[Any]]:
+            page = page_of(queue, asked)
+            return page, [shown(*it, asked.view, _ROW_CHARACTERS) for it in page.messages]
+
+        page, rows = await self.of_queue(queue, found)
+        return self.show(
+            visitor,
+            "messages.html.jinja",
+            topic=queue.topic,
+            asked=asked,
+            page=page,
+            rows=rows,
+            views=VIEWS,
+            following=page.following or (page.messages[-1][0] + 1 if page.messages else 0),
+        )
+
+    async def _one(
+        self, request: Request, queue: ServedQueue
+    ) -> tuple[int, bytes, int | None, int]:
+        """Return a message, and its neighbours' places."""
+        index = index_of(request.query_params.get("index", ""))
+        step = queue.numbering.step
+
+        page = await self.of_queue(queue, lambda: page_of(queue, Asked(str(index), count=1)))
+        if not page.messages or page.messages[0][0] != index:
+            raise RefusedError(f"no such message: index={index} name={queue.topic}")
+        return index, page.messages[0][1], page.before, index + step
+
+    async def _message(self, request: Request, visitor: Visitor) -> Response:
+        queue, view = self.queue_of(request, visitor), view_of(request.query_params)
+        index, data, before, following = await self._one(request, queue)
+        numbering = queue.numbering
+        return self.show(
+            visitor,
+            "message.html.jinja",
+            topic=queue.topic,
+            message=await self.in_thread(lambda: shown(index, data, view, _PAGE_CHARACTERS)),
+            view=view,
+            views=VIEWS,
+            cycle=numbering.to_cycle(index),
+            sequence=numbering.to_sequence(index),
+            before=before,
+            following=following,
+            is_new=request.query_params.get("new") == "1",
+        )
+
+    async def _whole(self, request: Request, visitor: Visitor) -> Response:
+        """Return a message as a file: no browser shows it, whatever it holds."""
+        queue, view = self.queue_of(request, visitor), view_of(request.query_params)
+        index, data, _, _ = await self._one(request, queue)
+        kind, ending = "application/octet-stream", "bin"
+        if view != "bytes":
+            text = await self.in_thread(lambda: text_of(index, data, view))
+            data, kind = text.encode("utf-8", "surrogatepass"), "text/plain; charset=utf-8"
+            ending = {"yaml": "yaml", "json": "json"}.get(view, "txt")
+        name = f"message-{index}.{ending}"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(data, media_type=kind, headers=headers)
+
+    async def _append(self, request: Request, visitor: Visitor) -> Response:
+        form = await form_of(request, FORM_BYTES, self._context.limits.request_s)
+        self._visitors.check_form(request, visitor, form.get("form_key", ""))
+        queue = self.queue_of(request, visitor, "append")
+        message = message_of(queue, form.get("kind", "text"), form.get("message", ""))
+        indexes = await self.of_queue(queue, lambda: queue.append([message], may_wait=True))
+        if not indexes or not visitor.may("read", queue.topic):
+            return self.show(visitor, "appended.html.jinja", topic=queue.topic, indexes=indexes)
+        return RedirectResponse(url("/message/", queue.topic, index=indexes[0], new=1), _SEE_OTHER)
+
+    @staticmethod
+    def events(events: AsyncGenerator[str]) -> Response:
+        """Return server-sent events."""
+        return StreamingResponse(events, media_type="text/event-stream")
+
+
+def _within(address: str) -> str:
+    """Return an address if it is one of the page; else that of the list."""
+    is_own = address.startswith("/") and not address.startswith(("//", "/\\"))
+    return address if is_own and address.isprintable() and address.isascii() else "/"
+
+
+def _static(text: Callable[[], str], kind: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_request: Request) -> Response:
+        return Response(text(), media_type=kind)
+
+    return answer

@@ -1,0 +1,144 @@
+"""The listener of the page: uvicorn, within the event loop of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import Generator
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from quire.recording.addresses import listen, show_address
+from quire.server.context import Context
+from quire.server.web.visitors import Visitors
+from quire.server.web.web_app import WebApp
+
+_log = logging.getLogger("quire")
+_HEADER_BYTES: Final = 16 << 10
+_ENDING_S: Final = 5
+_IDLE_S: Final = 30
+_STARTING_S: Final = 0.005
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn, but what signals do is left to the program."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+def _protocol(greeting_s: float) -> type[H11Protocol]:
+    class BoundedProtocol(H11Protocol):
+        """HTTP/1.1; a client that takes too long to send the head of a request is disconnected."""
+
+        _late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
+            super().connection_made(transport)
+            self._late = self.loop.call_later(greeting_s, self._is_late)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            cycle: Any = self.cycle  # None before the first request
+            is_between = cycle is None or cycle.response_complete
+            if is_between and self._late is None and not self.transport.is_closing():
+                self._late = self.loop.call_later(greeting_s, self._is_late)
+            elif not is_between:
+                self._forget_late()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget_late()
+            super().connection_lost(exc)
+
+        def _forget_late(self) -> None:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+        def _is_late(self) -> None:
+            peer = show_address(self.client or ("?", 0))
+            _log.warning("disconnected a slow client: peer=%s", peer)
+            self.transport.abort()
+
+    return BoundedProtocol
+
+
+class WebListener:
+    """
+    Serves the page.
+
+    Args:
+        context: What all clients of the server share.
+        address: Where to listen: a host and a port, 0 for a free one.
+        tls: The certificates; None: without TLS.
+
+    """
+
+    def __init__(
+        self, context: Context, address: tuple[str, int], tls: ssl.SSLContext | None
+    ) -> None:
+        self._context, self._wanted, self._tls = context, address, tls
+        self._address: tuple[str, int] | None = None
+        self._server: _Uvicorn | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._app: WebApp | None = None
+
+    async def start(self) -> None:
+        """
+        Start listening.
+
+        Raises:
+            OSError: The address cannot be listened on.
+
+        """
+        socket = listen(self._wanted)
+        host, port, *_ = socket.getsockname()
+        self._address = str(host), int(port)
+        visitors = Visitors(self._context, self._address, is_secure=self._tls is not None)
+        app = self._app = WebApp(self._context, visitors)
+        limits, tls = self._context.limits, self._tls
+        config = uvicorn.Config(
+            app.asgi,
+            interface="asgi3",
+            lifespan="off",
+            ws="none",
+            http=_protocol(limits.greeting_s),
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=_IDLE_S,
+            timeout_graceful_shutdown=_ENDING_S,
+            h11_max_incomplete_event_size=_HEADER_BYTES,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+        )
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is theirs
+        server = self._server = _Uvicorn(config)
+        self._task = asyncio.get_running_loop().create_task(server.serve(sockets=[socket]))
+        while not server.started and not self._task.done():  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(_STARTING_S)
+        if self._task.done():
+            self._task.result()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port that it listens on."""
+        if self._address is None:
+            raise RuntimeError("the page is not listened for")
+        return self._address
+
+    async def close(self) -> None:
+        """Stop listening, answer what was asked, and end what is kept up to date."""
+        if self._app is not None:
+            self._app.close()
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+        self._server = self._task = None
