@@ -7,22 +7,20 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from quire._waiting.sleeping import Sleep, sleep_async
 from quire.errors import QuireError, RefusedError
 from quire.formats.columns import Columns
 from quire.server.served_queue import ServedQueue
 from quire.server.web.message_views import View, shown
+from quire.server.web.shown_queues import ShownQueues
 from quire.server.web.visitors import Visitor
 from quire.server.web.web_forms import view_of
 from quire.server.web.web_templates import count, rate, size, url
-
-if TYPE_CHECKING:
-    from quire.server.web.web_app import WebApp
 
 _EVERY_S: Final = 2.0
 _AT_ONCE: Final = 50
@@ -37,12 +35,12 @@ class LiveViews:
     The pages that are kept up to date.
 
     Args:
-        app: The pages.
+        shown: The queues that are shown.
 
     """
 
-    def __init__(self, app: WebApp) -> None:
-        self._app = app
+    def __init__(self, shown: ShownQueues) -> None:
+        self._shown = shown
         self._count = 0
         self._ended = asyncio.Event()
         self._sleeps: set[Sleep] = set()
@@ -54,10 +52,10 @@ class LiveViews:
             sleep.unpause()
 
     def _answer(self, visitor: Visitor, events: AsyncGenerator[str]) -> Response:
-        most = self._app.context.limits.live_views
+        most = self._shown.context.limits.live_views
         if self._count >= most:
             raise RefusedError(f"too many pages are kept up to date: limit={most}")
-        return self._app.events(self._bounded(visitor, events))
+        return StreamingResponse(self._bounded(visitor, events), media_type="text/event-stream")
 
     async def _bounded(self, visitor: Visitor, events: AsyncGenerator[str]) -> AsyncGenerator[str]:
         """Yield events as long as the visitor is let in, and the server runs."""
@@ -65,7 +63,7 @@ class LiveViews:
         try:
             yield "retry: 5000\n\n"
             async for event in events:
-                if self._ended.is_set() or not self._app.visitors.still(visitor):
+                if self._ended.is_set() or not self._shown.visitors.still(visitor):
                     return
                 yield event
         except (QuireError, OSError) as error:
@@ -76,14 +74,14 @@ class LiveViews:
 
     async def queues(self, request: Request, visitor: Visitor) -> Response:
         """Return the numbers of the queues of a list, each time that they change."""
-        names, _, _ = await self._app.chosen(request, visitor)
+        names, _, _ = await self._shown.chosen(request, visitor)
         return self._answer(visitor, self._numbers(names))
 
     async def _numbers(self, names: list[str]) -> AsyncGenerator[str]:
         known: dict[str, dict[str, str]] = {}
         while not self._ended.is_set():
             changed: list[dict[str, str]] = []
-            for it in await self._app.listed(names):
+            for it in await self._shown.listed(names):
                 row = {
                     "topic": it.topic,
                     "messages": count(it.messages),
@@ -100,7 +98,7 @@ class LiveViews:
 
     async def messages(self, request: Request, visitor: Visitor) -> Response:
         """Return the messages of a queue as they come."""
-        queue, view = self._app.queue_of(request, visitor), view_of(request.query_params)
+        queue, view = self._shown.queue_of(request, visitor), view_of(request.query_params)
         return self._answer(visitor, self._news(queue, view))
 
     async def _news(self, queue: ServedQueue, view: View) -> AsyncGenerator[str]:
@@ -113,12 +111,14 @@ class LiveViews:
             while not self._ended.is_set():
                 if not await sleep_async(tailer, _AGAIN_S, sleep):
                     yield ":\n\n"
-                columns = await self._app.of_queue(
+                if self._ended.is_set():
+                    return
+                columns = await self._shown.of_queue(
                     queue, lambda: Columns.read(tailer, _AT_ONCE, max_bytes=_BYTES)
                 )
                 if not len(columns):
                     continue
-                rows = await self._app.in_thread(partial(_rows, queue.topic, columns, view))
+                rows = await self._shown.in_thread(partial(_rows, queue.topic, columns, view))
                 yield _event("messages", {"rows": rows})
                 if len(columns) == _AT_ONCE:  # nobody reads that fast: go on with the newest
                     before = columns.indexes[-1]

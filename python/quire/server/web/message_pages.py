@@ -87,7 +87,7 @@ def index_of(text: str) -> int:
     Return an index that was written in decimal or, after ``0x``, hexadecimal digits.
 
     Raises:
-        RefusedError: It is none.
+        RefusedError: The text is no index.
 
     """
     digits = text.strip().lower()

@@ -49,7 +49,7 @@ def text_of(index: int, data: bytes, view: View) -> str:
     Return a message as text.
 
     Raises:
-        QuireError: It cannot be decoded.
+        QuireError: The message cannot be decoded.
 
     """
     match view:

@@ -148,7 +148,7 @@ def details_of(queue: AnyQueue) -> Details:
 
     Raises:
         QuireError: The queue is damaged, or was removed.
-        OSError: It cannot be read.
+        OSError: The queue cannot be read.
 
     """
     adapter, journal = adapter_of(queue), journal_of(queue)

@@ -76,7 +76,7 @@ class Sampler:
 
         Raises:
             QuireError: The queue is damaged, or was removed.
-            OSError: It cannot be read.
+            OSError: The queue cannot be read.
 
         """
         now_s = time.monotonic()

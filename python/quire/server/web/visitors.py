@@ -162,7 +162,7 @@ class Visitors:
         Check that a form is of a page that this visitor was given.
 
         Raises:
-            RefusedError: It is not, or another site has sent it.
+            RefusedError: The form is of another page, or another site has sent it.
 
         """
         site = request.headers.get("sec-fetch-site", "same-origin")

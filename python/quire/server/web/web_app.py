@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from quire.errors import QuireError, RefusedError
 from quire.server.context import Context
 from quire.server.served_queue import ServedQueue
-from quire.server.topic_names import topic_of
 from quire.server.web import web_templates
 from quire.server.web.live_views import LiveViews
 from quire.server.web.message_pages import Asked, index_of, page_of
 from quire.server.web.message_views import VIEWS, shown, text_of
 from quire.server.web.queue_details import details_of
-from quire.server.web.queue_listing import Listed, Listing, tree
+from quire.server.web.queue_listing import tree
+from quire.server.web.shown_queues import ON_A_PAGE, ShownQueues
 from quire.server.web.visitors import Visitor, Visitors
 from quire.server.web.web_forms import (
     FORM_BYTES,
@@ -37,12 +35,8 @@ from quire.server.web.web_forms import (
 from quire.server.web.web_templates import render, url
 
 _log = logging.getLogger("quire")
-_T = TypeVar("_T")
-_THREADS: Final = 2
-_ON_A_PAGE: Final = 100
 _ROW_CHARACTERS: Final = 1500
 _PAGE_CHARACTERS: Final = 50_000
-_TOPICS_S: Final = 5.0
 _SEE_OTHER: Final = 303
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self';"
@@ -72,10 +66,8 @@ class WebApp:
 
     def __init__(self, context: Context, visitors: Visitors) -> None:
         self._context, self._visitors = context, visitors
-        self._listing = Listing()
-        self._threads = ThreadPoolExecutor(_THREADS, "quire-web")
-        self._topics: tuple[float, list[str]] = (float("-inf"), [])
-        self._live = LiveViews(self)
+        self._shown = ShownQueues(context, visitors)
+        self._live = LiveViews(self._shown)
         self._app = Starlette(
             routes=[
                 Route("/", self._page(self._queues)),
@@ -105,24 +97,13 @@ class WebApp:
 
         await self._app(scope, receive, send_with_headers)
 
-    def close(self) -> None:
+    def end_live(self) -> None:
         """End what is kept up to date."""
         self._live.end()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def context(self) -> Context:
-        """What all clients of the server share."""
-        return self._context
-
-    @property
-    def visitors(self) -> Visitors:
-        """Those who look at its pages."""
-        return self._visitors
-
-    async def in_thread(self, call: Callable[[], _T]) -> _T:
-        """Return what a call returns that takes a while: there are few threads for those."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+    def close(self) -> None:
+        """End the threads: all that was asked is answered."""
+        self._shown.close()
 
     def _page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         """Return a page as Starlette calls it, with what all pages do."""
@@ -203,89 +184,23 @@ class WebApp:
         self._visitors.sign_out(visitor, response)
         return response
 
-    async def topics(self) -> list[str]:
-        """Return the names of all queues; not quite the latest."""
-        now_s = asyncio.get_running_loop().time()
-        if now_s - self._topics[0] > _TOPICS_S:
-            self._topics = now_s, await self.in_thread(self._context.queues.topics)
-        return self._topics[1]
-
-    async def listed(self, topics: list[str]) -> list[Listed]:
-        """Return what the list shows of some queues."""
-        found: list[tuple[str, ServedQueue | str]] = []
-        for topic in topics:
-            try:
-                queue = self._context.queues.get(topic)
-            except (RefusedError, OSError) as error:
-                found.append((topic, str(error)))
-                continue
-            if queue is not None:
-                found.append((topic, queue))
-            await asyncio.sleep(0)  # others go on while many are opened
-        return await self.in_thread(
-            lambda: [
-                Listed(topic, error=it)
-                if isinstance(it, str)
-                else self._listing.listed(topic, it.queue)
-                for topic, it in found
-            ]
-        )
-
-    async def chosen(self, request: Request, visitor: Visitor) -> tuple[list[str], int, int]:
-        """Return the names of the queues that a list shows, its page's number, and how many."""
-        wanted = request.query_params.get("name", "")[:200].lower()
-        names = [
-            it for it in await self.topics() if visitor.may("read", it) and wanted in it.lower()
-        ]
-        names.sort(key=lambda it: it.split("/"))
-        given = request.query_params.get("page", "1")
-        if not (given.isascii() and given.isdecimal() and len(given) < 8):  # noqa: PLR2004
-            raise RefusedError(f"no such page: {given!r:.60}")
-        page = max(1, int(given))
-        start = (page - 1) * _ON_A_PAGE
-        return names[start : start + _ON_A_PAGE], page, len(names)
-
     async def _queues(self, request: Request, visitor: Visitor) -> Response:
-        names, page, total = await self.chosen(request, visitor)
-        found = await self.listed(names)
+        names, page, total = await self._shown.chosen(request, visitor)
+        found = await self._shown.listed(names)
         return self.show(
             visitor,
             "queues.html.jinja",
             rows=[*tree(found)],
             name=request.query_params.get("name", ""),
             page=page,
-            pages=max(1, -(-total // _ON_A_PAGE)),
+            pages=max(1, -(-total // ON_A_PAGE)),
             total=total,
         )
 
-    def queue_of(self, request: Request, visitor: Visitor, right: Any = "read") -> ServedQueue:  # noqa: ANN401
-        """
-        Return the queue that a request names.
-
-        Raises:
-            RefusedError: The visitor may not use it so, or it cannot be opened.
-            HTTPException: There is none.
-
-        """
-        topic = topic_of(request.path_params["topic"].encode("utf-8", "surrogateescape"))
-        self._visitors.check(visitor, right, topic)
-        found = self._context.queues.get(topic)
-        if found is None:
-            raise RefusedError(f"no such queue: name={topic}")
-        return found
-
-    async def of_queue(self, queue: ServedQueue, call: Callable[[], _T]) -> _T:
-        """Return what a call finds in a queue, in a thread; one that failed is opened again."""
-        try:
-            return await self.in_thread(call)
-        except (QuireError, OSError) as error:
-            self._context.queues.check(queue, error)
-            raise
-
     async def _queue(self, request: Request, visitor: Visitor) -> Response:
-        queue = self.queue_of(request, visitor)
-        details = await self.of_queue(queue, lambda: details_of(queue.queue))
-        (listed,) = await self.listed([queue.topic])
+        queue = self._shown.queue_of(request, visitor)
+        details = await self._shown.of_queue(queue, lambda: details_of(queue.queue))
+        (listed,) = await self._shown.listed([queue.topic])
         return self.show(
             visitor,
             "queue.html.jinja",
@@ -296,13 +211,13 @@ class WebApp:
         )
 
     async def _messages(self, request: Request, visitor: Visitor) -> Response:
-        queue, asked = self.queue_of(request, visitor), asked_of(request.query_params)
+        queue, asked = self._shown.queue_of(request, visitor), asked_of(request.query_params)
 
         def found() -> tuple[Any, list[Any]]:
             page = page_of(queue, asked)
             return page, [shown(*it, asked.view, _ROW_CHARACTERS) for it in page.messages]
 
-        page, rows = await self.of_queue(queue, found)
+        page, rows = await self._shown.of_queue(queue, found)
         return self.show(
             visitor,
             "messages.html.jinja",
@@ -321,20 +236,20 @@ class WebApp:
         index = index_of(request.query_params.get("index", ""))
         step = queue.numbering.step
 
-        page = await self.of_queue(queue, lambda: page_of(queue, Asked(str(index), count=1)))
+        page = await self._shown.of_queue(queue, lambda: page_of(queue, Asked(str(index), count=1)))
         if not page.messages or page.messages[0][0] != index:
             raise RefusedError(f"no such message: index={index} name={queue.topic}")
         return index, page.messages[0][1], page.before, index + step
 
     async def _message(self, request: Request, visitor: Visitor) -> Response:
-        queue, view = self.queue_of(request, visitor), view_of(request.query_params)
+        queue, view = self._shown.queue_of(request, visitor), view_of(request.query_params)
         index, data, before, following = await self._one(request, queue)
         numbering = queue.numbering
         return self.show(
             visitor,
             "message.html.jinja",
             topic=queue.topic,
-            message=await self.in_thread(lambda: shown(index, data, view, _PAGE_CHARACTERS)),
+            message=await self._shown.in_thread(lambda: shown(index, data, view, _PAGE_CHARACTERS)),
             view=view,
             views=VIEWS,
             cycle=numbering.to_cycle(index),
@@ -346,11 +261,11 @@ class WebApp:
 
     async def _whole(self, request: Request, visitor: Visitor) -> Response:
         """Return a message as a file: no browser shows it, whatever it holds."""
-        queue, view = self.queue_of(request, visitor), view_of(request.query_params)
+        queue, view = self._shown.queue_of(request, visitor), view_of(request.query_params)
         index, data, _, _ = await self._one(request, queue)
         kind, ending = "application/octet-stream", "bin"
         if view != "bytes":
-            text = await self.in_thread(lambda: text_of(index, data, view))
+            text = await self._shown.in_thread(lambda: text_of(index, data, view))
             data, kind = text.encode("utf-8", "surrogatepass"), "text/plain; charset=utf-8"
             ending = {"yaml": "yaml", "json": "json"}.get(view, "txt")
         name = f"message-{index}.{ending}"
@@ -360,17 +275,12 @@ class WebApp:
     async def _append(self, request: Request, visitor: Visitor) -> Response:
         form = await form_of(request, FORM_BYTES, self._context.limits.request_s)
         self._visitors.check_form(request, visitor, form.get("form_key", ""))
-        queue = self.queue_of(request, visitor, "append")
+        queue = self._shown.queue_of(request, visitor, "append")
         message = message_of(queue, form.get("kind", "text"), form.get("message", ""))
-        indexes = await self.of_queue(queue, lambda: queue.append([message], may_wait=True))
+        indexes = await self._shown.of_queue(queue, lambda: queue.append([message], may_wait=True))
         if not indexes or not visitor.may("read", queue.topic):
             return self.show(visitor, "appended.html.jinja", topic=queue.topic, indexes=indexes)
         return RedirectResponse(url("/message/", queue.topic, index=indexes[0], new=1), _SEE_OTHER)
-
-    @staticmethod
-    def events(events: AsyncGenerator[str]) -> Response:
-        """Return server-sent events."""
-        return StreamingResponse(events, media_type="text/event-stream")
 
 
 def _within(address: str) -> str:

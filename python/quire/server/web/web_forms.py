@@ -29,7 +29,7 @@ async def form_of(request: Request, limit: int, timeout_s: float) -> dict[str, s
     Return the fields of a form.
 
     Raises:
-        RefusedError: It is too long, comes too slowly, or is no form.
+        RefusedError: The body is too long, comes too slowly, or is no form.
 
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -62,7 +62,7 @@ def asked_of(query: QueryParams) -> Asked:
     Return what a query asks of messages.
 
     Raises:
-        RefusedError: It cannot be understood.
+        RefusedError: The query cannot be understood.
 
     """
     if any(len(value) > _LONGEST for value in query.values()):
@@ -87,7 +87,7 @@ def view_of(query: QueryParams) -> View:
     Return how messages are to be shown.
 
     Raises:
-        RefusedError: Not in that way.
+        RefusedError: There is no such view.
 
     """
     found = query.get("as", "") or "yaml"
@@ -106,7 +106,7 @@ def message_of(queue: ServedQueue, kind: str, text: str) -> bytes:
         text: What was written.
 
     Raises:
-        RefusedError: It is not what it should be, or too long.
+        RefusedError: The text is not of that kind, or the message is too long.
 
     """
     text = text.replace("\r\n", "\n")  # as browsers send a line end

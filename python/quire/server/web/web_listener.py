@@ -137,8 +137,10 @@ class WebListener:
     async def close(self) -> None:
         """Stop listening, answer what was asked, and end what is kept up to date."""
         if self._app is not None:
-            self._app.close()
+            self._app.end_live()
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             await self._task
-        self._server = self._task = None
+        if self._app is not None:
+            self._app.close()
+        self._app = self._server = self._task = None

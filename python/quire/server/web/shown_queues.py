@@ -1,0 +1,124 @@
+"""The queues that the pages show, and the threads that look into them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from starlette.requests import Request
+
+from quire.errors import QuireError, RefusedError
+from quire.server.context import Context
+from quire.server.served_queue import ServedQueue
+from quire.server.tokens import Right
+from quire.server.topic_names import topic_of
+from quire.server.web.queue_listing import Listed, Listing
+from quire.server.web.visitors import Visitor, Visitors
+
+_T = TypeVar("_T")
+_THREADS: Final = 2
+ON_A_PAGE: Final = 100
+"""How many queues one page of the list shows."""
+_TOPICS_S: Final = 5.0
+
+
+class ShownQueues:
+    """
+    The queues of a server, for its pages.
+
+    Args:
+        context: What all clients of the server share.
+        visitors: Those who look at its pages.
+
+    """
+
+    def __init__(self, context: Context, visitors: Visitors) -> None:
+        self._context, self._visitors = context, visitors
+        self._listing = Listing()
+        self._threads = ThreadPoolExecutor(_THREADS, "quire-web")
+        self._topics: tuple[float, list[str]] = (float("-inf"), [])
+
+    def close(self) -> None:
+        """End the threads, once they have done what they are at."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def context(self) -> Context:
+        """What all clients of the server share."""
+        return self._context
+
+    @property
+    def visitors(self) -> Visitors:
+        """Those who look at its pages."""
+        return self._visitors
+
+    async def in_thread(self, call: Callable[[], _T]) -> _T:
+        """Return what a call returns that takes a while: there are few threads for those."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def topics(self) -> list[str]:
+        """Return the names of all queues; not quite the latest."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._topics[0] > _TOPICS_S:
+            self._topics = now_s, await self.in_thread(self._context.queues.topics)
+        return self._topics[1]
+
+    async def listed(self, topics: list[str]) -> list[Listed]:
+        """Return what the list shows of some queues."""
+        found: list[tuple[str, ServedQueue | str]] = []
+        for topic in topics:
+            try:
+                queue = self._context.queues.current(topic)
+            except (RefusedError, OSError) as error:
+                found.append((topic, str(error)))
+                continue
+            if queue is not None:
+                found.append((topic, queue))
+            await asyncio.sleep(0)  # others go on while many are opened
+        return await self.in_thread(
+            lambda: [
+                Listed(topic, error=it)
+                if isinstance(it, str)
+                else self._listing.listed(topic, it.queue)
+                for topic, it in found
+            ]
+        )
+
+    async def chosen(self, request: Request, visitor: Visitor) -> tuple[list[str], int, int]:
+        """Return the names of the queues that a list shows, its page's number, and how many."""
+        wanted = request.query_params.get("name", "")[:200].lower()
+        names = [
+            it for it in await self.topics() if visitor.may("read", it) and wanted in it.lower()
+        ]
+        names.sort(key=lambda it: it.split("/"))
+        given = request.query_params.get("page", "1")
+        if not (given.isascii() and given.isdecimal() and len(given) < 8):  # noqa: PLR2004
+            raise RefusedError(f"no such page: {given!r:.60}")
+        page = max(1, int(given))
+        start = (page - 1) * ON_A_PAGE
+        return names[start : start + ON_A_PAGE], page, len(names)
+
+    def queue_of(self, request: Request, visitor: Visitor, right: Right = "read") -> ServedQueue:
+        """
+        Return the queue that a request names.
+
+        Raises:
+            RefusedError: The visitor may not use it so, there is none, or it cannot be opened.
+
+        """
+        topic = topic_of(request.path_params["topic"].encode("utf-8", "surrogateescape"))
+        self._visitors.check(visitor, right, topic)
+        found = self._context.queues.current(topic)
+        if found is None:
+            raise RefusedError(f"no such queue: name={topic}")
+        return found
+
+    async def of_queue(self, queue: ServedQueue, call: Callable[[], _T]) -> _T:
+        """Return what a call finds in a queue, in a thread; one that failed is opened again."""
+        try:
+            return await self.in_thread(call)
+        except (QuireError, OSError) as error:
+            self._context.queues.check(queue, error)
+            raise
