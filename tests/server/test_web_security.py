@@ -333,7 +333,7 @@ def test_beyond_this_machine_the_page_needs_a_certificate_and_tokens(tmp_path: P
 
 def test_an_address_that_is_taken_is_an_error_in_one_line(port: int, tmp_path: Path) -> None:
     (tmp_path / "queues").mkdir()
-    given = ["--tokens", tmp_path / "none", "--web", f"127.0.0.1:{port}"]
+    given = ["--tokens", str(tmp_path / "none"), "--web", f"127.0.0.1:{port}"]
     with started("serve", tmp_path / "queues", *given) as process:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
