@@ -12,6 +12,7 @@ import pytest
 
 import quire
 from failing_disks import simulate_failing_disks
+from queues import problems_of
 from quire.replication.original import Original
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
@@ -116,3 +117,44 @@ def test_what_a_killed_process_stored_is_synced_before_it_counts(tmp_path: Path)
         converse(Counted(tmp_path / "copy", {}), lasts=6)
     end = Place(last + 1, 0, is_ended=False)
     assert (synced, acknowledged[1]) == ([end], end)
+
+
+def test_a_copy_that_lost_its_end_can_be_read_while_it_comes_again(tmp_path: Path) -> None:
+    """A power cut took pages, but not the word that says where the last message is."""
+    path, size = tmp_path / "copy", 1000
+    payloads = [b"%d:" % it + b"." * size for it in range(600)]  # more than one batch
+    with quire.open(tmp_path / "source", roll_cycle="FAST_DAILY", block_bytes=1 << 20) as queue:
+        queue.appender().write_many(payloads)
+        original = Original(queue)
+        applied = converse(original, path)
+        assert applied > 1
+        [file] = path.glob("*.cq4")
+        content = file.read_bytes()
+        with file.open("r+b") as opened:
+            start = content.index(payloads[3]) - 4
+            opened.seek(start)
+            opened.write(bytes(len(content) - start))
+        assert converse(original, path, most=1) == 1
+        with quire.open(path, read_only=True) as copy, copy.tailer() as tailer:
+            held = list(tailer.payloads())
+            assert copy.last_index == (copy.first_index or 0) + len(held) - 1
+        assert 3 < len(held) < len(payloads)
+        assert held == payloads[: len(held)]
+        converse(original, path)
+    with quire.open(path, read_only=True) as copy, copy.tailer() as tailer:
+        assert list(tailer.payloads()) == payloads
+    assert problems_of(path) == []
+
+
+def converse(original: Original, path: Path, *, most: int = 100) -> int:
+    """Have a sink follow until it has all, or n batches; return how many there were."""
+    replica = Replica(path, {})
+    sink = SinkSession(replica, name="b", peer="source", level="stored", now_ns=0)
+    source, applied = SourceSession(original, "b", 0), 0
+    while applied < most and not (applied and source.has_all):
+        source.receive(sink.outgoing(), 0)
+        applied += source.pull(0, 0)
+        sink.receive(source.outgoing(), 0)
+    source.close()
+    replica.close()
+    return applied

@@ -235,6 +235,19 @@ impl Tail {
         }
     }
 
+    /// Has `writePosition` name the last message before the end where it names one after it: a power
+    /// cut took what lies between, and all of it comes again.
+    pub fn forget_after_end(&mut self, _guard: &WriteGuard<'_>) -> Result<()> {
+        if self.write_position > self.free {
+            let last = locate::end(&mut self.view)?.last.map_or(0, |last| last.position);
+            let (word, step) =
+                (self.view.file().layout.write_position, step!("append.write-position.store"));
+            self.view.region().lower_acq_rel(word, last.cast_signed(), step);
+            self.write_position = last;
+        }
+        Ok(())
+    }
+
     /// The index of the file's last message, unless the file has its end marker, or no message.
     pub fn last_if_open(&mut self) -> Result<Option<i64>> {
         let end = locate::end(&mut self.view)?;

@@ -125,7 +125,11 @@ impl End<'_, DetachedGuard<'_>> {
         }
         self.cycle = cycle;
         let is_ended = match self.catch_up() {
-            Ok(()) => false,
+            Ok(()) => {
+                let guard = self.guard;
+                self.state.tail.as_mut().map_or(Ok(()), |tail| tail.forget_after_end(guard))?;
+                false
+            }
             Err(Error::WriteAfterEof { .. }) => true,
             Err(error) => return Err(error),
         };
