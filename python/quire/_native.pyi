@@ -75,12 +75,17 @@ __all__ = [
     "group_backlog",
     "group_delivered",
     "group_extend",
+    "group_forget",
+    "group_is_kept",
+    "group_keep",
     "group_members",
     "group_release",
+    "group_snapshot",
     "group_tails",
     "hash_cycle",
     "is_compressed_copy",
     "is_encrypted",
+    "keep_tailer",
     "kind_parts",
     "network_file_system",
     "parse_json",
@@ -750,6 +755,52 @@ def group_extend(file: str | PathLike[str], index: int, timeout_ms: int, /) -> t
         How many messages these are, and why there are none.
 
     """
+
+def group_snapshot(file: str | PathLike[str], before: int, /) -> bytes | None:
+    """
+    Return the state of a group, of the messages before an index, as a source sends it.
+
+    Returns:
+        The bytes of ``docs/replication.md``; None if there is no such file, or it is damaged.
+
+    """
+
+def group_is_kept(file: str | PathLike[str], /) -> bool:
+    """Return whether a sink keeps the group for its source: nobody joins it."""
+
+def group_keep(
+    directory: str | PathLike[str],
+    name: str,
+    state: BufferLike,
+    /,
+    *,
+    kept: bool = True,
+    known: int = 0,
+    forced: bool = False,
+    file_mode: int = 0o600,
+) -> bool:
+    """
+    Make the side file of a group as its state says.
+
+    Args:
+        directory: The queue's.
+        name: The group's.
+        state: What :func:`group_snapshot` returns.
+        kept: Whether nobody may join, since the group is that of the source.
+        known: Messages before this index may have been delivered, which no count says.
+        forced: Whether members that use the file are put out.
+        file_mode: The permissions of the file.
+
+    Returns:
+        False if members use the file, or another process replaced it meanwhile.
+
+    Raises:
+        ValueError: The name, or the state, is none.
+
+    """
+
+def group_forget(file: str | PathLike[str], /) -> bool:
+    """Remove the side file of a group that a sink kept for its source; False if it kept none."""
 
 def group_members(file: str | PathLike[str], /) -> list[tuple[str, int, int]]:
     """Return the name and pid of each member that is alive, and how many messages it has."""
@@ -1483,6 +1534,20 @@ class BatchReader:
     @property
     def end(self) -> tuple[int, int, bool]:
         """Where the replica ends with what was read."""
+
+def keep_tailer(queue: Queue, name: str, index: int, version: int, /) -> bool:
+    """
+    Store the position of a ``replicated:`` tailer as its source has it, unless it is newer here.
+
+    The caller keeps the append lock, so that no such tailer is opened meanwhile.
+
+    Returns:
+        Whether it was stored.
+
+    Raises:
+        ValueError: The name, or the index, is none of such a tailer.
+
+    """
 
 @final
 class BatchWriter(_Context):

@@ -61,6 +61,17 @@ def head(count: int = 1, flags: int = 0, first: int = FIRST) -> bytes:
     )
 
 
+STATE = reference.GroupState(
+    0, FIRST + 2, 0, [], [reference.InWork(FIRST, 0b11, 0, 1, 0, 3, 1, [1, 1])]
+)
+
+
+def group_with(**changes: Any) -> bytes:  # noqa: ANN401
+    (found,) = STATE.ranges
+    state = STATE._replace(ranges=[found._replace(**changes)])
+    return reference.group("billing", state.encode())
+
+
 NEVER_FROM_A_SOURCE = {
     "greeting": reference.greeting("a"),
     "digest request": reference.digest_request(Place(FIRST)),
@@ -133,6 +144,37 @@ LATER_FRAMES = {
     "handover cut off": frame(reference.HANDOVER, bytes(8)),
     "handover with more": frame(reference.HANDOVER, bytes(10)),
     "digest unasked": reference.digest(Place(FIRST), bytes(32)),
+    "tailer empty": frame(reference.TAILER),
+    "tailer of a strange flag": frame(reference.TAILER, b"\2x"),
+    "tailer cut off": frame(reference.TAILER, b"\1" + bytes(15)),
+    "tailer of no text": frame(reference.TAILER, b"\0\xff"),
+    "tailer that does not replicate": reference.tailer("risk", (FIRST, 1)),
+    "tailer that did not replicate deleted": reference.tailer("risk", None),
+    "tailer of a negative index": reference.tailer("replicated:risk", (-1, 1)),
+    "tailer of no name that can be shown": reference.tailer("replicated:\0", (FIRST, 1)),
+    "too long for a tailer": (4098).to_bytes(4, "little") + b"\x0f",
+    "group empty": frame(reference.GROUP),
+    "group without a state": reference.group("billing", b""),
+    "group of a path": reference.group("../billing", STATE.encode()),
+    "group of no text": frame(reference.GROUP, b"\1\xff" + STATE.encode()),
+    "group of a hidden file": reference.group(".billing", STATE.encode()),
+    "group with more": reference.group("billing", STATE.encode() + b"x"),
+    "group cut off": reference.group("billing", STATE.encode()[:-1]),
+    "group of a strange flag": reference.group("billing", STATE._replace(keyed=2).encode()),
+    "group of a negative index": reference.group("billing", STATE._replace(next=-1).encode()),
+    "group beyond its next index": reference.group("billing", STATE._replace(next=FIRST).encode()),
+    "group of many tails": reference.group(
+        "billing", STATE._replace(tails=[(FIRST, 1)] * 113).encode()
+    ),
+    "group of a range twice": reference.group(
+        "billing", STATE._replace(ranges=STATE.ranges * 2).encode()
+    ),
+    "group of an empty range": group_with(pending=0, counts=[]),
+    "group of a strange cause": group_with(cause=6),
+    "too long for a group": ((1 << 20) + 2).to_bytes(4, "little") + b"\x10",
+    "groups no list": frame(reference.GROUPS, b"{}"),
+    "groups of numbers": frame(reference.GROUPS, b"[1]"),
+    "groups nested": frame(reference.GROUPS, b"[" * 100_000),
     "too long for a batch": b"\xff\xff\xff\xff\x07",
     "batch empty": frame(reference.BATCH),
     "batch of a clock": malformed(b""),

@@ -23,7 +23,9 @@ from replication_reference import (
     Batch,
     Cycle,
     Document,
+    GroupState,
     History,
+    InWork,
     Place,
     ReferenceSink,
     ReferenceSource,
@@ -321,6 +323,17 @@ ENCODED = {
     "GREETING": reference.greeting("b", features=["handover"], address="10.0.0.2:7001"),
     "HANDOVER, epoch 2, the same place": reference.handover(2, PLACE),
     "TAKEN_OVER, epoch 2": reference.taken_over(2, "10.0.0.2", 7001),
+    "TAILER, next index 0x4d1900000005, version 7": reference.tailer(
+        "replicated:risk", (0x4D19_0000_0005, 7)
+    ),
+    "TAILER, deleted": reference.tailer("replicated:risk", None),
+    "GROUPS": reference.groups("billing", "risk"),
+    "GROUP, next index 0x4d1900000005, the message before it in work": reference.group(
+        "billing",
+        GroupState(
+            0, 0x4D19_0000_0005, 0, [], [InWork(0x4D19_0000_0003, 2, 0, 1, 0, 3, 1, [1])]
+        ).encode(),
+    ),
     "BATCH, time 1: the message `one` at 0x4d1900000005, then metadata `xy`": reference.batch(
         1, Batch(0x4D19_0000_0005, (Document(b"one"), Document(b"xy", is_metadata=True)))
     ),

@@ -22,13 +22,16 @@ GREETING, WELCOME, REFUSAL, DIGEST_REQUEST, DIGEST = 1, 2, 3, 4, 5
 START, BATCH, ACKNOWLEDGEMENT, HEARTBEAT, END = 6, 7, 8, 9, 10
 HANDOVER, TAKEN_OVER = 11, 12
 CYCLES_REQUEST, CYCLES = 13, 14
-KINDS: Final = range(GREETING, CYCLES + 1)
+TAILER, GROUP, GROUPS = 15, 16, 17
+KINDS: Final = range(GREETING, GROUPS + 1)
 METADATA: Final = 0x4000_0000
 HASH_BYTES: Final = 32
 SEQUENCE_BITS: Final = 32  # of an index, in the roll cycles that the tests have
 _FRAME, _PLACE, _BATCH_HEAD = struct.Struct("<IB"), struct.Struct("<qIB"), struct.Struct("<qIII")
 _RANGE, _CYCLES = struct.Struct("<ii"), struct.Struct("<iiiI32s")
 _CYCLE_HASHED: Final = struct.Struct("<iqI32s")
+_GROUP_HEAD, _IN_WORK = struct.Struct("<BqqB"), struct.Struct("<qIQQQBB")
+_READ: Final = struct.Struct("<qq")
 _TIME, _WORD = struct.Struct("<q"), struct.Struct("<I")
 _NUMBERS: Final = {HEARTBEAT: _TIME, CYCLES_REQUEST: _RANGE, CYCLES: _CYCLES}
 
@@ -134,10 +137,83 @@ def taken_over(epoch: object, host: object = None, port: object = None) -> bytes
     return facts(TAKEN_OVER, epoch=epoch, host=host, port=port)
 
 
+class InWork(NamedTuple):
+    """Neighbours that were delivered and are not acknowledged."""
+
+    first: int
+    pending: int
+    key: int
+    since_ms: int
+    available_ms: int
+    cause: int
+    singly: int
+    counts: list[int]
+
+    def encode(self) -> bytes:
+        return _IN_WORK.pack(*self[:-1]) + bytes(self.counts)
+
+
+class GroupState(NamedTuple):
+    """The state of a consumer group."""
+
+    keyed: int
+    next: int
+    known: int
+    tails: list[tuple[int, int]]
+    ranges: list[InWork]
+
+    def encode(self) -> bytes:
+        head = _GROUP_HEAD.pack(self.keyed, self.next, self.known, len(self.tails))
+        tails = b"".join(struct.pack("<qQ", *it) for it in self.tails)
+        return (
+            head + tails + _WORD.pack(len(self.ranges)) + b"".join(i.encode() for i in self.ranges)
+        )
+
+    @classmethod
+    def decode(cls, body: bytes) -> GroupState:
+        keyed, following, known, tails = _GROUP_HEAD.unpack_from(body)
+        at = _GROUP_HEAD.size
+        found = [struct.unpack_from("<qQ", body, at + 16 * it) for it in range(tails)]
+        at += 16 * tails
+        (count,) = _WORD.unpack_from(body, at)
+        at, ranges = at + _WORD.size, list[InWork]()
+        for _ in range(count):
+            fields = _IN_WORK.unpack_from(body, at)
+            at += _IN_WORK.size
+            length = fields[1].bit_count()
+            ranges.append(InWork._make((*fields, [*body[at : at + length]])))
+            at += length
+        assert at == len(body)
+        return cls(keyed, following, known, [(it[0], it[1]) for it in found], ranges)
+
+
+def tailer(name: str, at: tuple[int, int] | None) -> bytes:
+    return frame(TAILER, (b"\0" if at is None else b"\1" + _READ.pack(*at)) + name.encode())
+
+
+def group(name: str, state: bytes) -> bytes:
+    return frame(GROUP, bytes([len(name)]) + name.encode() + state)
+
+
+def groups(*names: str) -> bytes:
+    return frame(GROUPS, json.dumps(names, separators=(",", ":")).encode())
+
+
+def decode_position(kind: int, body: bytes) -> tuple[Any, ...]:
+    if kind == GROUPS:
+        return (json.loads(body),)
+    if kind == GROUP:
+        return body[1 : 1 + body[0]].decode(), GroupState.decode(body[1 + body[0] :])
+    at = _READ.unpack_from(body, 1) if body[0] else None
+    return body[1 + (_READ.size if at else 0) :].decode(), at
+
+
 def decode(kind: int, body: bytes) -> tuple[Any, ...]:  # noqa: PLR0911 - a kind, a line
     """Return what a body holds; what is left over is an error."""
     if kind in {GREETING, WELCOME, REFUSAL, TAKEN_OVER}:
         return (json.loads(body),)
+    if kind in {TAILER, GROUP, GROUPS}:
+        return decode_position(kind, body)
     if kind in _NUMBERS:
         return _NUMBERS[kind].unpack(body)
     if kind == HANDOVER:

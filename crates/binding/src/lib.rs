@@ -83,8 +83,8 @@ mod _native {
     use crate::groups::claim::{Claim, ClaimKey};
     #[pymodule_export]
     use crate::groups::group::{
-        Group, group_backlog, group_delivered, group_extend, group_members, group_release,
-        group_tails,
+        Group, group_backlog, group_delivered, group_extend, group_forget, group_is_kept,
+        group_keep, group_members, group_release, group_snapshot, group_tails,
     };
     #[pymodule_export]
     use crate::groups::member::GroupMember;
@@ -142,7 +142,9 @@ mod _native {
     #[pymodule_export]
     use crate::replica_states::{ReplicaStates, boot_time_ns};
     #[pymodule_export]
-    use crate::replication::{BatchReader, BatchWriter, cycle_digest, whole_cycle_digest};
+    use crate::replication::{
+        BatchReader, BatchWriter, cycle_digest, keep_tailer, whole_cycle_digest,
+    };
     #[pymodule_export]
     use crate::sealed::hash_cycle;
     #[pymodule_export]

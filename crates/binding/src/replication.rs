@@ -10,6 +10,7 @@ use quire_kernel::chronicle::append::appender::Appender as KernelAppender;
 use quire_kernel::chronicle::format::batch::{Batch, ReplicaEnd};
 use quire_kernel::chronicle::protocol::lock::append_lock::AppendLock;
 use quire_kernel::chronicle::read::digest::{digest, digest_of_cycle};
+use quire_kernel::chronicle::read::stored_position;
 use quire_kernel::chronicle::read::tailer::{Scan, Tailer as KernelTailer};
 use quire_kernel::os::interrupt::Signals;
 
@@ -87,6 +88,23 @@ impl BatchReader {
     fn end(&self, py: Python<'_>) -> End {
         end_of(py.detach(|| *lock(&self.end)))
     }
+}
+
+#[doc = stub!("keep_tailer")]
+#[pyfunction]
+#[pyo3(signature = (queue, name, index, version, /))]
+pub fn keep_tailer(
+    py: Python<'_>,
+    queue: &Bound<'_, Queue>,
+    name: &str,
+    index: i64,
+    version: i64,
+) -> PyResult<bool> {
+    let kernel = &queue.get().kernel;
+    let kept = detached(py, |may_wait| {
+        stored_position::keep(kernel, name, (index, version), Signals::Handled(may_wait))
+    });
+    or_raise(py, kept)
 }
 
 #[doc = stub!("BatchWriter")]

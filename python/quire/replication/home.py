@@ -14,6 +14,7 @@ from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import aside, standing
 from quire.replication.original import APPEND_LOCK
+from quire.replication.positions import free_groups, take_groups
 from quire.replication.standing import Standing
 
 _log = logging.getLogger("quire")
@@ -120,6 +121,7 @@ class Home:
             if queue.lock_holder(APPEND_LOCK) is not None:
                 writer = BatchWriter(queue)
                 aside.finish(queue, writer)
+                free_groups(queue)
                 writer.promote()
 
     def close_appends(self, *, is_known: bool) -> None:
@@ -141,6 +143,7 @@ class Home:
                 return
             with BatchWriter(queue):
                 if is_known and found.role != "sink":
+                    take_groups(queue)
                     standing.write(self.path, found.as_role("sink"))
 
     def put_aside(self, error: DivergedError) -> None:

@@ -112,7 +112,7 @@ class _NodeSuccession(Succession):
         self._office.is_switching = True
         try:
             await self._office.ask(self._office.candidate.resign, self._session.name)
-            return closed.give_away()
+            return await asyncio.to_thread(closed.give_away)
         except BaseException:
             self._office.end_switch()
             raise

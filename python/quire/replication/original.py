@@ -13,6 +13,7 @@ from quire.handles.journal.tailer import JournalTailer
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import layout, standing
 from quire.replication.digests import CycleDigests
+from quire.replication.positions import free_groups, take_groups
 from quire.replication.standing import Standing
 from quire.replication.wire import Cycles, Place
 
@@ -66,6 +67,7 @@ class Original:
         # A handle of its own, since the source's may append through a ring.
         with open_queue(self.queue.path, create=False) as queue, BatchWriter(queue):
             self.standing = replace(self.standing, role="sink", epoch=epoch)
+            take_groups(queue)
             standing.write(self.queue.path, self.standing)
 
     def note_acknowledged(self, place: Place) -> None:
@@ -128,7 +130,9 @@ def _source_standing(queue: JournalQueue) -> Standing:
     if found.role == "source" and queue.lock_holder(APPEND_LOCK) is not None:
         # A handover that was killed before it gave the queue away, or a promotion before its end.
         with suppress(AppendLockedError), open_queue(queue.path, create=False) as own:
-            BatchWriter(own).promote()
+            writer = BatchWriter(own)
+            free_groups(own)
+            writer.promote()
     if found.role == "sink":
         text = "this queue is a replica, which no source reads from"
         hint = f"quire promote {queue.path} makes it a source"

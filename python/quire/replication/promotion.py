@@ -11,6 +11,7 @@ from quire.errors import AppendLockedError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
+from quire.replication.positions import free_groups
 
 _POLL_S: Final = 0.05
 _APPEND_LOCK: Final = "chronicle.append.lock"
@@ -58,6 +59,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         if queue.lock_holder(_APPEND_LOCK) is not None:
             writer = _writer(queue, timeout_s)
             aside.finish(queue, writer)
+            free_groups(queue)
             writer.promote()
     return found.epoch
 

@@ -23,8 +23,9 @@ from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, layout, standing
 from quire.replication.aside import PutAside
 from quire.replication.digests import CycleDigests
+from quire.replication.positions import KeptPositions, fit_groups, free_groups, take_groups
 from quire.replication.standing import Standing
-from quire.replication.wire import Place
+from quire.replication.wire import Place, PositionFrame
 
 
 class Replica:
@@ -44,6 +45,7 @@ class Replica:
         self._writer: BatchWriter | None = None
         self._digests: CycleDigests | None = None
         self._states: ReplicaStates | None = None
+        self._positions: KeptPositions | None = None
         self.standing = standing.read(path) if Path(path).is_dir() else None
 
     def join(self, facts: Mapping[str, Any]) -> None:
@@ -68,6 +70,10 @@ class Replica:
                 raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
             self._writer = BatchWriter(self._queue)
             aside.finish(self._queue, self._writer)
+            fit_groups(self._queue)
+            self._positions = KeptPositions(self._queue)
+        if self.standing is not None and self.standing.role == "source":
+            take_groups(self._queue)
         if found != self.standing:
             standing.write(self.path, found)
             self.standing = found
@@ -147,8 +153,20 @@ class Replica:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
         self.standing = replace(own, epoch=epoch, role="source")
         standing.write(self.path, self.standing)
+        if self._queue is not None:
+            free_groups(self._queue, is_exact=True)
         writer.promote()
         self.close()
+
+    @property
+    def has_positions_waiting(self) -> bool:
+        """Whether what the source has read is still to be kept."""
+        return self._positions is not None and self._positions.is_waiting
+
+    def keep_positions(self, frames: list[PositionFrame]) -> None:
+        """Keep where the source's readers are: may take long."""
+        if self._positions is not None:
+            self._positions.keep(frames)
 
     def sync(self) -> None:
         """Return when what was applied is on the medium."""
@@ -191,7 +209,7 @@ class Replica:
     def close(self) -> None:
         """Close it. Nobody can append until the next sink runs, or it is promoted."""
         writer, queue = self._writer, self._queue
-        self._writer = self._queue = self._digests = None
+        self._writer = self._queue = self._digests = self._positions = None
         if writer is not None:
             writer.close()
         if queue is not None:

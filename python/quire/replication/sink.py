@@ -23,6 +23,7 @@ from quire.replication.wire import Place
 
 _log = logging.getLogger("quire")
 _CONNECT_S: Final = 10.0
+_POSITIONS_S: Final = 1.0
 _DECIDED_BY_SOURCE: Final = (
     *("roll_cycle", "epoch_ms", "time_zone", "roll", "layout", "wire_type", "source_id"),
     *("block_bytes", "format", "read_only", "create", "clock", "buffer_mode"),
@@ -118,6 +119,7 @@ class Sink(AnySink[SinkSession]):
         self._takes_over = takes_over
         self._replica = Replica(path, options)
         self._stored: Place | None = None
+        self._positions_s = 0.0
 
     @property
     def promoted_epoch(self) -> int | None:
@@ -169,6 +171,7 @@ class Sink(AnySink[SinkSession]):
 
     async def _act(self, session: SinkSession) -> None:
         """Become the source of a new epoch, as the one before wishes; or fetch what is missing."""
+        await self._keep_positions(session)
         if session.lacks is not None:
             await asyncio.to_thread(self._replica.put_aside, session.lacks)
             return
@@ -182,6 +185,14 @@ class Sink(AnySink[SinkSession]):
         if serve is not None:
             address = await serve(epoch)
         session.take_over(address)
+
+    async def _keep_positions(self, session: SinkSession) -> None:
+        """Keep where the readers of the source are, and now and then what had to wait."""
+        frames, now_s = session.take_positions(), time.monotonic()
+        is_due = self._replica.has_positions_waiting and now_s >= self._positions_s + _POSITIONS_S
+        if frames or is_due:
+            self._positions_s = now_s
+            await asyncio.to_thread(self._replica.keep_positions, frames)
 
     def _note(self, session: SinkSession) -> None:
         self._stored = session.stored

@@ -27,7 +27,7 @@ _EXPECTED: Final = frozenset(
             Kind.HEARTBEAT,
             Kind.END,
         ),
-        Kind.HANDOVER,
+        *(Kind.HANDOVER, Kind.TAILER, Kind.GROUP, Kind.GROUPS),
     }
 )
 
@@ -76,6 +76,7 @@ class SinkSession(Session):
         self.stored: Place | None = None
         self.has_ended = self._is_older = False
         self.handed_over: wire.HandedOver | None = None
+        self._positions = list[wire.PositionFrame]()
 
     @property
     def progress(self) -> Place | None:
@@ -124,6 +125,10 @@ class SinkSession(Session):
                 self._check_end(documents)
                 self.stored = self._replica.apply(documents, time_ns // 1_000_000)
                 self._unacknowledged = (time_ns, self.stored)
+            case wire.TailerAt() | wire.GroupAt() | wire.GroupNames() if (
+                self.is_started and self.handed_over is None
+            ):
+                self._positions.append(frame)
             case wire.Heartbeat():
                 pass
             case wire.Ended() if self.is_started:
@@ -133,6 +138,11 @@ class SinkSession(Session):
                 self.handed_over = frame
             case _:
                 self._out_of_turn(frame)
+
+    def take_positions(self) -> list[wire.PositionFrame]:
+        """Return what the source has said of its readers, once: of messages that are here."""
+        found, self._positions = self._positions, []
+        return found
 
     def _check_end(self, documents: bytes) -> None:
         """

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from quire._common import arguments
 from quire.errors import (
@@ -25,10 +25,12 @@ from quire.replication.in_sync import InSyncSet
 from quire.replication.original import Original
 from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
-from quire.replication.succession import Succession, Successor
+from quire.replication.succession import Succession, Successor, tell_positions
 from quire.replication.tls import Tls, check_allowed
 
 _log = logging.getLogger("quire")
+_POSITIONS_S: Final = 0.4
+"""How often sinks are told where readers are, so that they know it within a second."""
 
 
 class SinkStatus(NamedTuple):
@@ -117,7 +119,7 @@ class Source(AnySource[SourceSession]):
         self._in_sync: InSyncSet | None = None
         self._drop_after_s = arguments.optional(arguments.seconds)("drop_after_s", drop_after_s)
         self._successor: Successor | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._watching = list[asyncio.Task[None]]()
         self._is_handing_over = False
 
     async def __aenter__(self) -> Self:
@@ -134,7 +136,10 @@ class Source(AnySource[SourceSession]):
         except BaseException:
             self._in_sync.close()
             raise
-        self._watching = asyncio.create_task(self._watch_requests())
+        self._watching = [
+            asyncio.create_task(self._watch_requests()),
+            asyncio.create_task(self._watch_positions()),
+        ]
         return self
 
     async def close(self) -> None:
@@ -143,9 +148,9 @@ class Source(AnySource[SourceSession]):
 
             await source.close()
         """
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait({self._watching})
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
         await super().close()
         if self._in_sync is not None:
             self._in_sync.close()
@@ -224,6 +229,20 @@ class Source(AnySource[SourceSession]):
                 _log.warning("did not hand over: %s", error)
                 answer = failed(error)
             give_answer(self._path, request, answer)
+
+    async def _watch_positions(self) -> None:
+        """Tell sinks where the readers of the queue are."""
+        is_told = True
+        while True:
+            await asyncio.sleep(_POSITIONS_S)
+            try:
+                for session in [it for it in self._sessions if it.takes_positions]:
+                    await tell_positions(self._original.queue, session)
+                is_told = True
+            except (QuireError, OSError) as error:
+                level = logging.WARNING if is_told else logging.DEBUG
+                _log.log(level, "sinks are not told where readers are: %s", error)
+                is_told = False
 
     @property
     def successor(self) -> Successor | None:

@@ -10,6 +10,7 @@ from quire._waiting.sleeping import Sleeper
 from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
 from quire.replication.original import Original, Reader
+from quire.replication.positions import Positions, SentPositions
 from quire.replication.session import Session
 from quire.replication.wire import Frame, Kind, Place
 
@@ -56,6 +57,7 @@ class SourceSession(Session):
         self.refused: ReplicationError | None = None
         self.taken_over: wire.TakenOver | None = None
         self._promised: int | None = None
+        self._positions = SentPositions()
 
     @property
     def reader(self) -> Reader | None:
@@ -190,6 +192,22 @@ class SourceSession(Session):
         self._out.append(wire.batch(time_ns, documents))
         self._spoke_ns = now_ns
         return True
+
+    @property
+    def takes_positions(self) -> bool:
+        """Whether the sink wants to know where readers are, and has taken what it was told."""
+        is_open = self._reader is not None and not self._has_ended
+        return is_open and wire.POSITIONS in self.features and not self._out
+
+    def tell_positions(self, found: Positions, before: int) -> None:
+        """Say where readers are, if that has changed; no more was sent than *before* an index."""
+        if self._reader is not None and wire.POSITIONS in self.features:
+            self._out.extend(wire.position(it) for it in self._positions.news(found, before))
+
+    @property
+    def sent_end(self) -> int:
+        """The index after the last message that the sink was sent, or has."""
+        return 0 if self.sent is None else self.sent.next
 
     @property
     def is_waiting(self) -> bool:

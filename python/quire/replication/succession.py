@@ -16,9 +16,11 @@ from quire.errors import (
     PeerSilentError,
     ReplicationError,
 )
+from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import standing, wire
 from quire.replication.original import Original
+from quire.replication.positions import free_groups, positions_of, take_groups
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
 
@@ -80,12 +82,14 @@ class ClosedQueue:
 
     def open_again(self) -> None:
         """Let everybody append."""
+        free_groups(self._queue)
         self._writer.promote()
         self._queue.close()
 
     def give_away(self) -> int:
         """Keep the queue closed for good, and return the number of its successor's epoch."""
         own = self._original.standing
+        take_groups(self._queue)
         self._original.standing = replace(own, epoch=own.epoch + 1, role="sink")
         standing.write(self._queue.path, self._original.standing)
         self.close()
@@ -136,6 +140,7 @@ class Succession:
         closed = await asyncio.to_thread(ClosedQueue, self._original)
         try:
             place = await self._drained(closed)
+            await tell_positions(self._original.queue, self._session)
             epoch = await self._give_away(closed)
         except BaseException:
             if self._original.standing.role == "source":
@@ -150,7 +155,7 @@ class Succession:
 
     async def _give_away(self, closed: ClosedQueue) -> int:
         """Stop being the source, for good; return the next epoch."""
-        return closed.give_away()
+        return await asyncio.to_thread(closed.give_away)
 
     @property
     def _shown(self) -> str:
@@ -174,6 +179,7 @@ class Succession:
 
     async def _confirmed(self, epoch: int, place: Place | None) -> Successor:
         """Have the sink begin the epoch, and wait until it says so."""
+        await tell_positions(self._original.queue, self._session)  # its groups are closed now
         self._session.hand_over(epoch, place)
         ends = time.monotonic() + self._timeout_s
         while (found := self._session.taken_over) is None:
@@ -183,6 +189,13 @@ class Succession:
                 raise HandoverError(f"{text}: {self._shown} epoch={epoch} ({hint})")
             await self._next_change()
         return Successor(self._session.name, epoch, found.address)
+
+
+async def tell_positions(queue: JournalQueue, session: SourceSession) -> None:
+    """Tell a sink where the readers of the queue are."""
+    before = session.sent_end
+    found = await asyncio.to_thread(positions_of, queue, before)
+    session.tell_positions(found, before)
 
 
 def _has_all(session: SourceSession, end: Place | None) -> bool:

@@ -22,7 +22,8 @@ VERSION: Final = 1
 
 HANDOVER: Final = "handover"
 CYCLES: Final = "cycles"
-FEATURES: Final = (HANDOVER, CYCLES)
+POSITIONS: Final = "positions"
+FEATURES: Final = (HANDOVER, CYCLES, POSITIONS)
 """What this side knows beyond version 1; a peer uses what both know."""
 
 HEAD: Final = struct.Struct("<IB")
@@ -32,9 +33,13 @@ TEXT_LIMIT: Final = 4096
 BATCH_LIMIT: Final = (1 << 30) + 4096
 """The longest body: the longest message that a roll file can hold, and its head."""
 
+GROUP_LIMIT: Final = 1 << 20
+"""The longest body with the state of a group, or with the names of all."""
+
 _LENGTH: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<qIB")
 _TIME: Final = struct.Struct("<q")
+_READ: Final = struct.Struct("<qq")
 _CYCLES_ASKED: Final = struct.Struct("<ii")
 _CYCLES_FOUND: Final = struct.Struct("<iiiI32s")
 _DIGEST_BYTES: Final = 32
@@ -58,6 +63,9 @@ class Kind(IntEnum):
     TAKEN_OVER = 12
     CYCLES_REQUEST = 13
     CYCLES = 14
+    TAILER = 15
+    GROUP = 16
+    GROUPS = 17
 
 
 _LIMITS: Final[Mapping[Kind, int]] = {
@@ -75,6 +83,9 @@ _LIMITS: Final[Mapping[Kind, int]] = {
     Kind.TAKEN_OVER: TEXT_LIMIT,
     Kind.CYCLES_REQUEST: _CYCLES_ASKED.size,
     Kind.CYCLES: _CYCLES_FOUND.size,
+    Kind.TAILER: TEXT_LIMIT,
+    Kind.GROUP: GROUP_LIMIT,
+    Kind.GROUPS: GROUP_LIMIT,
 }
 
 
@@ -198,8 +209,34 @@ class Cycles:
     digest: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class TailerAt:
+    """Index and version of a ``replicated:`` tailer; None: it was deleted."""
+
+    name: str
+    at: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAt:
+    """The state of a consumer group."""
+
+    name: str
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNames:
+    """The names of all consumer groups."""
+
+    names: tuple[str, ...]
+
+
+PositionFrame = TailerAt | GroupAt | GroupNames
 Answer = Batch | Acknowledged | Heartbeat | Ended | HandedOver | TakenOver
-Frame = Facts | Refused | DigestAsked | Digest | CyclesAsked | Cycles | Started | Answer
+Frame = (
+    Facts | Refused | DigestAsked | Digest | CyclesAsked | Cycles | Started | Answer | PositionFrame
+)
 
 
 def facts(kind: Kind, found: Mapping[str, Any]) -> bytes:
@@ -271,6 +308,19 @@ def taken_over(epoch: int, address: tuple[str, int] | None) -> bytes:
     """Return the frame that says that the sink is the source now."""
     host, port = address or (None, None)
     return _text(Kind.TAKEN_OVER, {"epoch": epoch, "host": host, "port": port})
+
+
+def position(found: PositionFrame) -> bytes:
+    """Return the frame that says where readers are."""
+    match found:
+        case TailerAt(name, at):
+            has = b"\0" if at is None else b"\1" + _READ.pack(*at)
+            return _framed(Kind.TAILER, has + name.encode())
+        case GroupAt(name, state):
+            encoded = name.encode()
+            return _framed(Kind.GROUP, bytes((len(encoded),)) + encoded + state)
+        case GroupNames(names):
+            return _framed(Kind.GROUPS, json.dumps(names, separators=(",", ":")).encode())
 
 
 def _framed(kind: Kind, body: bytes) -> bytes:
@@ -411,11 +461,35 @@ def _digest_of(body: bytes) -> Digest:
     return Digest(place, found)
 
 
-def _facts_of(body: bytes) -> dict[str, Any]:
+def _tailer_at(body: bytes) -> TailerAt:
+    if not _flag(body[0]):
+        return TailerAt(body[1:].decode(), None)
+    index, version = _READ.unpack_from(body, 1)
+    return TailerAt(body[1 + _READ.size :].decode(), (index, version))
+
+
+def _group_at(body: bytes) -> GroupAt:
+    start = 1 + body[0]
+    return GroupAt(body[1:start].decode(), body[start:])
+
+
+def _group_names(body: bytes) -> GroupNames:
+    found = _json_of(body)
+    names = cast("list[object]", found) if isinstance(found, list) else [None]
+    if not all(isinstance(it, str) for it in names):
+        raise ValueError("no list of names")
+    return GroupNames(tuple(cast("list[str]", names)))
+
+
+def _json_of(body: bytes) -> object:
     try:
-        found: object = json.loads(body)
+        return json.loads(body)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
+
+
+def _facts_of(body: bytes) -> dict[str, Any]:
+    found = _json_of(body)
     if not isinstance(found, dict):
         raise ValueError("no JSON object")  # noqa: TRY004 - becomes a ReplicationError
     return cast("dict[str, Any]", found)
@@ -435,4 +509,7 @@ _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
     Kind.TAKEN_OVER: _taken_over,
     Kind.CYCLES_REQUEST: lambda body: CyclesAsked(*_CYCLES_ASKED.unpack(body)),
     Kind.CYCLES: lambda body: Cycles(*_CYCLES_FOUND.unpack(body)),
+    Kind.TAILER: _tailer_at,
+    Kind.GROUP: _group_at,
+    Kind.GROUPS: _group_names,
 }

@@ -3,9 +3,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use quire_kernel::groups::delivered::{self, Changed, Delivered};
 use quire_kernel::groups::group::{self, Backlog, Described, Group as Kernel};
-use quire_kernel::groups::protocol::file::Shape;
+use quire_kernel::groups::protocol::file::{Replaced, Shape};
+use quire_kernel::groups::replicated::{self, Keeping};
+use quire_kernel::os::interrupt::Signals;
 
 use super::member::GroupMember;
 use crate::detached::detached;
@@ -134,6 +137,54 @@ pub fn group_extend(
     timeout_ms: u64,
 ) -> PyResult<(u32, &'static str)> {
     or_raise(py, py.detach(|| delivered::extend(&file, index, timeout_ms))).map(changed)
+}
+
+#[doc = stub!("group_snapshot")]
+#[pyfunction]
+#[pyo3(signature = (file, before, /))]
+pub fn group_snapshot(
+    py: Python<'_>,
+    file: PathBuf,
+    before: u64,
+) -> PyResult<Option<Bound<'_, PyBytes>>> {
+    let found = or_raise(py, py.detach(|| replicated::snapshot(&file, before)))?;
+    Ok(found.map(|state| PyBytes::new(py, &state)))
+}
+
+#[doc = stub!("group_is_kept")]
+#[pyfunction]
+#[pyo3(signature = (file, /))]
+pub fn group_is_kept(py: Python<'_>, file: PathBuf) -> PyResult<bool> {
+    or_raise(py, py.detach(|| replicated::is_kept(&file)))
+}
+
+#[doc = stub!("group_keep")]
+#[pyfunction]
+#[pyo3(signature = (directory, name, state, /, *, kept = true, known = 0, forced = false, file_mode = 0o600))]
+#[allow(clippy::too_many_arguments)]
+pub fn group_keep(
+    py: Python<'_>,
+    directory: PathBuf,
+    name: &str,
+    state: &[u8],
+    kept: bool,
+    known: u64,
+    forced: bool,
+    file_mode: u32,
+) -> PyResult<bool> {
+    let keeping = Keeping { is_kept: kept, known, is_forced: forced, file_mode };
+    let stored = detached(py, |may_wait| {
+        replicated::store(&directory, name, state, keeping, Signals::Handled(may_wait))
+    });
+    or_raise(py, stored).map(|found| found == Replaced::Done)
+}
+
+#[doc = stub!("group_forget")]
+#[pyfunction]
+#[pyo3(signature = (file, /))]
+pub fn group_forget(py: Python<'_>, file: PathBuf) -> PyResult<bool> {
+    let removed = detached(py, |may_wait| replicated::remove(&file, Signals::Handled(may_wait)));
+    or_raise(py, removed)
 }
 
 #[doc = stub!("group_members")]

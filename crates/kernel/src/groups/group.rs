@@ -22,7 +22,7 @@ const GROUP_NAME_MAX: usize = 64;
 const JOIN_ATTEMPTS: usize = 100;
 
 /// Attempts to read a backlog that members keep changing.
-const BACKLOG_ATTEMPTS: usize = 50;
+pub(super) const BACKLOG_ATTEMPTS: usize = 50;
 
 /// A group.
 pub struct Group {
@@ -95,6 +95,7 @@ impl Group {
     ) -> Result<Member> {
         for _ in 0..JOIN_ATTEMPTS {
             let side = self.open_or_make(end, may_wait)?;
+            self.check_not_kept(&side)?;
             let joined = liveness::join(&self.path, &side.file, self.file_mode, may_wait)?;
             let Some((number, lock)) = joined else {
                 return Err(
@@ -165,6 +166,17 @@ impl Group {
         open.clone().filter(|side| !file::is_marked(&side.cells))
     }
 
+    /// An error where a sink keeps the group for its source.
+    fn check_not_kept(&self, side: &SideFile) -> Result<()> {
+        if !file::is_kept(&side.cells) {
+            return Ok(());
+        }
+        Err(self.error(
+            "the queue is a replica, and the group belongs to its source: its consumers read there \
+             until the replica is promoted",
+        ))
+    }
+
     fn forget(&self) {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -173,6 +185,7 @@ impl Group {
     pub fn reset(&self, start: u64, end: u64, may_wait: &mut Detached) -> Result<()> {
         let (keyed, known) = match file::open(&self.path, false)? {
             Found::Whole(side) => {
+                self.check_not_kept(&side)?;
                 let frontier = Claims::new(&side.cells, Layout::FILE).frontier();
                 let known = side.cells.load_acquire(layout::KNOWN_AT);
                 (side.shape.keyed, known.max(frontier.map_or(end, |frontier| frontier.next)))
@@ -193,6 +206,9 @@ impl Group {
 
     /// Removes the side file and with it the group; false if there was none.
     pub fn delete(&self, may_wait: &mut Detached) -> Result<bool> {
+        if let Found::Whole(side) = file::open(&self.path, false)? {
+            self.check_not_kept(&side)?;
+        }
         let removed = file::remove(&self.path, Signals::Handled(may_wait))?;
         self.forget();
         match removed {
@@ -265,7 +281,7 @@ pub fn members(path: &Path) -> Result<Vec<Described>> {
         .collect())
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(super) fn check_name(name: &str) -> Result<()> {
     let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if starts && name.len() <= GROUP_NAME_MAX && name.chars().all(is_valid) {

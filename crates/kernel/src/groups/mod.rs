@@ -2,6 +2,7 @@
 //!
 //! - [`group`] and [`member`] are the handles: a group's side file in the queue's directory, and
 //!   one of the members that share its messages;
+//! - [`replicated`] is a group's state as bytes, which a source sends and a sink keeps;
 //! - [`delivered`] is for those that are no members: what is not acknowledged, and changes of it;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
@@ -17,3 +18,5 @@ pub mod group;
 #[cfg(not(loom))]
 pub mod member;
 pub mod protocol;
+#[cfg(not(loom))]
+pub mod replicated;

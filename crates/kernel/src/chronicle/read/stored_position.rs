@@ -244,6 +244,36 @@ pub fn rename(queue: &Queue, old: &str, new: &str, mut signals: Signals<'_>) -> 
     }
 }
 
+/// Stores the position of a `replicated:` name as its source has it, unless it is newer here; whether
+/// it was stored. The caller keeps the append lock: no such tailer is opened meanwhile.
+pub fn keep(
+    queue: &Queue,
+    name: &str,
+    (index, version): (i64, i64),
+    mut signals: Signals<'_>,
+) -> Result<bool> {
+    if !is_replicated(name) || index < 0 {
+        return Err(Error::Invalid(format!("no position of a replicated tailer: name={name:?}")));
+    }
+    let table = queue.writable_table("a named tailer")?;
+    check_characters(table, name)?;
+    check_case(table, name)?;
+    let value = queue.tailer_key(name, signals.again())?;
+    let Replicated { version: at, lock, in_process } = Replicated::open(queue, name, &mut signals)?;
+    let (options, lock) = (queue.options(), table.tailer_lock(lock, &in_process));
+    let may_wait = signals.deferred();
+    let _guard =
+        recovery::wait_to_store(table, lock, options.force_unlock, options.timeout, may_wait)?;
+    let (cells, own) = (table.cells(), table.value(at, -1));
+    if version <= own {
+        return Ok(false);
+    }
+    cells.store_release(value, index.cast_unsigned(), step!("tailer.replicated.store"));
+    let changes = version.wrapping_sub(own).cast_unsigned();
+    cells.add_acq_rel(at, changes, step!("tailer.version.add"));
+    Ok(true)
+}
+
 fn key_of(name: &str) -> String {
     format!("{TAILER_PREFIX}{name}")
 }

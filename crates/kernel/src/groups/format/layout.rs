@@ -22,6 +22,8 @@ pub const RETIRED_AT: u64 = 48;
 pub const KNOWN_AT: u64 = 56;
 /// The number of the newest claim, and a count of changes.
 const FRONTIER_AT: u64 = 64;
+/// Nonzero while a sink keeps the file for its source: nobody joins.
+pub const KEPT_AT: u64 = 72;
 /// One more than the highest claim number ever used.
 const HIGH_AT: u64 = 128;
 
@@ -40,7 +42,7 @@ pub const NAME_MAX: usize = 48;
 
 const CLAIMS_AT: u64 = MEMBERS_AT + MEMBERS as u64 * MEMBER_LEN;
 const CLAIM_LEN: u64 = 128;
-const CLAIMS: u32 = 8192;
+pub const CLAIMS: u32 = 8192;
 
 pub const FILE_LEN: u64 = CLAIMS_AT + CLAIMS as u64 * CLAIM_LEN;
 

@@ -141,7 +141,7 @@ pub fn create(path: &Path, shape: Shape, file_mode: u32) -> Result<()> {
     let publish =
         |from: &Path, to: &Path| fault::call!("group.file.publish", names::publish(from, to));
     // If another process was faster, its file is opened.
-    let named = make_whole(path, shape, file_mode)?.name(path, publish);
+    let named = make_whole(path, &[(0, header(shape))], file_mode)?.name(path, publish);
     named.map(drop).map_err(|e| Error::io("cannot make", path, e))
 }
 
@@ -161,6 +161,8 @@ pub enum Replace {
     Damaged,
     /// If nobody uses it.
     Unused,
+    /// Even if members use it: they fail from then on.
+    Always,
 }
 
 /// The outcome of replacing a side file.
@@ -181,15 +183,33 @@ pub fn replace(
     why: Replace,
     signals: Signals<'_>,
 ) -> Result<Replaced> {
+    replace_with(path, &[(0, header(shape))], file_mode, why, signals)
+}
+
+/// Bytes of a side file, and their position. What is not given is 0.
+pub type Part = (u64, Vec<u8>);
+
+/// As [`replace`], with more than a header.
+pub fn replace_with(
+    path: &Path,
+    parts: &[Part],
+    file_mode: u32,
+    why: Replace,
+    signals: Signals<'_>,
+) -> Result<Replaced> {
     let Some(old) = LockedFile::open_existing(path)? else {
-        create(path, shape, file_mode)?;
-        return Ok(Replaced::Done);
+        let publish =
+            |from: &Path, to: &Path| fault::call!("group.file.publish", names::publish(from, to));
+        let is_named = make_whole(path, parts, file_mode)?
+            .name(path, publish)
+            .map_err(|e| Error::io("cannot make", path, e))?;
+        return Ok(if is_named { Replaced::Done } else { Replaced::NotNeeded });
     };
     let _lock = change_lock(path, &old, signals)?;
     if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
         return Ok(Replaced::NotNeeded);
     }
-    if why == Replace::Damaged {
+    if why == Replace::Damaged || why == Replace::Always {
         mark(path, &old, MARKED)?;
     } else if !mark_unused(path, &old)? {
         return Ok(Replaced::InUse);
@@ -197,7 +217,7 @@ pub fn replace(
     // Step 2.
     let rename =
         |from: &Path, to: &Path| fault::call!("group.file.rename", files::rename(from, to));
-    make_whole(path, shape, file_mode)?
+    make_whole(path, parts, file_mode)?
         .name(path, rename)
         .map_err(|e| Error::io("cannot replace", path, e))?;
     Ok(Replaced::Done)
@@ -277,21 +297,29 @@ pub fn is_marked(cells: &Cells) -> bool {
     cells.load_acquire(layout::RETIRED_AT) != 0
 }
 
+/// Whether a sink keeps the file for its source.
+#[must_use]
+pub fn is_kept(cells: &Cells) -> bool {
+    cells.load_acquire(layout::KEPT_AT) != 0
+}
+
 /// A complete side file, without its name.
-fn make_whole(path: &Path, shape: Shape, file_mode: u32) -> Result<NewFile> {
+fn make_whole(path: &Path, parts: &[Part], file_mode: u32) -> Result<NewFile> {
     let failed = |e| Error::io("cannot make", path, e);
     let (new, file) = NewFile::create(path, file_mode)?;
     let write = || {
         files::extend(&file, FILE_LEN)?;
         files::reserve(&file, 0, FILE_LEN)?;
-        file.write_all_at(&header(shape), 0)
+        parts.iter().try_for_each(|(at, bytes)| file.write_all_at(bytes, *at))
     };
     fault::call!("group.file.write", write()).map_err(failed)?;
     fault::call!("group.file.sync", files::sync(&file)).map_err(failed)?;
     Ok(new)
 }
 
-fn header(shape: Shape) -> Vec<u8> {
+/// The bytes at the start of a side file.
+#[must_use]
+pub fn header(shape: Shape) -> Vec<u8> {
     let keyed = u64::from(shape.keyed);
     let sum = layout::sum(VERSION, keyed, shape.step, shape.start);
     let fields = [MAGIC, VERSION, keyed, shape.step, shape.start, sum, 0, shape.known];

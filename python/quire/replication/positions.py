@@ -1,0 +1,244 @@
+"""Where the readers of a queue are: what a source says of them, and how a sink keeps it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from quire._native import (
+    group_backlog,
+    group_forget,
+    group_is_kept,
+    group_keep,
+    group_snapshot,
+    keep_tailer,
+)
+from quire.errors import QuireError, ReplicationError
+from quire.groups.states import side_file, side_files
+from quire.handles.journal.queue import JournalQueue
+from quire.replication.wire import GroupAt, GroupNames, PositionFrame, TailerAt
+
+_log = logging.getLogger("quire")
+_REPLICATED: Final = "replicated:"
+_PREFIX: Final = f"index.{_REPLICATED}"
+_VERSION: Final = ".version"
+_NAME_LIMIT: Final = 512
+_ENDLESS: Final = (1 << 63) - 1
+
+
+class Positions(NamedTuple):
+    """
+    Where the readers of a source's queue are.
+
+    Attributes:
+        tailers: Index and version of each named tailer whose name begins with ``replicated:``.
+        groups: The state of each consumer group, None where its side file cannot be read.
+
+    """
+
+    tailers: Mapping[str, tuple[int, int]]
+    groups: Mapping[str, bytes | None]
+
+
+def positions_of(queue: JournalQueue, before: int = _ENDLESS) -> Positions:
+    """
+    Return where the readers are.
+
+    Args:
+        queue: The source's queue.
+        before: The index after the last message that the sink was sent: groups are as if they had
+            not read further.
+
+    """
+    entries = dict(queue.table_entries())
+    tailers = {
+        key.removeprefix("index."): (value, entries[key + _VERSION])
+        for key, value in entries.items()
+        if key.startswith(_PREFIX) and key + _VERSION in entries and len(key) < _NAME_LIMIT
+    }
+    groups = {file.stem: group_snapshot(file, before) for file in side_files(queue.path)}
+    return Positions(tailers, groups)
+
+
+class SentPositions:
+    """What one sink was told of the positions."""
+
+    def __init__(self) -> None:
+        self._tailers: dict[str, tuple[int, int]] = {}
+        self._groups: dict[str, bytes] = {}
+        self._names: list[str] | None = None
+
+    def news(self, found: Positions, before: int) -> Iterator[PositionFrame]:
+        """Yield what has changed; tailers beyond what the sink was sent come later."""
+        names = sorted(found.groups)
+        if names != self._names:
+            self._names = names
+            yield GroupNames(tuple(names))
+        for name, state in found.groups.items():
+            if state is not None and self._groups.get(name) != state:
+                self._groups[name] = state
+                yield GroupAt(name, state)
+        for name, (_, version) in [*self._tailers.items()]:
+            # Deleted, and perhaps made again.
+            if name not in found.tailers or found.tailers[name][1] < version:
+                del self._tailers[name]
+                yield TailerAt(name, None)
+        for name, at in found.tailers.items():
+            if self._tailers.get(name) != at and 0 < at[0] <= before:
+                self._tailers[name] = at
+                yield TailerAt(name, at)
+
+
+class KeptPositions:
+    """
+    The positions that a sink keeps in its copy.
+
+    Args:
+        queue: The copy.
+
+    """
+
+    def __init__(self, queue: JournalQueue) -> None:
+        self._queue = queue
+        self._waiting: dict[str, bytes] = {}  # consumers of the copy's own have these groups
+        self._names: tuple[str, ...] | None = None
+
+    def keep(self, frames: list[PositionFrame]) -> None:
+        """
+        Keep what a source has said: may take long.
+
+        Raises:
+            ReplicationError: It is no position.
+
+        """
+        states = dict(self._waiting)
+        try:
+            for frame in frames:
+                match frame:
+                    case TailerAt(name, at):
+                        self._keep_tailer(name, at)
+                    case GroupAt(name, state):
+                        states[name] = state
+                    case GroupNames(names):
+                        self._names = names
+            if self._names is not None:
+                states = {name: state for name, state in states.items() if name in self._names}
+                self._forget_others(self._names)
+            self._keep_groups(states)
+        except ValueError as error:
+            text = "the source sent a position that cannot be kept"
+            raise ReplicationError(f"{text}: path={self._queue.path} reason={error}") from None
+
+    def _keep_tailer(self, name: str, at: tuple[int, int] | None) -> None:
+        if not name.startswith(_REPLICATED):
+            raise ValueError(f"not the name of a replicated tailer: {name!r}")
+        if at is None:
+            self._queue.delete_tailer(name)
+        else:
+            keep_tailer(self._queue, name, *at)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether consumers of the copy's own have a group of the source."""
+        return bool(self._waiting)
+
+    def _forget_others(self, names: tuple[str, ...]) -> None:
+        for file in side_files(self._queue.path):
+            if file.stem not in names and group_forget(file):
+                _log.info("a group was deleted by the source: group=%s path=%s", file.stem, file)
+
+    def _keep_groups(self, states: Mapping[str, bytes]) -> None:
+        waiting = dict[str, bytes]()
+        for name, state in states.items():
+            file = side_file(self._queue.path, name)
+            if group_keep(self._queue.path, name, state, file_mode=_mode_of(self._queue, file)):
+                continue
+            waiting[name] = state
+            if name not in self._waiting:
+                text = "the source has a group of this name, which consumers of the replica use"
+                _log.warning(
+                    "%s: group=%s path=%s (what the source's have read is kept once they leave)",
+                    text,
+                    name,
+                    self._queue.path,
+                )
+        self._waiting = waiting
+
+
+def take_groups(queue: JournalQueue) -> None:
+    """Have nobody read with the groups of a queue that is a replica from now on."""
+    for file in side_files(queue.path):
+        if not group_is_kept(file):
+            _store(queue, file, _ENDLESS, forced=True)
+
+
+def fit_groups(queue: JournalQueue) -> None:
+    """Have the kept groups of a replica that lost messages end where it ends."""
+    end = end_of(queue)
+    for file in _kept(queue.path):
+        found = group_backlog(file)
+        if found is not None and found[0] > end:
+            _store(queue, file, end)
+
+
+def free_groups(queue: JournalQueue, *, is_exact: bool = False) -> None:
+    """
+    Have everybody read with the groups of a replica that is promoted.
+
+    Args:
+        queue: It, while nobody appends.
+        is_exact: Whether the source had closed its groups before it said where they are: else what
+            the replica has may have been delivered meanwhile.
+
+    """
+    end = end_of(queue)
+    for file in _kept(queue.path):
+        _store(queue, file, end, kept=False, known=0 if is_exact else end)
+
+
+def _store(  # noqa: PLR0913 - how
+    queue: JournalQueue,
+    file: Path,
+    end: int,
+    *,
+    kept: bool = True,
+    known: int = 0,
+    forced: bool = False,
+) -> None:
+    """Make a side file again, with what it says of the messages before an index."""
+    state = group_snapshot(file, end)
+    if state is not None:
+        group_keep(
+            queue.path,
+            file.stem,
+            state,
+            kept=kept,
+            known=known,
+            forced=forced,
+            file_mode=_mode_of(queue, file),
+        )
+
+
+def _mode_of(queue: JournalQueue, file: Path) -> int:
+    with suppress(OSError):
+        return file.stat().st_mode & 0o777
+    options: dict[str, Any] = getattr(queue, "_options", {})
+    return int(options.get("file_mode", 0o600))
+
+
+def _kept(path: str) -> list[Path]:
+    found = list[Path]()
+    for file in side_files(path):
+        with suppress(QuireError):
+            if group_is_kept(file):
+                found.append(file)
+    return found
+
+
+def end_of(queue: JournalQueue) -> int:
+    """Return the index after the last message; 0 where there is none."""
+    last = queue.last_index
+    return 0 if last is None else last + 1
