@@ -20,6 +20,7 @@ import quire
 from paths import ROOT
 from quire._common import replication_file
 from quire._common.replication_file import Standing
+from quire._native import ReplicaStates
 from quire.formats.adapters import numbering_of
 from quire.formats.detection import Format
 from quire.metrics.opentelemetry import observe
@@ -41,6 +42,8 @@ def busy(path: Path) -> Any:  # noqa: ANN401 - an iterator of queues
             consumer.read_many(2)[0].ack()
         replication_file.write(path, Standing("0" * 32, 7, "source"))
         queue._note_acknowledged(queue.first_index or 0)  # pyright: ignore[reportPrivateUsage]
+        replicas = ReplicaStates.open_or_create(path)
+        replicas.set_member(replicas.slot_of("b", "127.0.0.1:1"), True)  # noqa: FBT003
         yield queue
 
 
@@ -75,6 +78,8 @@ def test_prometheus_gets_every_number(busy: quire.JournalQueue) -> None:
         ("quire_replication_epoch", (queue,)): 7,
         ("quire_replication_acknowledged_index", (queue,)): busy.first_index,
         ("quire_replication_lag_messages", (queue,)): 1,
+        ("quire_replication_in_sync", (queue, ("replica", "b"))): 1,
+        ("quire_replication_replica_lag_messages", (queue, ("replica", "b"))): 2,
         ("quire_ring_pending_messages", (queue,)): 0,
         ("quire_ring_stalls_total", (queue,)): 0,
         ("quire_append_latency_seconds_count", (queue,)): 1,

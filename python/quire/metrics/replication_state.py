@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from quire._common import replication_file
 from quire._common.replication_file import Role, Standing
-from quire._native import Queue
+from quire._native import Queue, ReplicaStates
 from quire.formats.adapters import journal_of
 from quire.formats.protocols import AnyQueue
 
@@ -23,6 +23,8 @@ class ReplicationState:
         epoch: The number of its source's epoch.
         acknowledged_index: The last message that a replica has acknowledged; None before the first.
         lag: Of a source, how many messages no replica has acknowledged; None of a sink.
+        in_sync: Of a source, 1 for each replica of the in-sync set and 0 for the others, by name.
+        replica_lag: Of a source, how many messages each replica has not acknowledged, by name.
 
     Examples:
         >>> queue.metrics().replication is None  # it was never replicated
@@ -34,6 +36,8 @@ class ReplicationState:
     epoch: int
     acknowledged_index: int | None
     lag: int | None
+    in_sync: Mapping[str, int] = field(default_factory=dict[str, int])
+    replica_lag: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def roles(self) -> Mapping[str, int]:
@@ -53,7 +57,16 @@ def replication_of(queue: AnyQueue) -> ReplicationState | None:
     if journal is None or not Path(queue.path).is_dir():
         return None
     found = replication_file.read(queue.path)
-    return None if found is None else state_of(journal, found)
+    state = None if found is None else state_of(journal, found)
+    if state is None or state.role != "source":
+        return state
+    states = ReplicaStates.open_existing(queue.path, read_only=True)
+    rows = [] if states is None else states.replicas()
+    return replace(
+        state,
+        in_sync={name: int(is_member) for name, _, is_member, *_ in rows},
+        replica_lag={name: _messages_after(journal, index) for name, *_, index, _, _ in rows},
+    )
 
 
 def state_of(queue: Queue, standing: Standing) -> ReplicationState | None:

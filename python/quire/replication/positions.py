@@ -64,7 +64,7 @@ def positions_of(queue: JournalQueue, before: int = _ENDLESS) -> Positions:
 
 
 class SentPositions:
-    """What one sink was told of the positions."""
+    """What one sink knows of the positions."""
 
     def __init__(self) -> None:
         self._tailers: dict[str, tuple[int, int]] = {}
@@ -111,7 +111,7 @@ class KeptPositions:
         Keep what a source has said: may take long.
 
         Raises:
-            ReplicationError: It is no position.
+            ReplicationError: The source sent what is no position of a reader.
 
         """
         states = dict(self._waiting)

@@ -25,12 +25,12 @@ from quire.replication.in_sync import InSyncSet
 from quire.replication.original import Original
 from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
-from quire.replication.succession import Succession, Successor, tell_positions
+from quire.replication.succession import Succession, Successor, send_positions
 from quire.replication.tls import Tls, check_allowed
 
 _log = logging.getLogger("quire")
 _POSITIONS_S: Final = 0.4
-"""How often sinks are told where readers are, so that they know it within a second."""
+"""How often positions of readers are sent, so that sinks have them within a second."""
 
 
 class SinkStatus(NamedTuple):
@@ -231,18 +231,18 @@ class Source(AnySource[SourceSession]):
             give_answer(self._path, request, answer)
 
     async def _watch_positions(self) -> None:
-        """Tell sinks where the readers of the queue are."""
-        is_told = True
+        """Send sinks where the readers of the queue are."""
+        are_sent = True
         while True:
             await asyncio.sleep(_POSITIONS_S)
             try:
                 for session in [it for it in self._sessions if it.takes_positions]:
-                    await tell_positions(self._original.queue, session)
-                is_told = True
+                    await send_positions(self._original.queue, session)
+                are_sent = True
             except (QuireError, OSError) as error:
-                level = logging.WARNING if is_told else logging.DEBUG
-                _log.log(level, "sinks are not told where readers are: %s", error)
-                is_told = False
+                level = logging.WARNING if are_sent else logging.DEBUG
+                _log.log(level, "positions of readers are not sent to sinks: %s", error)
+                are_sent = False
 
     @property
     def successor(self) -> Successor | None:

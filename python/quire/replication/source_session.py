@@ -195,11 +195,11 @@ class SourceSession(Session):
 
     @property
     def takes_positions(self) -> bool:
-        """Whether the sink wants to know where readers are, and has taken what it was told."""
+        """Whether the sink wants to know where readers are, and has taken what was sent."""
         is_open = self._reader is not None and not self._has_ended
         return is_open and wire.POSITIONS in self.features and not self._out
 
-    def tell_positions(self, found: Positions, before: int) -> None:
+    def send_positions(self, found: Positions, before: int) -> None:
         """Say where readers are, if that has changed; no more was sent than *before* an index."""
         if self._reader is not None and wire.POSITIONS in self.features:
             self._out.extend(wire.position(it) for it in self._positions.news(found, before))

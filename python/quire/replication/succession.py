@@ -140,7 +140,7 @@ class Succession:
         closed = await asyncio.to_thread(ClosedQueue, self._original)
         try:
             place = await self._drained(closed)
-            await tell_positions(self._original.queue, self._session)
+            await send_positions(self._original.queue, self._session)
             epoch = await self._give_away(closed)
         except BaseException:
             if self._original.standing.role == "source":
@@ -179,7 +179,7 @@ class Succession:
 
     async def _confirmed(self, epoch: int, place: Place | None) -> Successor:
         """Have the sink begin the epoch, and wait until it says so."""
-        await tell_positions(self._original.queue, self._session)  # its groups are closed now
+        await send_positions(self._original.queue, self._session)  # its groups are closed now
         self._session.hand_over(epoch, place)
         ends = time.monotonic() + self._timeout_s
         while (found := self._session.taken_over) is None:
@@ -191,11 +191,11 @@ class Succession:
         return Successor(self._session.name, epoch, found.address)
 
 
-async def tell_positions(queue: JournalQueue, session: SourceSession) -> None:
-    """Tell a sink where the readers of the queue are."""
+async def send_positions(queue: JournalQueue, session: SourceSession) -> None:
+    """Send a sink where the readers of the queue are."""
     before = session.sent_end
     found = await asyncio.to_thread(positions_of, queue, before)
-    session.tell_positions(found, before)
+    session.send_positions(found, before)
 
 
 def _has_all(session: SourceSession, end: Place | None) -> bool:
