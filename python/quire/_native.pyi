@@ -87,6 +87,7 @@ __all__ = [
     "is_encrypted",
     "keep_tailer",
     "kind_parts",
+    "message_bytes",
     "network_file_system",
     "parse_json",
     "parse_yaml",
@@ -97,6 +98,7 @@ __all__ = [
     "rewrap_key",
     "ring_intended",
     "ring_stats",
+    "text_bytes",
     "times_file",
     "to_json",
     "to_yaml",
@@ -448,6 +450,23 @@ def hash_cycle(
 
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""
+
+def text_bytes(text: str, /) -> bytes:
+    """Return the message that :meth:`Appender.write_text` appends."""
+
+def message_bytes(
+    message: object, cls: type | None = None, /, *, typed: bool = False, fieldless: bool = False
+) -> bytes:
+    """
+    Return the message that :meth:`Appender.write_message` appends.
+
+    Args:
+        message: The object.
+        cls: Its class, for a dictionary.
+        typed: Begin with the alias of its class.
+        fieldless: Leave out the names of fields, as ``FIELDLESS_BINARY`` has it.
+
+    """
 
 def render_columns(style: str, columns: list[RenderedColumn], rows: int, /) -> tuple[bytes, bool]:
     """

@@ -25,6 +25,7 @@ mod buffer;
 mod calls;
 mod cipher;
 mod detached;
+mod encoded;
 mod error;
 #[cfg(feature = "fault-points")]
 mod fault_points;
@@ -168,6 +169,8 @@ mod _native {
     #[pymodule_export]
     use crate::vanilla::tailer::VanillaTailer;
 
+    #[pymodule_export]
+    use crate::encoded::{message_bytes, text_bytes};
     #[pymodule_export]
     use crate::entry_bytes;
 

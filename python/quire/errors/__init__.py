@@ -46,6 +46,8 @@ QuireError
 │       ├── EtcdAwayError    etcd does not answer; also a ConnectionError
 │       └── NameTakenError   another node of this name lives
 ├── RefusedError             a server refused a command; the text begins with a code
+├── ServerLostError          the server of a remote queue is not reached; also a ConnectionError
+│   └── ServerSilentError    it did not answer in time; also a TimeoutError
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
 ├── AppendLockedError        only a replication sink may write to the queue now
@@ -128,6 +130,8 @@ from quire.errors.tools import (
     ReplayError,
     ReplicationError,
     SealError,
+    ServerLostError,
+    ServerSilentError,
     StepError,
     StoppedError,
     UnfinishedWriteError,
@@ -182,6 +186,8 @@ __all__ = [
     "RingLostError",
     "RollCycleMismatchError",
     "SealError",
+    "ServerLostError",
+    "ServerSilentError",
     "SettingError",
     "StepError",
     "StoppedError",

@@ -117,6 +117,22 @@ class RefusedError(QuireError):
     """
 
 
+class ServerLostError(QuireError, ConnectionError):
+    """
+    The server of a remote queue was not reached in time, or the connection was lost.
+
+    Examples:
+        >>> quire.open("quire://127.0.0.1:1/orders", timeout_s=1)
+        Traceback (most recent call last):
+        quire.errors.ServerLostError: ...
+
+    """
+
+
+class ServerSilentError(ServerLostError, TimeoutError):
+    """The server of a remote queue did not answer within ``timeout_s``."""
+
+
 class MalformedInputError(QuireError, ValueError):
     """
     Text that does not parse.

@@ -15,6 +15,7 @@ from quire.formats.journal import JOURNAL
 from quire.formats.numbering import Numbering, Periods
 from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.formats.quick_queue import QUICK_QUEUE
+from quire.formats.remote import REMOTE
 from quire.formats.vanilla import VANILLA
 
 ADAPTERS: Final[tuple[Adapter[Any], ...]] = (JOURNAL, VANILLA, QUICK_QUEUE, INDEXED)
@@ -95,7 +96,7 @@ def tailer_of(queue: AnyQueue) -> AnyTailer:
 
 
 def _found(handle: object) -> Adapter[Any] | None:
-    return next((it for it in ADAPTERS if isinstance(handle, it.handles)), None)
+    return next((it for it in (*ADAPTERS, REMOTE) if isinstance(handle, it.handles)), None)
 
 
 def journal_of(queue: object) -> Queue | None:

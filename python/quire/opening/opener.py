@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from os import PathLike
-from typing import Any, Final, Literal, ParamSpec, Protocol, TypeAlias, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    cast,
+    overload,
+)
 
 from quire._common import arguments
 from quire._common.watching import Watcher
 from quire._native import RollCycle
+from quire.errors import UnsupportedError
 from quire.formats.adapters import adapter_for
 from quire.handles.base import Queue
 from quire.handles.indexed import IndexedQueue
@@ -30,6 +42,9 @@ from quire.opening.options import (
 )
 from quire.opening.resolving import Opener
 from quire.sealed.key_ring import KeyRing, structure_only
+
+if TYPE_CHECKING:
+    import ssl
 
 _P = ParamSpec("_P")
 
@@ -77,13 +92,28 @@ class _ByFormat(Protocol[_P]):
     def __call__(self, *args: _P.args, **given: _P.kwargs) -> JournalQueue: ...
 
 
+SCHEME: Final = "quire://"
+"""What the address of a remote queue begins with."""
 _CLASSES: Final = (JournalQueue, VanillaQueue, QuickQueue, IndexedQueue)
 _HANDLES: Final[Mapping[str, type[Any]]] = {adapter_for(it).name: it for it in _CLASSES}
 _BY_SETTINGS: Final = Opener(_HANDLES, OPTIONS, {})
 
 
 def _by_format(declared: Callable[_P, JournalQueue]) -> _ByFormat[_P]:
-    return cast("_ByFormat[_P]", Opener(_HANDLES, OF_CLASS[OpenOptions], PARTS)(declared))
+    opener: Any = Opener(_HANDLES, OF_CLASS[OpenOptions], PARTS)(declared)
+
+    @wraps(declared)
+    def opened(path: str | PathLike[str], **given: Any) -> Any:  # noqa: ANN401 - by format
+        if isinstance(path, str) and path.startswith(SCHEME):
+            from quire.remote.queue import open_remote
+
+            return open_remote(path, given)
+        for name in ("token", "tls"):
+            if given.pop(name, None) is not None:
+                raise UnsupportedError(f"{name}= is for addresses as quire://HOST:PORT/QUEUE")
+        return opener(path, **given)
+
+    return cast("_ByFormat[_P]", opened)
 
 
 @_by_format
@@ -118,9 +148,11 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     layout: LayoutOptions | None = None,
     wait: WaitOptions | None = None,
     ring: RingOptions | None = None,
+    token: str | None = None,
+    tls: ssl.SSLContext | str | PathLike[str] | bool | None = None,
 ) -> JournalQueue:
     """
-    Open the queue in a directory, or create it there.
+    Open the queue in a directory, or create it there; or one of a server, by its address.
 
     What an existing queue was created with (roll cycle, epoch, wire type, source id) holds over
     what is asked for here, as in Java; only a roll cycle that contradicts recorded data is refused.
@@ -180,6 +212,11 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         layout: How the files are laid out, and on which disk, as :class:`quire.LayoutOptions`.
         wait: What handles wait for, as :class:`quire.WaitOptions`.
         ring: The ring of ``buffer_mode="async"``, as :class:`quire.RingOptions`.
+        token: With an address as ``quire://HOST:PORT/QUEUE``, the token that its server asks for.
+            A remote queue takes *timeout_s*, *read_only*, *create* and what a queue is made with;
+            its handles say why they lack what they lack: see ``docs/remote.md``.
+        tls: With an address, how the server is trusted: the PEM file of the authority that signed
+            its certificate, True for the authorities of the system, or a context. None: no TLS.
 
     Raises:
         NotAQueueError: *path* holds something other than a queue, or a queue of another format than

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from quire.errors import QuireError, RefusedError
 from quire.server.answers import Answer, encoded
@@ -34,6 +34,7 @@ class Waiting:
         attempt: Returns its answer once there is one.
         until: When it ends, of the clock that is never set back; None: never.
         ends_with: Its answer then.
+        yields: Whether it ends when the client gives its next command.
 
     """
 
@@ -41,6 +42,7 @@ class Waiting:
     attempt: Callable[[], Answer]
     until: float | None
     ends_with: Answer
+    yields: bool = False
 
 
 @dataclass(slots=True)
@@ -54,6 +56,14 @@ class Later:
     """
 
     call: Callable[[], Answer]
+
+
+class Holding(Protocol):
+    """What a client holds as long as it is connected, such as a named tailer."""
+
+    def close(self) -> None:
+        """Give it back."""
+        ...
 
 
 Outcome: TypeAlias = "Answer | Waiting | Later"
@@ -85,6 +95,7 @@ class Session:
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._seen: set[tuple[Right, str]] = set()
+        self.held: dict[tuple[object, ...], Holding] = {}
 
     @property
     def is_admitted(self) -> bool:
@@ -168,6 +179,8 @@ class Session:
             _log.exception("a command failed: peer=%s", self.peer)
             outcome = RefusedError("internal error: see the server's log")
         match outcome:
+            case Waiting() if outcome.yields and self.commands:
+                self._say(outcome.ends_with)
             case Waiting():
                 self.waiting = outcome
             case Later():
@@ -229,6 +242,17 @@ class Session:
         """End the session: what is to be sent is sent, nothing more is carried out."""
         self.is_closing = True
         self.commands.clear()
+
+    def release(self) -> None:
+        """Give back what the client holds: its connection is gone."""
+        held, self.held = self.held, {}
+        for one in held.values():
+            try:
+                one.close()
+            except (QuireError, OSError) as error:
+                _log.warning(
+                    "cannot release what a client held: peer=%s error=%s", self.peer, error
+                )
 
     def check(self, right: Right, topic: str) -> None:
         """

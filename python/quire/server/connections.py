@@ -74,6 +74,7 @@ class ClientConnection(asyncio.Protocol):
         if self.session is None:
             return
         self.session.receive(data)
+        self._hub.end_wait(self.session)
         self.go_on()
 
     def eof_received(self) -> bool:
@@ -186,6 +187,13 @@ class Hub:
             left = max(0.0, waiting.until - time.monotonic())
             asyncio.get_running_loop().call_later(left + 0.001, self._time_is_up, session, waiting)
 
+    def end_wait(self, session: Session) -> None:
+        """End what a client waits for if its next command is there, and it wants that."""
+        waiting = session.waiting
+        if waiting is not None and waiting.yields and session.commands:
+            waiting.until = 0.0
+            self._wake(session)
+
     def _time_is_up(self, session: Session, waiting: object) -> None:
         if session.waiting is waiting:
             self._wake(session)
@@ -269,6 +277,8 @@ class Hub:
         """Forget a session whose connection is gone."""
         self.connections.pop(session, None)
         self.context.sessions.discard(session)
+        if session.held:
+            self._threads.submit(session.release)
         for found in self._waiting.values():
             found.discard(session)
 
@@ -285,6 +295,8 @@ class Hub:
         await _until(lambda: not self.connections, timeout_s)
         for connection in [*self.connections.values()]:
             connection.drop()
+        for session in [*self.connections]:
+            session.release()
         self._threads.shutdown(wait=True)
 
 

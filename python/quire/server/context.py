@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quire.errors import OptionsError
+from quire.server.append_ids import AppendIds
 from quire.server.queue_folder import Queues
 from quire.server.requests import RequestLimits
 from quire.server.stream_groups import StreamGroups
@@ -63,6 +64,7 @@ class Context:
     Attributes:
         queues: The queues.
         groups: The groups of their consumers.
+        appends: What clients appended that number their messages.
         tokens: Who may use them; None: everybody.
         limits: What clients may use.
         carry_out: Carries out a command of a session.
@@ -78,6 +80,7 @@ class Context:
 
     queues: Queues
     groups: StreamGroups
+    appends: AppendIds
     tokens: TokenFile | None
     limits: Limits
     carry_out: Callable[[Any, Sequence[bytes]], Any]

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, Self
 
 from quire.errors import OptionsError
 from quire.replication.tls import is_loopback
+from quire.server.append_ids import AppendIds
 from quire.server.audit import Audit
 from quire.server.commands import carry_out
 from quire.server.connections import ClientConnection, Hub
 from quire.server.context import Context, Limits
 from quire.server.queue_folder import Queues
 from quire.server.server_tls import Certificates
-from quire.server.stream_groups import StreamGroups
+from quire.server.stream_groups import FOLDER, StreamGroups
 from quire.server.tokens import TokenFile
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ class Server:
         self._flight_address, self._certificates, self._web_address = flight, certificates, web
         self._audit = None if audit is None else Audit(Path(audit))
         queues = Queues(directory)
-        self.context = Context(
-            queues, StreamGroups(queues.path), file, limits or Limits(), carry_out
-        )
+        appends = AppendIds(queues.path, FOLDER)
+        groups = StreamGroups(queues.path)
+        self.context = Context(queues, groups, appends, file, limits or Limits(), carry_out)
         if self._audit is not None:
             self.context.note = self._audit.note
         self._hub: Hub | None = None
@@ -160,6 +161,7 @@ class Server:
         await hub.end(_ENDING_S)
         self._server = self._flight = self._web = None
         self.context.groups.close()
+        self.context.appends.close()
         self.context.queues.close()
         if self._audit is not None:
             self._audit.close()

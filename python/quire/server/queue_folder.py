@@ -62,7 +62,10 @@ class Queues:
         """
         found = self._open.get(topic)
         if found is not None and not found.queue.closed:
-            return found
+            if found.is_in_place():
+                return found
+            _log.warning("a queue was removed or replaced: name=%s", topic)
+            self.forget(topic)
         if not self._is_there(topic.split("/")):
             return None
         return self._opened(topic, {"create": False})
@@ -108,6 +111,14 @@ class Queues:
             _log.warning("refused a link or a foreign folder: name=%s", "/".join(parts))
             return False
 
+    def _is_folder(self, parts: list[str]) -> bool:
+        """Return whether a name is that of a folder, as a new queue's of an older format is."""
+        try:
+            with SafeFolder.at(self.path) as root, root.below(parts):
+                return True
+        except OSError:
+            return False
+
     def _opened(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         if len(self._open) >= self._most:
             self._forget_closed()
@@ -118,7 +129,8 @@ class Queues:
             queue = self._handle(path, options)
         except (QuireError, OSError, ValueError, TypeError) as error:
             raise RefusedError(f"cannot open the queue: name={topic} error={error}") from None
-        if not self._is_there(topic.split("/")):  # replaced meanwhile
+        is_new = options.get("create", True) and self._is_folder(topic.split("/"))
+        if not is_new and not self._is_there(topic.split("/")):  # replaced meanwhile
             queue.close()
             raise RefusedError(f"the queue was removed: name={topic}")
         found = self._open[topic] = ServedQueue(topic, queue)

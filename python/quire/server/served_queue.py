@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, cast
 
 from quire._native import Tailer
 from quire.errors import LockTimeoutError, ReadOnlyError, UnsupportedError
@@ -25,6 +28,7 @@ from quire.ranges.seek import NO_INDEX, first_from
 _TAILERS: Final = 32
 _BATCH: Final = 4096
 _LONGEST: Final = 2**30 - 1
+_LOOK_S: Final = 0.2
 
 
 class ServedQueue:
@@ -45,6 +49,15 @@ class ServedQueue:
         self._tailers: dict[int, AnyTailer] = {}
         self._latest: tuple[tuple[int, int, int, int], Columns] | None = None
         self._news: AnyTailer | None = None
+        self._identity, self._looked_s = _identity(queue), time.monotonic()
+
+    def is_in_place(self) -> bool:
+        """Return whether its directory is still where it was; it is looked at now and then."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s < _LOOK_S:
+            return True
+        self._looked_s = now_s
+        return _identity(self.queue) == self._identity
 
     @property
     def format(self) -> str:
@@ -71,6 +84,78 @@ class ServedQueue:
         except LockTimeoutError:
             return None
         return self._indexes(last, len(messages))
+
+    def append_columns(
+        self, offsets: bytes, data: bytes, count: int, *, may_wait: bool
+    ) -> int | None:
+        """
+        Append messages that lie in a column; return the index of the last.
+
+        None: it would have to wait, and may not.
+
+        Raises:
+            ReadOnlyError: The queue is only read.
+            ValueError: The offsets are outside the data, or a message is empty.
+
+        """
+        appender = self._opened_appender()
+        write = appender._write_column  # noqa: SLF001
+        column = partial(write, offsets, data, count=count, start=0, wide=False)
+        if not isinstance(appender, JournalAppender):
+            return cast("int | None", column())
+        if may_wait:
+            return cast("int | None", column(text=False))
+        if appender._waits_for_disk:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            return None
+        try:
+            return cast("int | None", appender._without_waiting(lambda: column(text=False)))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        except LockTimeoutError:
+            return None
+
+    def append_metadata(self, documents: Sequence[bytes]) -> None:
+        """
+        Append metadata documents, which may wait.
+
+        Raises:
+            UnsupportedError: Queues of the format have no such documents.
+            ReadOnlyError: The queue is only read.
+
+        """
+        appender = self._opened_appender()
+        if not isinstance(appender, JournalAppender):
+            raise UnsupportedError(f"a {self.format} queue has no metadata: name={self.topic}")
+        for content in documents:
+            with appender.writing_document(metadata=True) as document:
+                document.write_bytes(content)
+
+    def sync(self) -> None:
+        """Return when what was appended is on the medium."""
+        adapter_of(self.queue).sync(self._opened_appender())
+
+    def read_documents(
+        self, start: int, past: int, count: int, max_bytes: int
+    ) -> list[tuple[int, bool, bytes]]:
+        """
+        Return messages and metadata from an index on: index, whether it is metadata, and bytes.
+
+        Raises:
+            UnsupportedError: Queues of the format have no metadata.
+
+        """
+        if self.journal is None:
+            raise UnsupportedError(f"a {self.format} queue has no metadata: name={self.topic}")
+        found: list[tuple[int, bool, bytes]] = []
+        size = 0
+        with self._tailer_at(start) as tailer:
+            while len(found) < count and size < max_bytes:
+                with cast("Tailer", tailer).reading_document(include_metadata=True) as document:
+                    if not document.is_present or document.index >= past:
+                        break
+                    content = bytes(document.bytes)
+                    if document.is_metadata or document.index >= start:
+                        found.append((document.index, document.is_metadata, content))
+                        size += len(content)
+        return found
 
     def _opened_appender(self) -> Any:  # noqa: ANN401 - of the format
         if self._appender is None:
@@ -221,6 +306,16 @@ class ServedQueue:
     def close(self) -> None:
         """Close its handle, with all appenders and tailers."""
         self.queue.close()
+
+
+def _identity(queue: Queue) -> tuple[int, int] | None:
+    if adapter_of(queue).leaves_path_free:
+        return None
+    try:
+        found = os.lstat(queue.path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def columns_before(columns: Columns, index: int) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import signal
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from quire.cli.exit_codes import INTERRUPTED, OK, print_error
+from quire.cli.exit_codes import OK
 from quire.cli.parameters import PATH, address_like, value_errors_as_usage
+from quire.cli.until_signal import run_until_signal
 from quire.cli.verb_group import WholeSummaries
 from quire.errors import OptionsError
 from quire.formats.detection import CHRONICLE, VANILLA, format_of
@@ -119,9 +117,9 @@ def source(  # noqa: PLR0913 - its options
         if format_of(str(path)) == VANILLA:
             _refuse(certificates=tls, drop_after=drop_after)
             vanilla = VanillaMember(path, insecure=insecure)
-            return _run(lambda: vanilla.serve(to or listen, connects=to is not None))
+            return run_until_signal(lambda: vanilla.serve(to or listen, connects=to is not None))
         member = Member(path, listen, tls, insecure=insecure, to=to, drop_after_s=drop_after)
-        return _run(member.serve)
+        return run_until_signal(member.serve)
 
 
 @replicate.command()
@@ -208,12 +206,12 @@ def sink(  # noqa: PLR0913 - its options
         if _format_of_copy(path, style) == VANILLA:
             _refuse(certificates=tls, name=name, listen=listen, repair=repair or None)
             vanilla = VanillaMember(path, insecure=insecure)
-            return _run(lambda: vanilla.follow(address, acknowledge, listens=listens))
+            return run_until_signal(lambda: vanilla.follow(address, acknowledge, listens=listens))
         level: Literal["stored", "synced"] = acknowledge or "stored"
         member = Member(
             path, listen, tls, insecure=insecure, name=name, acknowledge=level, repair=repair
         )
-        return _run(lambda: member.follow(address, listens=listens))
+        return run_until_signal(lambda: member.follow(address, listens=listens))
 
 
 def _format_of_copy(path: Path, style: str | None) -> str:
@@ -320,7 +318,7 @@ def node(  # noqa: PLR0913 - its options
         await member.run_forever()
 
     with _options_as_usage():
-        return _run(work)
+        return run_until_signal(work)
 
 
 @replicate.command()
@@ -343,34 +341,3 @@ def forget(path: Path, name: str) -> int:
     forget_member(path, name)
     click.echo(f"forgot {name}")
     return OK
-
-
-def _run(work: Callable[[], Awaitable[None]]) -> int:
-    """Run until it ends or a signal comes; what is under way is finished first."""
-    handler = logging.StreamHandler()
-    handler.emit = lambda record: print_error(record.getMessage())  # type: ignore[method-assign]
-    log = logging.getLogger("quire")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        return asyncio.run(_until_signal(work))
-    finally:
-        log.removeHandler(handler)
-
-
-async def _until_signal(work: Callable[[], Awaitable[None]]) -> int:
-    loop, codes = asyncio.get_running_loop(), list[int]()
-    task = asyncio.ensure_future(work())
-
-    def leave(code: int) -> None:
-        codes.append(code)
-        task.cancel()
-
-    for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):
-        loop.add_signal_handler(number, leave, code)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not codes:
-            raise
-    return codes[0] if codes else OK

@@ -6,13 +6,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from quire.errors import RefusedError
-from quire.server.commands import connecting, consuming, ranging, writing
+from quire.server.commands import (
+    connecting,
+    consuming,
+    members,
+    ranging,
+    tailing,
+    whole_messages,
+    writing,
+)
 from quire.server.commands.command_table import COMMANDS
 
 if TYPE_CHECKING:
     from quire.server.client_session import Outcome, Session
 
-__all__ = ["carry_out", "connecting", "consuming", "ranging", "writing"]
+__all__ = [
+    "carry_out",
+    "connecting",
+    "consuming",
+    "members",
+    "ranging",
+    "tailing",
+    "whole_messages",
+    "writing",
+]
 
 _SHOWN: Final = 128
 

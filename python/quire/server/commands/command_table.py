@@ -124,6 +124,11 @@ class Arguments:
         """Take the next one as a number."""
         return whole(self.next(), what, least)
 
+    @property
+    def left(self) -> int:
+        """How many are left."""
+        return len(self._request) - self._at
+
     def rest(self) -> list[bytes]:
         """Take all that are left."""
         found: list[Any] = [*self._request[self._at :]]

@@ -1,0 +1,134 @@
+"""What the package asks about a queue on another machine, whatever its format is there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from quire.errors import UnsupportedError
+from quire.formats.adapter import Adapter, Explained, Piece
+from quire.formats.detection import CHRONICLE
+from quire.formats.numbering import Numbering, Periods
+
+
+class FarQueue(ABC):
+    """A queue on another machine."""
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """Its address."""
+
+    @property
+    @abstractmethod
+    def first_index(self) -> int | None:
+        """The index of the first message."""
+
+    @abstractmethod
+    def appender(self) -> Any:  # noqa: ANN401 - of the room above
+        """Return a new appender."""
+
+    @abstractmethod
+    def tailer(self) -> Any:  # noqa: ANN401 - of the room above
+        """Return a new tailer."""
+
+    @abstractmethod
+    def _numbering(self) -> Numbering: ...
+    @abstractmethod
+    def _periods(self) -> Periods: ...
+    @abstractmethod
+    def _cycle_counts(self) -> dict[int, int]: ...
+    @abstractmethod
+    def _excerpt(self, index: int, data: bytes) -> Any: ...  # noqa: ANN401 - of the format
+    @abstractmethod
+    def named_tailers(self) -> list[tuple[str, int]]:
+        """Return the name of each named tailer, with the index that it stored."""
+
+
+class FarTailer(ABC):  # noqa: B024 - a mark
+    """A tailer of a queue on another machine."""
+
+
+class FarAppender(ABC):  # noqa: B024 - a mark
+    """An appender of a queue on another machine."""
+
+
+class RemoteAdapter(Adapter[Any]):
+    """A queue on another machine."""
+
+    name = CHRONICLE
+    title = "remote queue"
+    handles = (FarQueue, FarTailer, FarAppender)
+    is_wire = has_cycles = has_tailer_names = True
+
+    def open(self, path: str, *, read_only: bool = True) -> NoReturn:
+        """Refuse: :func:`quire.open` opens addresses."""
+        del read_only
+        raise UnsupportedError(f"open it by quire.open: queue={path}")
+
+    def appender(self, queue: FarQueue) -> Any:  # noqa: ANN401 - of the room above
+        """Return a new appender."""
+        return queue.appender()
+
+    def tailer(self, queue: FarQueue) -> Any:  # noqa: ANN401 - of the room above
+        """Return a new tailer, at the first message."""
+        return queue.tailer()
+
+    def numbering(self, queue: FarQueue) -> Numbering:
+        """Return how messages are numbered."""
+        return queue._numbering()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def periods(self, queue: FarQueue) -> Periods:
+        """Return when cycles start."""
+        return queue._periods()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def cycles(self, queue: FarQueue) -> list[int]:
+        """Return the cycles."""
+        return [*queue._cycle_counts()]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def count(self, queue: FarQueue, cycle: int) -> int:
+        """Return the sequence after the last message of a cycle."""
+        return queue._cycle_counts().get(cycle, 0)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def first_index(self, queue: FarQueue) -> int | None:
+        """Return the index of the oldest message."""
+        return queue.first_index
+
+    def place(self, queue: FarQueue, cycle: int) -> Path:
+        """Refuse: files are where the server is."""
+        raise self._refused(f"the file of cycle {cycle}", queue.path)
+
+    def files(self, queue: FarQueue) -> list[Path]:
+        """Return no files: they are where the server is."""
+        del queue
+        return []
+
+    def pieces(self, queue: FarQueue) -> Iterator[Piece]:
+        """Yield no files: they are where the server is."""
+        del queue
+        return iter(())
+
+    def named_tailers(self, queue: FarQueue) -> list[tuple[str, int]]:
+        """Return the named tailers."""
+        return queue.named_tailers()
+
+    def excerpt(self, queue: FarQueue, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
+        """Return a message as a tailer would."""
+        return queue._excerpt(index, data)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def options_like(self, queue: FarQueue) -> dict[str, Any]:
+        """Refuse: the server knows them."""
+        raise self._refused("its options", queue.path)
+
+    def identity(self, queue: FarQueue) -> dict[str, Any]:
+        """Return what is known of it."""
+        return {"format": "remote", "queue": queue.path}
+
+    def explain(self, queue: FarQueue, index: int) -> Explained | None:
+        """Refuse: the bytes are where the server is."""
+        raise self._refused(f"an explanation of message {index}", queue.path)
+
+
+REMOTE = RemoteAdapter()

@@ -1,0 +1,13 @@
+"""
+Queues of a server, as handles: what ``quire.open("quire://host:port/queue")`` returns.
+
+They are subclasses of :class:`quire.Queue`, :class:`quire.Appender`, :class:`quire.Tailer` and
+:class:`quire.Consumer`. The server is that of ``quire serve``; the protocol is described in
+``docs/remote.md``.
+"""
+
+from quire.remote.appender import RemoteAppender
+from quire.remote.queue import RemoteQueue, open_remote
+from quire.remote.tailer import RemoteTailer
+
+__all__ = ["RemoteAppender", "RemoteQueue", "RemoteTailer", "open_remote"]

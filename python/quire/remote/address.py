@@ -1,0 +1,87 @@
+"""Addresses of remote queues: ``quire://HOST:PORT/QUEUE``."""
+
+from __future__ import annotations
+
+import ssl
+from os import PathLike, fspath
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote, urlsplit
+
+from quire.errors import OptionsError
+
+SCHEME: Final = "quire://"
+Tls: TypeAlias = "ssl.SSLContext | str | PathLike[str] | bool | None"
+"""How a server is trusted: see :func:`quire.open`."""
+
+
+class RemoteAddress(NamedTuple):
+    """
+    Where a queue is.
+
+    Attributes:
+        host: The server's host.
+        port: Its port.
+        topic: The name of the queue.
+
+    """
+
+    host: str
+    port: int
+    topic: str
+
+    @property
+    def url(self) -> str:
+        """The address as text."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{SCHEME}{host}:{self.port}/{quote(self.topic)}"
+
+
+def is_remote(path: object) -> bool:
+    """Return whether a path is the address of a remote queue."""
+    return isinstance(path, str) and path.startswith(SCHEME)
+
+
+def parse(url: str) -> RemoteAddress:
+    """
+    Parse ``quire://HOST:PORT/QUEUE``.
+
+    Raises:
+        OptionsError: The text has another form.
+
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise OptionsError(f"invalid address of a queue: {error} url={url!r:.200}") from None
+    if parts.username is not None or parts.password is not None:
+        raise OptionsError("an address holds no token, as addresses are logged: give token=")
+    topic = unquote(parts.path).strip("/")
+    if not host or not port or not topic or parts.query or parts.fragment:
+        raise OptionsError(
+            f"invalid address of a queue: url={url!r:.200} (expected quire://HOST:PORT/QUEUE)"
+        )
+    return RemoteAddress(host, port, topic)
+
+
+def client_context(tls: Tls) -> ssl.SSLContext | None:
+    """
+    Return the context of connections, None without TLS.
+
+    Raises:
+        OptionsError: The file holds no certificate of an authority.
+
+    """
+    if isinstance(tls, ssl.SSLContext):
+        return tls
+    if tls is None or tls is False:
+        return None
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if tls is not True:
+        try:
+            context = ssl.create_default_context(cafile=fspath(tls))
+        except (OSError, ssl.SSLError) as error:
+            raise OptionsError(f"cannot use TLS: authority={tls} error={error}") from None
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context

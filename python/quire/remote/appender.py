@@ -1,0 +1,410 @@
+"""Appenders of remote queues."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+from threading import RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from quire import _native
+from quire._common import arguments
+from quire.errors import (
+    ClosedError,
+    RefusedError,
+    ServerLostError,
+    ServerSilentError,
+    UnsupportedError,
+)
+from quire.formats.missing import Handle
+from quire.formats.remote import FarAppender
+from quire.handles.base import Appender
+from quire.handles.wire_writing import WireWriting
+from quire.remote.connection import Connection, packed
+from quire.remote.lacking import FORMAT, REASONS, REPLICAS
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from quire._native import Value
+    from quire.handles.journal.acknowledging import Wait
+    from quire.remote.link import RemoteLink
+
+_T = TypeVar("_T")
+
+_COUNT: Final = 32_768
+_BYTES: Final = 1 << 20
+_WINDOW: Final = 8
+_CLIENT: Final = 16
+
+
+class _Batch:
+    """Messages that are sent together, with the number of the first."""
+
+    def __init__(self, number: int, offsets: bytes, data: bytes) -> None:
+        self.number, self.count = number, len(offsets) // 4 - 1
+        self._parts = offsets, data
+
+    def command(self, topic: str, client: bytes) -> bytes:
+        """Return the command that appends them."""
+        words = ("QUIRE.APPEND", topic, "ID", client, self.number, "PACKED", *self._parts)
+        return packed(words)
+
+
+class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
+    """
+    Writes messages at the end of a remote queue, from :meth:`RemoteQueue.appender`.
+
+    Each write returns once the server has answered. A write whose connection is lost is sent again
+    on a new one, with the same append id, so that each message is appended once. Calls of several
+    threads are serialised.
+
+        with quire.open("quire://127.0.0.1:7000/orders") as queue:
+            index = queue.appender().write_text("hello")
+    """
+
+    _format, _missing = FORMAT, REASONS
+
+    def __init__(self, queue: RemoteLink, limit: int | None = None) -> None:
+        self._queue = queue
+        self._connection = Connection(queue.server)
+        self._lock = RLock()
+        self._client, self._next = os.urandom(_CLIENT), 1
+        self._last: int | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._limit = limit
+        self._slots: Any = None
+
+    @property
+    def path(self) -> str:
+        """The address of the queue."""
+        return self._queue.url
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._connection.closed
+
+    def close(self) -> None:
+        """Close it. Idempotent."""
+        self._connection.close()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    @property
+    def last_index_appended(self) -> int | None:
+        """The index of the last message this appender wrote; None before the first."""
+        return self._last
+
+    def write_bytes(self, payload: Buffer, /, *, wait: Wait | None = None) -> int:
+        """Append a message of these bytes; return its index."""
+        self._check_wait(wait)
+        data = bytes(memoryview(payload).cast("B"))
+        if not data and self._queue.is_wire:
+            raise ValueError("a message holds at least one byte: length=0")
+        offsets = array("i", (0, len(data))).tobytes()
+        found = self._append(iter([(offsets, data)]))
+        if found is None:
+            raise ServerLostError(
+                f"the message was appended, but its index is not known any more: queue={self.path}"
+            )
+        return found
+
+    def write_text(self, text: str, /, *, wait: Wait | None = None) -> int:
+        """Append a message of this text; return its index."""
+        arguments.text("text", text)
+        data = _native.text_bytes(text) if self._queue.is_wire else text.encode()
+        return self.write_bytes(data, wait=wait)
+
+    def write_map(self, values: Mapping[str, Value], /, *, wait: Wait | None = None) -> int:
+        """Append named values: see :meth:`quire.JournalAppender.write_map`."""
+        self._queue.need_wire("write_map")
+        if not values:
+            raise ValueError("a message holds at least one value: count=0")
+        parts = [_native.entry_bytes(name, value) for name, value in values.items()]
+        return self.write_bytes(b"".join(parts), wait=wait)
+
+    def write_message(
+        self,
+        message: object,
+        cls: type | None = None,
+        /,
+        *,
+        typed: bool = False,
+        wait: Wait | None = None,
+    ) -> int:
+        """Append an object: see :meth:`quire.JournalAppender.write_message`."""
+        self._queue.need_wire("write_message")
+        data = _native.message_bytes(message, cls, typed=typed, fieldless=not self._has_field_names)
+        return self.write_bytes(data, wait=wait)
+
+    def write_yaml(self, text: str, *, wait: Wait | None = None) -> int:
+        """Append the message that *text* stands for (:func:`quire.types.parse_yaml`)."""
+        self._queue.need_wire("write_yaml")
+        return self.write_bytes(_native.parse_yaml(text), wait=wait)
+
+    def write_json(self, text: str, *, wait: Wait | None = None) -> int:
+        """Append the message that *text* stands for (:func:`quire.types.parse_json`)."""
+        self._queue.need_wire("write_json")
+        return self.write_bytes(_native.parse_json(text), wait=wait)
+
+    def write_many(self, payloads: Iterable[Buffer], /, *, wait: Wait | None = None) -> int | None:
+        """
+        Append each payload; None if there are none.
+
+        They are sent in batches, up to eight of which are under way at once.
+        """
+        self._check_wait(wait)
+        return self._append(_packs(payloads))
+
+    def topic(self, key: Any, *, event: str = "to") -> RemoteTopic:  # noqa: ANN401 - any value
+        """Return a writer of messages that begin with a routing key."""
+        self._queue.need_wire("topic")
+        return RemoteTopic(self, key, event)
+
+    def method_writer(
+        self,
+        interface: Callable[..., _T],
+        *more: Callable[..., Any],
+        **options: Any,  # noqa: ANN401 - those of journals
+    ) -> _T:
+        """Return an object of the interface whose calls are messages, as at home."""
+        from quire.remote.calls import method_writer
+        from quire.types import names_around
+
+        self._queue.need_wire("method_writer")
+        made: _T = method_writer(self, (interface, *more), options, names_around())
+        return made
+
+    def sync(self) -> None:
+        """Return when what was appended is on the server's medium."""
+        self._connection.call("QUIRE.SYNC", self._queue.topic)
+
+    @property
+    def _has_field_names(self) -> bool:
+        wire_type: str = self._queue.wire_type
+        return wire_type != "FIELDLESS_BINARY"
+
+    def _check_wait(self, wait: Wait | None, /) -> None:
+        if wait is not None:
+            raise UnsupportedError(f"not supported in a {FORMAT}: wait= ({REPLICAS})")
+
+    def _wait_for(
+        self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
+    ) -> None:
+        """Wait for nobody: see :meth:`_check_wait`."""
+
+    def _write_column(  # noqa: PLR0913 - those of the kernel
+        self,
+        offsets: Buffer,
+        data: Buffer,
+        *,
+        count: int,
+        start: int,
+        wide: bool,
+        text: bool = False,
+        note: bytes | None = None,
+    ) -> int | None:
+        if note is not None:
+            raise UnsupportedError(f"not supported in a {FORMAT}: metadata before a batch")
+        places = memoryview(offsets).cast("B").cast("q" if wide else "i")[start : start + count + 1]
+        content = memoryview(data)
+        messages = (bytes(content[places[it] : places[it + 1]]) for it in range(count))
+        if text:
+            messages = (_native.text_bytes(it.decode()) for it in messages)
+        return self._append(_packs(messages))
+
+    def _append(self, packs: Iterator[tuple[bytes, bytes]]) -> int | None:
+        """Send batches, a few ahead of their answers; return the index of the last message."""
+        if self.closed:
+            raise ClosedError(f"the appender is closed: path={self.path}")
+        with self._lock:
+            try:
+                return self._pipeline(packs)
+            except ServerSilentError:
+                raise
+            except BaseException:
+                self._start_again()
+                raise
+
+    def _start_again(self) -> None:
+        """Begin to number messages anew: those that follow do not belong to what failed."""
+        self._connection.drop()
+        self._client, self._next = os.urandom(_CLIENT), 1
+
+    def _pipeline(self, packs: Iterator[tuple[bytes, bytes]]) -> int | None:
+        connection = self._connection
+        topic = self._queue.topic
+        waiting: deque[_Batch] = deque()
+        ends, last = connection.deadline(), None
+        is_sent, more = 0, True
+        while more or waiting:
+            try:
+                connection.ready(ends)
+                while more and len(waiting) < _WINDOW:
+                    pack = next(packs, None)
+                    more = pack is not None
+                    if pack is not None:
+                        batch = _Batch(self._next, *pack)
+                        self._next += batch.count
+                        waiting.append(batch)
+                while is_sent < len(waiting):
+                    connection.send(waiting[is_sent].command(topic, self._client), ends)
+                    is_sent += 1
+                if waiting:
+                    last = connection.receive(ends)
+                    waiting.popleft()
+                    is_sent -= 1
+                    ends = connection.deadline()
+            except ServerSilentError:
+                raise
+            except ServerLostError:
+                is_sent = 0  # all that was not answered is sent again
+            except RefusedError as error:
+                if not str(error).startswith("TRYAGAIN"):
+                    raise
+                connection.drop()
+                is_sent = 0
+        self._last = last if last is not None else self._last
+        return last
+
+    # In event loops.
+
+    async def awrite_bytes(self, payload: Buffer, /) -> int:
+        """Append bytes without blocking the event loop; calls are served in their order."""
+        return await self._in_turn(lambda: self.write_bytes(payload))
+
+    async def awrite_text(self, text: str, /) -> int:
+        """Append text without blocking the event loop: see :meth:`awrite_bytes`."""
+        return await self._in_turn(lambda: self.write_text(text))
+
+    async def awrite_map(self, values: Mapping[str, Value], /) -> int:
+        """Append named values without blocking the event loop: see :meth:`awrite_bytes`."""
+        return await self._in_turn(lambda: self.write_map(values))
+
+    async def awrite_message(
+        self, message: object, cls: type | None = None, /, *, typed: bool = False
+    ) -> int:
+        """Append an object without blocking the event loop: see :meth:`awrite_bytes`."""
+        return await self._in_turn(lambda: self.write_message(message, cls, typed=typed))
+
+    async def awrite_yaml(self, text: str) -> int:
+        """Append YAML as values without blocking the event loop: see :meth:`awrite_bytes`."""
+        return await self._in_turn(lambda: self.write_yaml(text))
+
+    async def awrite_json(self, text: str) -> int:
+        """Append JSON as values without blocking the event loop: see :meth:`awrite_bytes`."""
+        return await self._in_turn(lambda: self.write_json(text))
+
+    async def awrite_many(self, payloads: Iterable[Buffer], /) -> int | None:
+        """Append many messages without blocking the event loop: see :meth:`awrite_bytes`."""
+        return await self._in_turn(lambda: self.write_many(payloads))
+
+    async def awrite_batch(self, batch: Any, **options: Any) -> int | None:  # noqa: ANN401 - see write_batch
+        """Append columns without blocking the event loop: see :meth:`awrite_bytes`."""
+        return await self._in_turn(lambda: self.write_batch(batch, **options))
+
+    async def _in_turn(self, write: Callable[[], _T]) -> _T:
+        """Have the appender's one thread write, so that calls keep their order."""
+        import asyncio
+
+        if self._limit is None:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, write)
+        from quire._common.slots import Slots
+
+        if self._slots is None:
+            self._slots = Slots(self._limit)
+        async with self._slots.slot():
+            return await asyncio.get_running_loop().run_in_executor(self._threads, write)
+
+    @property
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "quire-remote-appender")
+        return self._thread
+
+    def __repr__(self) -> str:
+        """Return the address."""
+        return f"RemoteAppender({self.path!r}{', closed' if self.closed else ''})"
+
+
+def _packs(payloads: Iterable[Buffer]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield offsets and bytes of a batch after the other."""
+    items: list[Buffer] = []
+    size = 0
+    for payload in payloads:
+        items.append(payload)
+        size += len(payload) if isinstance(payload, bytes) else memoryview(payload).nbytes
+        if len(items) >= _COUNT or size >= _BYTES:
+            yield _pack(items)
+            items, size = [], 0
+    if items:
+        yield _pack(items)
+
+
+def _pack(items: list[Buffer]) -> tuple[bytes, bytes]:
+    parts = [it if isinstance(it, bytes) else bytes(it) for it in items]
+    if not all(parts):
+        raise ValueError("a message holds at least one byte: length=0")
+    return array("i", accumulate(map(len, parts), initial=0)).tobytes(), b"".join(parts)
+
+
+class RemoteTopic:
+    """
+    Writes messages of one sub-topic, from :meth:`RemoteAppender.topic`.
+
+    Each is one document: the event ``to`` with the key, then the message.
+
+        queue.appender().topic("LDN").write_text("hello")
+    """
+
+    def __init__(self, appender: RemoteAppender, key: Any, event: str) -> None:  # noqa: ANN401 - any value
+        self._appender, self._key = appender, key
+        self._route = _native.entry_bytes(event, key)
+
+    @property
+    def key(self) -> Any:  # noqa: ANN401 - what it was given
+        """The routing key, written before each message."""
+        return self._key
+
+    def write_bytes(self, payload: Buffer, /) -> int:
+        """Append the key and bytes."""
+        return self._appender.write_bytes(b"".join((self._route, payload)))
+
+    def write_text(self, text: str, /) -> int:
+        """Append the key and text."""
+        return self.write_bytes(_native.text_bytes(text))
+
+    def write_map(self, values: Mapping[str, Value], /) -> int:
+        """Append the key and named values."""
+        parts = [_native.entry_bytes(name, value) for name, value in values.items()]
+        return self.write_bytes(b"".join(parts))
+
+    def write_message(
+        self, message: object, cls: type | None = None, /, *, typed: bool = False
+    ) -> int:
+        """Append the key and an object."""
+        return self.write_bytes(_native.message_bytes(message, cls, typed=typed))
+
+    def __repr__(self) -> str:
+        """Return the appender and the key."""
+        return f"RemoteTopic({self._appender!r}, key={self._key!r:.80})"

@@ -1,0 +1,319 @@
+"""Connections to a server: commands and their answers, with time limits and reconnects."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from threading import RLock
+from time import monotonic, sleep
+from typing import Any, Final, TypeAlias, cast
+
+from quire.errors import (
+    OptionsError,
+    RefusedError,
+    ServerLostError,
+    ServerSilentError,
+    TailerInUseError,
+)
+from quire.remote.address import RemoteAddress
+from quire.remote.answers import TRY_AGAIN, refused
+
+Word: TypeAlias = bytes | memoryview | str | int
+
+_log = logging.getLogger("quire")
+_CHUNK: Final = 1 << 18
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """
+    How a server is reached.
+
+    Attributes:
+        address: Where it is, and the queue.
+        token: The token, if it needs one.
+        tls: How connections are encrypted; None: they are not.
+        timeout_s: How long a call may take, with all attempts to reconnect.
+
+    """
+
+    address: RemoteAddress
+    token: str | None
+    tls: ssl.SSLContext | None
+    timeout_s: float
+
+    def check(self) -> None:
+        """
+        Check that no token leaves this machine in the clear.
+
+        Raises:
+            OptionsError: It would.
+
+        """
+        if self.token is not None and self.tls is None and not _is_loopback(self.address.host):
+            raise OptionsError(
+                f"a token is sent beyond this machine only over TLS: host={self.address.host}"
+                " (give tls=)"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def packed(words: Iterable[Word]) -> bytes:
+    """Return a command as RESP has it."""
+    parts: list[bytes | memoryview] = []
+    count = 0
+    for word in words:
+        data = str(word).encode() if isinstance(word, str | int) else word
+        parts += b"$%d\r\n" % len(data), data, b"\r\n"
+        count += 1
+    return b"".join([b"*%d\r\n" % count, *parts])
+
+
+def _named(answer: Any) -> Any:  # noqa: ANN401 - whatever a server says
+    """Return an answer whose maps, at its top or in its list, have names that are text."""
+    if isinstance(answer, dict):
+        return {key.decode(): it for key, it in cast("dict[bytes, Any]", answer).items()}
+    if isinstance(answer, list):
+        found: list[Any] = answer
+        return [_named(it) for it in found] if found and isinstance(found[0], dict) else found
+    return answer
+
+
+class Connection:
+    """
+    A connection to a server, made when it is first needed and again when it is lost.
+
+    Args:
+        server: How it is reached.
+        greet: Called with each new connection, before anything else is asked; it may ask with
+            :meth:`ask`.
+
+    """
+
+    def __init__(self, server: Server, greet: Callable[[Connection], object] | None = None) -> None:
+        self.server = server
+        self.lock = RLock()
+        self._greet = greet
+        self._socket: socket.socket | None = None
+        self._reader: Any = None
+        self._pid = 0
+        self._was_connected = False
+        self.closed = False
+
+    def __del__(self) -> None:
+        """Close the socket of a handle that nobody has closed."""
+        self.drop()
+
+    # One attempt.
+
+    def _connect(self, ends: float) -> None:
+        import hiredis
+
+        address = self.server.address
+        left_s = max(0.001, ends - monotonic())
+        raw = socket.create_connection((address.host, address.port), timeout=left_s)
+        try:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.server.tls is not None:
+                raw = self.server.tls.wrap_socket(raw, server_hostname=address.host)
+        except BaseException:
+            raw.close()
+            raise
+        self._socket, self._pid = raw, os.getpid()
+        self._reader = hiredis.Reader(replyError=refused)
+        hello: list[Word] = ["HELLO", 3]
+        if self.server.token is not None:
+            hello += "AUTH", "default", self.server.token
+        self.ask(hello, ends)
+        if self._greet is not None:
+            self._greet(self)
+        self._was_connected = True
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, which was not made by a parent process."""
+        return self._socket is not None and self._pid == os.getpid()
+
+    def fileno(self) -> int:
+        """Return the number of the socket, -1 without one."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def drop(self) -> None:
+        """Close the socket: the next call connects again."""
+        found, self._socket, self._reader = self._socket, None, None
+        if found is not None:
+            if isinstance(found, ssl.SSLSocket) or self._pid != os.getpid():
+                socket.close(found.detach())  # without a word to the server, which is the parent's
+            else:
+                found.close()
+
+    def close(self) -> None:
+        """Close the connection for good."""
+        self.closed = True
+        self.drop()
+
+    def ask(self, words: Sequence[Word], ends: float) -> Any:  # noqa: ANN401 - whatever it says
+        """Send one command and return its answer, without an attempt to reconnect."""
+        self.send(packed(words), ends)
+        return self.receive(ends)
+
+    def send(self, data: bytes, ends: float) -> None:
+        """Send commands."""
+        found = self._opened()
+        try:
+            found.settimeout(max(0.001, ends - monotonic()))
+            found.sendall(data)
+        except BaseException as error:  # noqa: BLE001 - raised again
+            self.drop()
+            raise self._lost(error) from None
+
+    def receive(self, ends: float) -> Any:  # noqa: ANN401 - whatever it says
+        """Return the next answer; an error is raised."""
+        try:
+            while (answer := self._reader.gets()) is False:
+                self._read(max(0.001, ends - monotonic()))
+        except BaseException as error:  # noqa: BLE001 - raised again
+            self.drop()
+            raise self._lost(error) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return _named(answer)
+
+    def poll(self) -> tuple[bool, Any]:
+        """Return whether an answer is there, and the answer, without waiting."""
+        try:
+            while (answer := self._reader.gets()) is False:
+                try:
+                    self._read(0.0)
+                except (BlockingIOError, ssl.SSLWantReadError):
+                    return False, None
+        except BaseException as error:  # noqa: BLE001 - raised again
+            self.drop()
+            raise self._lost(error) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return True, answer
+
+    def _read(self, timeout_s: float) -> None:
+        found = self._opened()
+        found.settimeout(timeout_s)
+        data = found.recv(_CHUNK)
+        if not data:
+            raise ConnectionResetError("the server closed the connection")
+        self._reader.feed(data)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return whether something can be received within a time."""
+        found = self._opened()
+        if isinstance(found, ssl.SSLSocket) and found.pending():
+            return True
+        poll = select.poll()
+        poll.register(found.fileno(), select.POLLIN)
+        return bool(poll.poll(max(0.0, timeout_s) * 1000))
+
+    def _opened(self) -> socket.socket:
+        if self._socket is None:
+            raise ConnectionResetError("not connected")
+        return self._socket
+
+    def _lost(self, error: BaseException) -> BaseException:
+        address = self.server.address.url
+        if isinstance(error, TimeoutError):
+            return ServerSilentError(
+                f"the server did not answer in time: queue={address}"
+                f" timeout_s={self.server.timeout_s}"
+            )
+        if isinstance(error, OSError):
+            return ServerLostError(f"the connection was lost: queue={address} error={error}")
+        return error
+
+    # All attempts.
+
+    def deadline(self) -> float:
+        """Return when a call that begins now has to be done."""
+        return monotonic() + self.server.timeout_s
+
+    def ready(self, ends: float) -> None:
+        """
+        Connect unless there is a connection; try again for as long as there is time.
+
+        Raises:
+            ServerLostError: There was no connection in time.
+
+        """
+        if self.is_connected:
+            return
+        self.drop()
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                self._connect(ends)
+            except (ssl.SSLCertVerificationError, RefusedError):
+                self.drop()
+                raise
+            except (OSError, TailerInUseError) as error:
+                self.drop()
+                if not self._was_connected and not isinstance(error, TailerInUseError):
+                    raise self._unreachable(error) from None
+                if monotonic() + pause_s > ends or not self._was_connected:
+                    raise self._unreachable(error) from None
+                _log.warning(
+                    "reconnecting: queue=%s pause_s=%s error=%s",
+                    self.server.address.url,
+                    pause_s,
+                    error,
+                )
+                sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            except BaseException:
+                self.drop()
+                raise
+            else:
+                return
+
+    def _unreachable(self, error: Exception) -> Exception:
+        if isinstance(error, ServerSilentError | ServerLostError | TailerInUseError):
+            return error
+        return ServerLostError(
+            f"cannot reach the server: queue={self.server.address.url} error={error}"
+        )
+
+    def call(self, *words: Word) -> Any:  # noqa: ANN401 - whatever it says
+        """
+        Ask until there is an answer: what may be asked twice.
+
+        Raises:
+            ServerLostError: The server was not reached in time.
+            ServerSilentError: It did not answer in time.
+
+        """
+        with self.lock:
+            ends = self.deadline()
+            while True:
+                self.ready(ends)
+                try:
+                    return self.ask(words, ends)
+                except ServerSilentError:
+                    raise
+                except ServerLostError:
+                    if monotonic() > ends:
+                        raise
+                except RefusedError as error:
+                    if not str(error).startswith(TRY_AGAIN) or monotonic() > ends:
+                        raise
+                    sleep(_FIRST_PAUSE_S)

@@ -1,0 +1,119 @@
+"""What the handles of one remote queue share: where it is, its facts, and its connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quire._common import arguments
+from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
+from quire.errors import ClosedError, UnsupportedError
+from quire.remote.address import RemoteAddress, client_context, is_remote, parse
+from quire.remote.connection import Connection, Server
+from quire.remote.lacking import FORMAT
+
+_EXCERPTS: Final[dict[str, Any]] = {
+    "chronicle": Excerpt,
+    "vanilla": VanillaExcerpt,
+    "indexed": VanillaExcerpt,
+    "quick-queue": QuickExcerpt,
+}
+
+
+class RemoteLink:
+    """
+    An open queue of a server.
+
+    Args:
+        address: Where it is.
+        options: Those of :func:`quire.open` that a remote queue takes.
+        created_with: What it is made with if it is not there.
+
+    """
+
+    def __init__(
+        self, address: RemoteAddress, options: Mapping[str, Any], created_with: Mapping[str, Any]
+    ) -> None:
+        self.address, self.topic = address, address.topic
+        tls = client_context(options.get("tls"))
+        timeout_s = arguments.seconds("timeout_s", options.get("timeout_s", 10.0))
+        self.server = Server(address, options.get("token"), tls, timeout_s)
+        self.server.check()
+        self.connection = Connection(self.server)
+        words: list[bytes | str | int] = ["QUIRE.OPEN", self.topic]
+        if options.get("create", True) and not options.get("read_only"):
+            words.append("CREATE")
+            for name, value in created_with.items():
+                words += name, value
+        try:
+            self.facts: dict[str, Any] = self.connection.call(*words)
+        except BaseException:
+            self.connection.close()
+            raise
+        self.format: str = self.facts["format"].decode()
+        self.is_wire = bool(self.facts["wire"])
+        self.wire_type: str = self.facts.get("wire_type", b"").decode()
+
+    @property
+    def url(self) -> str:
+        """The address of the queue."""
+        return self.address.url
+
+    @property
+    def closed(self) -> bool:
+        """Whether the queue was closed."""
+        return self.connection.closed
+
+    def ask(self, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever the server says
+        """
+        Ask the server.
+
+        Raises:
+            ClosedError: The queue was closed.
+
+        """
+        if self.closed:
+            raise ClosedError(f"the queue is closed: path={self.url}")
+        return self.connection.call(*words)
+
+    def info(self) -> dict[str, Any]:
+        """Return what the queue is like now."""
+        found: dict[str, Any] = self.ask("QUIRE.INFO", self.topic)
+        return found
+
+    def need_wire(self, name: str) -> None:
+        """
+        Check that messages are BinaryWire.
+
+        Raises:
+            UnsupportedError: The format has raw bytes.
+
+        """
+        if not self.is_wire:
+            raise UnsupportedError(
+                f"not supported in a {self.format} queue: {name} (messages are raw bytes)"
+            )
+
+    def excerpt(self, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
+        """Return a message as a tailer of the format would."""
+        return _EXCERPTS[self.format](index, data)
+
+    def neighbour(self, queue: Any) -> str:  # noqa: ANN401 - a queue, or its address
+        """
+        Return the name of another queue of the same server.
+
+        Raises:
+            UnsupportedError: It is elsewhere.
+
+        """
+        found = queue if isinstance(queue, str) else getattr(queue, "path", None)
+        if not is_remote(found):
+            raise UnsupportedError(
+                f"not supported in a {FORMAT}: a queue elsewhere (give one of the same server)"
+            )
+        address = parse(str(found))
+        if address[:2] != self.address[:2]:
+            raise UnsupportedError(
+                f"not supported in a {FORMAT}: a queue of another server: queue={address.url}"
+            )
+        return address.topic

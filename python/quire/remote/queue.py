@@ -1,0 +1,297 @@
+"""Handles of remote queues."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from quire._native import RollCycle
+from quire.errors import ClosedError, ReadOnlyError, UnsupportedError
+from quire.formats.missing import Handle
+from quire.formats.numbering import Numbering, Periods
+from quire.formats.remote import FarQueue
+from quire.handles.base import Queue
+from quire.remote.address import RemoteAddress, parse
+from quire.remote.appender import RemoteAppender
+from quire.remote.group import RemoteGroup, state_of
+from quire.remote.lacking import FORMAT, REASONS, REPLICAS
+from quire.remote.link import RemoteLink
+from quire.remote.tailer import RemoteTailer
+
+if TYPE_CHECKING:
+    from quire.groups.states import GroupState
+
+_CREATION: Final = (
+    "format",
+    "roll_cycle",
+    "time_zone",
+    "epoch_ms",
+    "wire_type",
+    "source_id",
+    "block_bytes",
+)
+
+
+class RemoteQueue(Queue, FarQueue, Handle):
+    """
+    A queue of a server, from ``quire.open("quire://HOST:PORT/QUEUE")``.
+
+    It pickles by its address and options, with the token unless *tls* is a context.
+
+        with quire.open("quire://127.0.0.1:7000/orders", token=token) as queue:
+            queue.appender().write_text("hello")
+    """
+
+    _format, _missing = FORMAT, REASONS
+
+    def __init__(
+        self, address: RemoteAddress, options: Mapping[str, Any], created_with: Mapping[str, Any]
+    ) -> None:
+        self._options = dict(options)
+        self._read_only = bool(options.get("read_only"))
+        self._handles: list[RemoteAppender | RemoteTailer] = []
+        self._link = RemoteLink(address, options, created_with)
+        self._facts = self._link.facts
+
+    @classmethod
+    def _reopen(cls, path: Any, options: dict[str, Any]) -> Self:  # noqa: ANN401 - an address
+        return cls(parse(str(path)), options, {})
+
+    # Its state.
+
+    @property
+    def path(self) -> str:
+        """Its address."""
+        return self._link.url
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._link.closed
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened read-only, or the server only reads it."""
+        return self._read_only or not self._facts["writable"]
+
+    @property
+    def first_index(self) -> int | None:
+        """The index of the first message; None if there is none."""
+        found: int | None = self._link.info()["first"]
+        return found
+
+    @property
+    def last_index(self) -> int | None:
+        """The index of the last message; None if there is none."""
+        found: int | None = self._link.info()["last"]
+        return found
+
+    @property
+    def entry_count(self) -> int:
+        """The number of messages, by the queue's own index."""
+        return int(self._link.info()["count"])
+
+    @property
+    def cycles(self) -> list[int]:
+        """The cycles of the queue, in order."""
+        return [*self._cycle_counts()]
+
+    @property
+    def roll_cycle(self) -> RollCycle:
+        """How the queue is cut into files where it is."""
+        self._link.need_wire("roll_cycle")
+        return RollCycle(self._facts["cycles"].decode())
+
+    @property
+    def epoch_ms(self) -> int:
+        """Start of cycle 0 in epoch milliseconds."""
+        return int(self._facts.get("epoch_ms", 0))
+
+    @property
+    def roll_time_zone(self) -> str:
+        """The zone of the roll time; the server tells only UTC from others."""
+        if self._facts.get("zoned"):
+            raise UnsupportedError(f"not supported in a {FORMAT}: roll_time_zone (ask there)")
+        return "UTC"
+
+    @property
+    def wire_type(self) -> str:
+        """The wire type of the queue."""
+        self._link.need_wire("wire_type")
+        return self._link.wire_type
+
+    @property
+    def source_id(self) -> int:
+        """The queue's id in message history."""
+        self._link.need_wire("source_id")
+        return int(self._facts["source_id"])
+
+    @property
+    def block_bytes(self) -> int:
+        """By how much files grow where the queue is."""
+        return int(self._facts.get("block_bytes", 0))
+
+    def count_excerpts(self, from_index: int, to_index: int) -> int:
+        """Return how many messages lie between two indexes, as the index of the queue has them."""
+        numbering = self._numbering()
+        low, high = sorted((from_index, to_index))
+        counts = self._cycle_counts()
+
+        def before(index: int) -> int:
+            cycle = numbering.to_cycle(index)
+            whole = sum(count for it, count in counts.items() if it < cycle)
+            return whole + min(numbering.to_sequence(index), counts.get(cycle, 0))
+
+        return before(high) - before(low)
+
+    # Handles.
+
+    def appender(self, *, limit: int | None = None, wait: object = None) -> RemoteAppender:
+        """
+        Return a new appender, with a connection of its own.
+
+        Args:
+            limit: How many asynchronous appends may be under way at once in an event loop.
+            wait: Not supported: replicas are waited for where the queue is.
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+            UnsupportedError: *wait* was given.
+
+        """
+        if wait is not None:
+            raise UnsupportedError(f"not supported: appender(wait=) of a RemoteQueue ({REPLICAS})")
+        if self.read_only:
+            raise ReadOnlyError(f"the queue was opened read-only: path={self.path}")
+        made = RemoteAppender(self._link, limit)
+        self._keep(made)
+        return made
+
+    def tailer(
+        self,
+        name: str | None = None,
+        *,
+        on_missing: Literal["raise", "warn", "skip"] = "skip",
+        shared: bool = False,
+    ) -> RemoteTailer:
+        """
+        Return a new tailer, at the first message, with a connection of its own.
+
+        Args:
+            name: Keep the position in the queue under this name, and resume there.
+            on_missing: Only ``skip``: messages that were deleted are skipped.
+            shared: Use the name even while other tailers do.
+
+        Raises:
+            TailerInUseError: Another tailer uses the name.
+            UnsupportedError: Another *on_missing* was given.
+            ValueError: The name is not valid.
+
+        """
+        if on_missing == "raise":
+            raise UnsupportedError(
+                "not supported: tailer(on_missing=) of a RemoteQueue (the server skips them)"
+            )
+        made = RemoteTailer(self._link, self, name, shared=shared)
+        self._keep(made)
+        return made
+
+    def _keep(self, handle: RemoteAppender | RemoteTailer) -> None:
+        if self.closed:
+            handle.close()
+            raise ClosedError(f"the queue is closed: path={self.path}")
+        self._handles = [it for it in self._handles if not it.closed]
+        self._handles.append(handle)
+
+    def group(self, name: str, **options: Any) -> RemoteGroup:  # noqa: ANN401 - those of queues
+        """Return a group of consumers: see :meth:`quire.Queue.group`."""
+        return RemoteGroup(self._link, name, **options)
+
+    def groups(self) -> list[GroupState]:
+        """Return the groups that consumers joined, with their lag, position and members."""
+        return [state_of(it) for it in self._link.ask("QUIRE.GROUP", "LIST", self._link.topic)]
+
+    def named_tailers(self) -> list[tuple[str, int]]:
+        """Return the name of each named tailer, with the index that it stored."""
+        found = self._link.ask("QUIRE.TAILER", "LIST", self._link.topic)
+        return [(name.decode(), index) for name, index in found]
+
+    def delete_tailer(self, name: str) -> bool:
+        """Forget the position of a named tailer; whether there was one."""
+        return bool(self._link.ask("QUIRE.TAILER", "DELETE", self._link.topic, name))
+
+    def rename_tailer(self, name: str, new_name: str) -> bool:
+        """Give a named tailer another name; whether there was one."""
+        return bool(self._link.ask("QUIRE.TAILER", "RENAME", self._link.topic, name, new_name))
+
+    def close(self) -> None:
+        """Close the queue and all its appenders and tailers. Idempotent."""
+        handles, self._handles = self._handles, []
+        for handle in handles:
+            handle.close()
+        self._link.connection.close()
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    # What the package asks.
+
+    def _numbering(self) -> Numbering:
+        facts = self._facts
+        return Numbering(facts["bits"], facts["step"], bool(facts["dense"]))
+
+    def _periods(self) -> Periods:
+        facts = self._facts
+        if "length_ms" not in facts:
+            raise UnsupportedError(
+                f"the queue has no cycles, so no time is known without a field: path={self.path}"
+            )
+        return Periods(facts["epoch_ms"], facts["length_ms"], facts["cycles"].decode())
+
+    def _cycle_counts(self) -> dict[int, int]:
+        cycles, counts = (array("q", it) for it in self._link.ask("QUIRE.CYCLES", self._link.topic))
+        return dict(zip(cycles, counts, strict=True))
+
+    def _excerpt(self, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
+        return self._link.excerpt(index, data)
+
+    def __repr__(self) -> str:
+        """Return the address."""
+        return f"RemoteQueue({self.path!r}{', closed' if self.closed else ''})"
+
+
+def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
+    """
+    Open a remote queue with the keywords of :func:`quire.open`.
+
+    Raises:
+        UnsupportedError: An option is for queues of this machine.
+
+    """
+    options: dict[str, Any] = {
+        name: given.pop(name)
+        for name in ("token", "tls", "timeout_s", "read_only", "create")
+        if name in given
+    }
+    created = {name: given.pop(name) for name in _CREATION if given.get(name) is not None}
+    if "roll_cycle" in created:
+        created["roll_cycle"] = getattr(created["roll_cycle"], "name", created["roll_cycle"])
+    left = {name for name, value in given.items() if value not in {None, False}}
+    if left:
+        raise UnsupportedError(
+            f"not an option of a {FORMAT}: {', '.join(sorted(left))} (the server has its own)"
+        )
+    return RemoteQueue(parse(url), options, created)

@@ -1,0 +1,439 @@
+"""Tailers of remote queues: messages come in batches, and one waits at the server."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from threading import RLock
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from quire.errors import ClosedError, ServerLostError, WireError
+from quire.formats.columns import Columns
+from quire.formats.missing import Handle
+from quire.formats.remote import FarTailer
+from quire.handles.base import BATCH_BYTES, AnyExcerpt, Tailer
+from quire.handles.wire_reading import WireReading
+from quire.remote.connection import Connection, packed
+from quire.remote.lacking import FORMAT, REASONS
+from quire.remote.waiting import SocketWait, socket_watch
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from quire._native import Buffer, Column, EventLoopWaits, Plan, Table
+    from quire.remote.link import RemoteLink
+
+_END: Final = 2**63 - 1
+_COUNT: Final = 65_536
+_BYTES: Final = 4 << 20
+_MANY: Final = 4096
+"""After a batch of so many messages the next one is asked for at once."""
+_BLOCK_MS: Final = 20_000
+"""How long the server waits at most before it says that there is nothing."""
+
+
+class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
+    """
+    Reads messages of a remote queue, from :meth:`RemoteQueue.tailer`.
+
+    Messages come in batches, and the next batch is asked for while one is read. The position of a
+    named tailer is kept by the queue's table, as at home; it is stored with each batch, by
+    :meth:`commit` and by :meth:`close`: after a crash, messages since then are delivered again.
+
+        with quire.open("quire://127.0.0.1:7000/orders") as queue, queue.tailer() as tailer:
+            for message in tailer.follow():
+                print(message.index, message.data)
+    """
+
+    _format, _missing = FORMAT, REASONS
+
+    def __init__(
+        self,
+        queue: RemoteLink,
+        handle: Any,  # noqa: ANN401 - the queue's, for searches
+        name: str | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
+        self._queue, self._handle = queue, handle
+        self._name, self._shared = name, shared
+        self._topic_name = queue.topic
+        server = queue.server
+        self._connection = Connection(server, self._greet if name is not None else None)
+        self._lock = RLock()
+        self._columns = Columns.empty()
+        self._offsets: array[int] | memoryview = self._columns.offsets
+        self._data = b""
+        self._at, self._count = 0, 0
+        self._position = 0
+        self._last_read: int | None = None
+        self._stored: int | None = None
+        self._is_asked = False
+        if name is not None:
+            self._connection.ready(self._connection.deadline())
+
+    def _greet(self, connection: Connection) -> None:
+        words = ["QUIRE.TAILER", "OPEN", self._topic_name, self._name or ""]
+        if self._shared:
+            words.append("SHARED")
+        found: int = connection.ask(words, connection.deadline())
+        if self._stored is None:
+            self._position = self._stored = found
+
+    # Its state.
+
+    @property
+    def path(self) -> str:
+        """The address of the queue."""
+        return self._queue.url
+
+    @property
+    def name(self) -> str | None:
+        """The name that the position is kept under; None of a tailer without one."""
+        return self._name
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._connection.closed
+
+    @property
+    def index(self) -> int:
+        """The index of the next message."""
+        if self._at < self._count:
+            return self._columns.indexes[self._at]
+        return self._position or self._queue.info()["first"] or 0
+
+    @property
+    def last_read_index(self) -> int | None:
+        """The index of the message that was read last; None before the first."""
+        return self._last_read
+
+    def close(self) -> None:
+        """Close it; the position of a named one is stored. Idempotent."""
+        if self.closed:
+            return
+        with self._lock:
+            try:
+                if self._name is not None and self._connection.is_connected:
+                    self.commit()
+                    self._ask("QUIRE.TAILER", "CLOSE", self._topic_name, self._name)
+            except (ServerLostError, ConnectionError):
+                pass  # the position is that of the last batch
+            finally:
+                self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def commit(self) -> None:
+        """Store the position of a named tailer: what was delivered is finished."""
+        with self._lock:
+            self._forget_asked()
+            self._ask("QUIRE.TAILER", "COMMIT", self._topic_name, self._name or "", self.index)
+            self._stored = self.index
+
+    # Batches.
+
+    def _ask(self, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever the server says
+        self._check_open()
+        self._forget_asked()
+        return self._connection.call(*words)
+
+    def _check_open(self) -> None:
+        if self.closed or self._queue.closed:
+            raise ClosedError(f"the tailer is closed: path={self.path}")
+
+    def _request(self, block_ms: int | None, past: int = _END) -> bytes:
+        words: list[bytes | str | int] = ["QUIRE.READ", self._topic_name, "FROM", self._position]
+        words += ["COUNT", _COUNT, "BYTES", _BYTES, "PACKED"]
+        if past != _END:
+            words += ["TO", past]
+        if block_ms is not None:
+            words += ["BLOCK", block_ms]
+        return packed(words)
+
+    def _take(self, answer: list[Any]) -> bool:
+        """Keep the messages of an answer; False if there are none."""
+        following, indexes, offsets, data = answer
+        self._columns = Columns.of(indexes, offsets, data)
+        self._offsets, self._data = self._columns.offsets, data
+        self._at, self._count = 0, len(self._columns)
+        if self._count:
+            self._position = following
+        return self._count > 0
+
+    def _begin(self) -> None:
+        """Ask for the next batch; the server answers when there is one."""
+        connection = self._connection
+        connection.ready(connection.deadline())
+        connection.send(self._request(_BLOCK_MS), connection.deadline())
+        self._is_asked = True
+
+    def _forget_asked(self) -> None:
+        """End what was asked for: the server answers when it receives the next command."""
+        if self._is_asked:
+            self._is_asked = False
+            if self._connection.is_connected:
+                connection, ends = self._connection, self._connection.deadline()
+                connection.send(packed(["PING"]), ends)
+                answer = connection.receive(ends)
+                connection.receive(ends)
+                if self._at >= self._count:
+                    self._take(answer)
+
+    def _fill(self) -> bool:
+        """Get what is there now; False if there is nothing."""
+        self._check_open()
+        if self._at < self._count:
+            return True
+        self._store()
+        ends = self._connection.deadline()
+        while True:
+            try:
+                if self._is_asked and self._connection.is_connected:
+                    self._forget_asked()
+                    if self._at < self._count:
+                        break
+                self._is_asked = False
+                self._connection.ready(ends)
+                self._connection.send(self._request(None), ends)
+                self._take(self._connection.receive(ends))
+                break
+            except ServerLostError:
+                if monotonic() > ends:
+                    raise
+        if self._count >= _MANY and self._name is None:
+            self._begin()
+        return self._at < self._count
+
+    def _store(self) -> None:
+        """Store the position of a named tailer: what it delivered is finished."""
+        if self._name is not None and self._position != self._stored:
+            self.commit()
+
+    def _prepare(self) -> bool | None:
+        """Return whether a read would return something without waiting."""
+        self._check_open()
+        with self._lock:
+            if self._at < self._count:
+                return True
+            try:
+                if not self._is_asked or not self._connection.is_connected:
+                    self._store()
+                    self._begin()
+                is_there, answer = self._connection.poll()
+            except ServerLostError:
+                self._is_asked = False
+                self._connection.ready(self._connection.deadline())
+                return False
+            if not is_there:
+                return False
+            self._is_asked = False
+            if not self._take(answer):
+                return self._prepare()
+            return True
+
+    def _sleep(self, timeout_s: float | None = None) -> bool:
+        left_s = math.inf if timeout_s is None else timeout_s
+        return self._connection.wait(min(left_s, 2 * _BLOCK_MS / 1000))
+
+    def _begin_wait(self, waits: EventLoopWaits, number: int, /) -> Any:  # noqa: ANN401 - a wait
+        handle = -1 if self._prepare() else self._connection.fileno()
+        return SocketWait(socket_watch(), handle, waits, number)
+
+    def spin(self, timeout_s: float | None = None) -> bool:
+        """Wait for a message; the server is not asked more often for it. False if none came."""
+        ends = math.inf if timeout_s is None else monotonic() + timeout_s
+        while not self._prepare():
+            left_s = ends - monotonic()
+            if left_s <= 0:
+                return False
+            self._sleep(left_s)
+        return True
+
+    # Reading.
+
+    def _next(self) -> tuple[int, bytes] | None:
+        with self._lock:
+            if self._at >= self._count and not self._fill():
+                return None
+            at = self._at
+            self._at = at + 1
+            self._last_read = index = self._columns.indexes[at]
+            return index, self._data[self._offsets[at] : self._offsets[at + 1]]
+
+    def read(self) -> AnyExcerpt | None:
+        """Return the next message with its index; None if there is none yet."""
+        found = self._next()
+        return None if found is None else self._queue.excerpt(*found)
+
+    def read_bytes(self) -> bytes | None:
+        """Return the bytes of the next message; None if there is none yet."""
+        found = self._next()
+        return None if found is None else found[1]
+
+    def read_text(self) -> str | None:
+        """Return the next message as text; None if there is none yet."""
+        found: str | None = self._decoded_by(lambda excerpt: excerpt.to_text())
+        return found
+
+    def read_map(self) -> dict[str, Any] | None:
+        """Return the named values of the next message; None if there is none yet."""
+        self._queue.need_wire("read_map")
+        found: dict[str, Any] | None = self._decoded_by(lambda excerpt: excerpt.to_dict())
+        return found
+
+    def read_message(self, cls: Any = None, /) -> Any:  # noqa: ANN401 - of any class
+        """Return the next message as an object: see :meth:`quire.JournalTailer.read_message`."""
+        self._queue.need_wire("read_message")
+        return self._decoded_by(lambda excerpt: excerpt.to_message(cls))
+
+    def read_messages(self, cls: Any, count: int, /) -> list[Any]:  # noqa: ANN401 - of any class
+        """Return at most *count* messages as objects."""
+        found: list[Any] = []
+        while len(found) < count and (message := self.read_message(cls)) is not None:
+            found.append(message)
+        return found
+
+    def _decoded_by(self, decode: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - of any class
+        """Decode the next message; where that fails, the position stays."""
+        with self._lock:
+            excerpt = self.read()
+            if excerpt is None:
+                return None
+            try:
+                return decode(excerpt)
+            except WireError:
+                self._at -= 1
+                raise
+
+    def __iter__(self) -> Self:
+        """Iterate over the messages that are there."""
+        return self
+
+    def __next__(self) -> AnyExcerpt:
+        """Return the next message."""
+        found = self.read()
+        if found is None:
+            raise StopIteration
+        return found
+
+    def read_many(self, count: int, /) -> list[bytes]:
+        """Return the bytes of at most *count* messages."""
+        found: list[bytes] = []
+        with self._lock:
+            while len(found) < count and self._fill():
+                past = min(self._count, self._at + count - len(found))
+                places, data = [*self._offsets[self._at : past + 1]], self._data
+                found += [data[a:b] for a, b in pairwise(places)]
+                self._last_read = self._columns.indexes[past - 1]
+                self._at = past
+        return found
+
+    def payloads(self) -> Iterator[bytes]:
+        """Iterate over the bytes of the messages that are there."""
+        while (found := self.read_bytes()) is not None:
+            yield found
+
+    def _read_columns(
+        self, count: int, /, *, max_bytes: int | None = None, end: int = _END
+    ) -> tuple[int, Buffer, Buffer, Buffer]:
+        with self._lock:
+            columns = self._columns_of(count, BATCH_BYTES if max_bytes is None else max_bytes, end)
+        buffers: Any = [memoryview(bytes(it)) for it in columns.buffers]
+        return (len(columns), *buffers)
+
+    def _columns_of(self, count: int, max_bytes: int, end: int) -> Columns:
+        if not self._fill():
+            return Columns.empty()
+        first, past = self._at, min(self._count, self._at + count)
+        past = first + len(self._columns.part(first, past).until(end))
+        limit = self._offsets[first] + max_bytes
+        while past > first + 1 and self._offsets[past] > limit:
+            past -= max(1, (past - first) // 2) if self._offsets[past] > 2 * limit else 1
+        if past > first:
+            self._at, self._last_read = past, self._columns.indexes[past - 1]
+        return self._columns.part(first, past)
+
+    def _read_decoded(  # noqa: PLR0913 - those of the kernel
+        self,
+        plan: Plan,
+        count: int,
+        *,
+        max_bytes: int,
+        keep_misfits: bool = False,
+        layout: str = "union",
+        end: int = _END,
+        payload: bool = False,
+        topic: str | None = None,
+    ) -> tuple[int, list[Table], Column | None, Column | None]:
+        """Decode messages, as `quire._native.Tailer._read_decoded` does."""
+        options: dict[str, Any] = {"keep_misfits": keep_misfits, "layout": layout}
+        options |= {"payload": payload, "topic": topic}
+        _, indexes, *payloads = self._read_columns(count, max_bytes=max_bytes, end=end)
+        try:
+            return plan.decode(indexes, *payloads, **options)
+        except WireError:
+            self.move_to_index(memoryview(indexes).cast("Q")[0])
+            raise
+
+    # Places.
+
+    def _go(self, index: int) -> None:
+        with self._lock:
+            self._check_open()
+            self._forget_asked()
+            self._at = self._count = 0
+            self._position = index
+
+    def move_to_index(self, index: int, /) -> bool:
+        """Go to a message by its index; False if there is none."""
+        with self._lock:
+            self._go(index)
+            return self._fill() and self.index == index
+
+    def to_start(self) -> None:
+        """Go to the first message."""
+        self._go(0)
+
+    def to_end(self) -> None:
+        """Go after the last message."""
+        self._go(self._ask("QUIRE.INFO", self._topic_name)["end"])
+
+    def move_to_time(self, time: date | float | str, *, time_field: str | None = None) -> bool:
+        """Go to the first message that is not earlier than a time; True if there is one."""
+        from quire.ranges.event_time import epoch_ns_of
+
+        words: list[bytes | str | int] = ["TIME", epoch_ns_of(time)]
+        if time_field is not None:
+            words += ["FIELD", time_field]
+        self._go(self._ask("QUIRE.SEEK", self._topic_name, *words))
+        return self._fill()
+
+    def move_to(self, key: Any, *, by: str | Callable[[AnyExcerpt], Any]) -> bool:  # noqa: ANN401
+        """Go to the first message whose key is not less than *key*, by binary search from here."""
+        from quire.ranges.seek import first_by_key, move
+
+        queue = self._handle
+        return move(self, queue, lambda: first_by_key(queue, key, by))
+
+    def __repr__(self) -> str:
+        """Return the address and the name."""
+        name = "" if self._name is None else f", name={self._name!r}"
+        return f"RemoteTailer({self.path!r}{name}{', closed' if self.closed else ''})"

@@ -1,0 +1,88 @@
+"""One thread that waits for the sockets of all tailers that sleep in event loops."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from quire._native import EventLoopWaits
+
+_EVENTS: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLONESHOT
+
+
+class SocketWait:
+    """
+    A wait until a socket has something to read.
+
+    Args:
+        watch: The thread that waits.
+        handle: The number of the socket; -1: it is due at once.
+        waits: What is woken then.
+        number: The number of the wait there.
+
+    """
+
+    def __init__(self, watch: SocketWatch, handle: int, waits: EventLoopWaits, number: int) -> None:
+        self._watch, self._handle = watch, handle
+        if handle < 0:
+            waits.wake(number)
+        else:
+            watch.add(handle, waits, number)
+
+    def cancel(self) -> None:
+        """End it."""
+        if self._handle >= 0:
+            self._watch.remove(self._handle)
+
+
+class SocketWatch:
+    """The thread, which begins with the first wait; a forked process has its own."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._waiting: dict[int, tuple[EventLoopWaits, int]] = {}
+        self._lock = threading.Lock()
+        self.pid = os.getpid()
+        threading.Thread(target=self._run, name="quire-remote", daemon=True).start()
+
+    def add(self, handle: int, waits: EventLoopWaits, number: int) -> None:
+        """Wake somebody once a socket has something to read."""
+        with self._lock:
+            self._waiting[handle] = waits, number
+            try:
+                self._epoll.register(handle, _EVENTS)
+            except FileExistsError:
+                self._epoll.modify(handle, _EVENTS)
+
+    def remove(self, handle: int) -> None:
+        """Wake nobody any more."""
+        with self._lock:
+            self._waiting.pop(handle, None)
+            try:
+                self._epoll.unregister(handle)
+            except (OSError, ValueError):  # closed meanwhile
+                return
+
+    def _run(self) -> None:
+        while True:
+            for handle, _ in self._epoll.poll():
+                with self._lock:
+                    found = self._waiting.pop(handle, None)
+                if found is not None:
+                    waits, number = found
+                    waits.wake(number)
+
+
+_watches: list[SocketWatch] = []
+_lock: Final = threading.Lock()
+
+
+def socket_watch() -> SocketWatch:
+    """Return the thread of this process."""
+    with _lock:
+        if not _watches or _watches[0].pid != os.getpid():
+            _watches[:] = [SocketWatch()]
+        return _watches[0]

@@ -1,0 +1,117 @@
+"""QUIRE.TAILER: tailers whose position the queue keeps under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from quire.errors import RefusedError
+from quire.formats.adapters import adapter_of
+from quire.server.answers import OK
+from quire.server.client_session import Later
+from quire.server.commands.command_table import Arguments, command
+from quire.server.commands.whole_messages import known
+from quire.server.topic_names import topic_of
+
+if TYPE_CHECKING:
+    from quire.server.answers import Answer
+    from quire.server.client_session import Outcome, Session
+    from quire.server.served_queue import ServedQueue
+
+
+@command("QUIRE.TAILER", -3, "write", keys=(2, 2, 1))
+def tailer(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Use a named tailer: OPEN, COMMIT, CLOSE, LIST, DELETE or RENAME."""
+    what, topic = request[1].upper(), topic_of(request[2])
+    found, given = known(session, topic), Arguments(request, 3)
+    if what == b"LIST":
+        given.end()
+        return [
+            [name.encode(), at] for name, at in adapter_of(found.queue).named_tailers(found.queue)
+        ]
+    name = _text(given)
+    match what:
+        case b"OPEN":
+            return _open(session, found, name, given)
+        case b"COMMIT":
+            return _commit(_held(session, topic, name), given.whole("index"))
+        case b"CLOSE":
+            session.held.pop(("tailer", topic, name), _NOTHING).close()
+            return OK
+        case b"DELETE" | b"RENAME":
+            session.check("manage", topic)
+            return _managed(found, name, None if what == b"DELETE" else _text(given))
+        case _:
+            raise RefusedError("syntax error")
+
+
+class _Nothing:
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+_NOTHING = _Nothing()
+
+
+def _text(given: Arguments) -> str:
+    try:
+        return given.next().decode()
+    except UnicodeDecodeError:
+        raise RefusedError("INVALID the name of a tailer is not UTF-8") from None
+
+
+def _open(session: Session, found: ServedQueue, name: str, given: Arguments) -> Outcome:
+    key = ("tailer", found.topic, name)
+    is_shared = given.takes("SHARED")
+    given.end()
+
+    def answer() -> Answer:
+        session.held.pop(key, _NOTHING).close()
+        try:
+            opened = found.queue.tailer(name, **_options(found, is_shared=is_shared))
+        except ValueError as error:
+            raise RefusedError(f"INVALID {error}") from None
+        session.held[key] = opened
+        return opened.index
+
+    return Later(answer)
+
+
+def _options(found: ServedQueue, *, is_shared: bool) -> dict[str, Any]:
+    return {"shared": True} if is_shared and adapter_of(found.queue).has_tailer_names else {}
+
+
+def _held(session: Session, topic: str, name: str) -> Any:  # noqa: ANN401 - a tailer of any format
+    found = session.held.get(("tailer", topic, name))
+    if found is None:
+        raise RefusedError(f"CLOSED this connection has not opened the tailer: tailer={name}")
+    return found
+
+
+def _commit(found: Any, index: int) -> Outcome:  # noqa: ANN401 - a tailer of any format
+    """Keep a position: the messages before it are done."""
+
+    def answer() -> Answer:
+        found.move_to_index(index)
+        found.commit()
+        return OK
+
+    return Later(answer)
+
+
+def _managed(found: ServedQueue, name: str, new: str | None) -> Outcome:
+    journal = found.journal
+    if journal is None:
+        raise RefusedError(
+            f"UNSUPPORTED named tailers of a {found.format} queue: only by its files"
+        )
+
+    def answer() -> Answer:
+        try:
+            if new is None:
+                return int(journal.delete_tailer(name))
+            return int(journal.rename_tailer(name, new))
+        except ValueError as error:
+            raise RefusedError(f"INVALID {error}") from None
+
+    return Later(answer)

@@ -1,0 +1,393 @@
+"""Quire's own commands for messages: QUIRE.OPEN, QUIRE.APPEND, QUIRE.READ and others."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from quire._native import VERSION
+from quire.errors import QuireError, RefusedError
+from quire.formats.adapters import adapter_of, count_of, cycles_of, end_index_of, periods_of
+from quire.formats.columns import Columns
+from quire.server.answers import Answer
+from quire.server.client_session import Later, Waiting
+from quire.server.commands.command_table import Arguments, command, whole
+from quire.server.commands.writing import checked, writable
+from quire.server.topic_names import topic_of
+
+if TYPE_CHECKING:
+    from quire.server.append_ids import Appended
+    from quire.server.client_session import Outcome, Session
+    from quire.server.served_queue import ServedQueue
+
+PROTOCOL: Final = 1
+"""The version of Quire's own commands."""
+BATCH_COUNT: Final = 65_536
+BATCH_BYTES: Final = 8 << 20
+_END: Final = 2**63 - 1
+_TOGETHER: Final = 4096
+_OFFSET: Final = 4
+_TEXTS: Final = {"format", "roll_cycle", "time_zone", "wire_type"}
+_NUMBERS: Final = {"epoch_ms", "source_id", "block_bytes"}
+
+
+@command("QUIRE.HELLO", 1, "fast")
+def hello(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Say which version of Quire this is, and where else it is reached."""
+    del request
+    found: dict[str, Answer] = {
+        "quire": VERSION.encode(),
+        "protocol": PROTOCOL,
+        "run": session.context.run_id.encode(),
+    }
+    return found | {key: at.encode() for key, at in session.context.addresses.items()}
+
+
+def known(session: Session, topic: str) -> ServedQueue:
+    """
+    Return a queue that the client may read.
+
+    Raises:
+        RefusedError: There is no such queue.
+
+    """
+    found = session.queue("read", topic)
+    if found is None:
+        raise RefusedError(f"NOTAQUEUE no such queue: name={topic}")
+    return found
+
+
+@command("QUIRE.OPEN", -2, "write", keys=(1, 1, 1))
+def opened(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Say what a queue is like; make it if there is none and CREATE is given."""
+    topic, given = topic_of(request[1]), Arguments(request, 2)
+    creates, options = given.takes("CREATE"), dict[str, Any]()
+    while given:
+        name = given.next().decode("utf-8", "replace")
+        if name in _TEXTS:
+            options[name] = given.next().decode("utf-8", "replace")
+        elif name in _NUMBERS:
+            options[name] = given.whole(name)
+        else:
+            raise RefusedError(f"UNSUPPORTED not an option of a new queue: option={name!r:.80}")
+    if creates and session.context.queues.get(topic) is None:
+        session.check("create", topic)
+        session.context.queues.create(topic, options)
+        session.context.created(topic)
+    return described(known(session, topic))
+
+
+@command("QUIRE.INFO", 2, "readonly", keys=(1, 1, 1))
+def info(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Say what a queue is like, and where it begins and ends."""
+    return described(known(session, topic_of(request[1])))
+
+
+def described(found: ServedQueue) -> Answer:
+    """Return what QUIRE.INFO says of a queue."""
+    queue: Any = found.queue
+    adapter, numbering = adapter_of(queue), found.numbering
+    facts: dict[str, Answer] = {
+        "name": found.topic.encode(),
+        "format": found.format.encode(),
+        "first": queue.first_index,
+        "last": queue.last_index,
+        "end": end_index_of(queue),
+        "count": queue.entry_count,
+        "bits": numbering.bits,
+        "step": numbering.step,
+        "dense": int(numbering.is_dense),
+        "wire": int(adapter.is_wire),
+        "longest": found.longest,
+        "writable": int(adapter.is_written and not queue.read_only),
+    }
+    if adapter.has_cycles:
+        periods = periods_of(queue)
+        facts |= {
+            "epoch_ms": periods.epoch_ms,
+            "length_ms": periods.length_ms,
+            "cycles": periods.name.encode(),
+            "zoned": int(periods.zoned is not None),
+        }
+    if found.journal is not None:
+        facts |= {
+            "wire_type": found.journal.wire_type.encode(),
+            "source_id": found.journal.source_id,
+            "block_bytes": found.journal.block_bytes,
+        }
+    return facts
+
+
+@command("QUIRE.CYCLES", 2, "readonly", keys=(1, 1, 1))
+def cycles(session: Session, request: Sequence[bytes]) -> Outcome:
+    """List the cycles of a queue, each with the sequence after its last message."""
+    found = known(session, topic_of(request[1]))
+
+    def answer() -> Answer:
+        numbers = cycles_of(found.queue)
+        counts = [count_of(found.queue, it) for it in numbers]
+        return [array("q", numbers).tobytes(), array("q", counts).tobytes()]
+
+    return Later(answer)
+
+
+@command("QUIRE.SYNC", 2, "write", keys=(1, 1, 1))
+def sync(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Answer once everything that was appended is on the medium."""
+    found = writable(session, topic_of(request[1]), creates=False)
+    if found is None:
+        raise RefusedError("NOTAQUEUE no such queue")
+
+    def answer() -> Answer:
+        found.sync()
+        return found.queue.last_index
+
+    return Later(answer)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Messages of one client: as a column, or one by one."""
+
+    client: bytes
+    number: int
+    count: int
+    column: tuple[bytes, bytes] | None
+    values: list[bytes]
+
+    def messages(self) -> list[bytes]:
+        """Return the messages, one by one."""
+        if self.column is None:
+            return self.values
+        offsets, data = memoryview(self.column[0]).cast("i"), self.column[1]
+        return [data[offsets[it] : offsets[it + 1]] for it in range(self.count)]
+
+    def without(self, done: int) -> _Batch:
+        """Return it without its first messages."""
+        return _Batch(
+            self.client, self.number + done, self.count - done, None, self.messages()[done:]
+        )
+
+    def append(self, found: ServedQueue, *, may_wait: bool) -> int | None:
+        """Append them; return the last index, or None if it would have to wait."""
+        offsets, data = self.column or _packed(self.values)
+        return found.append_columns(offsets, data, self.count, may_wait=may_wait)
+
+
+def _packed(values: Sequence[bytes]) -> tuple[bytes, bytes]:
+    return array("i", accumulate(map(len, values), initial=0)).tobytes(), b"".join(values)
+
+
+@command("QUIRE.APPEND", -4, "write", "denyoom", keys=(1, 1, 1))
+def append(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Append whole messages, and return the index of the last."""
+    topic, given = topic_of(request[1]), Arguments(request, 2)
+    creates = given.takes("CREATE")
+    is_metadata = given.takes("METADATA")
+    client, number = b"", 0
+    if given.takes("ID"):
+        client, number = given.next(), given.whole("number", least=1)
+    found = writable(session, topic, creates=creates)
+    if found is None:
+        raise RefusedError(f"NOTAQUEUE no such queue: name={topic}")
+    batch = _batch(found, given, client, number)
+    if is_metadata:
+        return Later(lambda: found.append_metadata(batch.messages()))
+    return _Append(session, found, batch)()
+
+
+def _batch(found: ServedQueue, given: Arguments, client: bytes, number: int) -> _Batch:
+    """Take VALUES and messages, or PACKED, offsets and bytes."""
+    if given.takes("VALUES"):
+        values = given.rest()
+        if not values:
+            raise RefusedError("wrong number of arguments for 'quire.append' command")
+        for value in values:
+            checked(found, value)
+        return _Batch(client, number, len(values), None, values)
+    if not given.takes("PACKED"):
+        raise RefusedError("syntax error")
+    offsets, data = given.next(), given.next()
+    given.end()
+    if len(offsets) % _OFFSET or len(offsets) < 2 * _OFFSET:
+        raise RefusedError("INVALID the offsets are not numbers of 32 bits, one more than messages")
+    if offsets[:4] != bytes(4) or int.from_bytes(offsets[-4:], "little") != len(data):
+        raise RefusedError("INVALID the offsets do not begin with 0 and end with the bytes")
+    return _Batch(client, number, len(offsets) // _OFFSET - 1, (offsets, data), [])
+
+
+class _Append:
+    """An append that may be a retry: only what is not in the queue yet is appended."""
+
+    def __init__(self, session: Session, found: ServedQueue, batch: _Batch) -> None:
+        self._session, self._found, self._batch = session, found, batch
+        self._known: Appended | None = None
+
+    def __call__(self) -> Outcome:
+        """Append now; or later, if it has to wait."""
+        batch = self._batch
+        if batch.client:
+            appends = self._session.context.appends
+            known = self._known = appends.of(batch.client, self._found.topic)
+            if known.is_busy:
+                raise RefusedError("TRYAGAIN an append of this client is under way")
+            if known.begun > known.past and batch.number <= known.past:
+                appends.settle(self._found, known, batch.number, batch.messages())
+            done = known.past - batch.number
+            if done >= batch.count:
+                return known.answers.get(batch.number + batch.count)
+            if known.past and done < 0:
+                raise RefusedError(
+                    f"GAP messages before these are missing: number={batch.number}"
+                    f" expected={known.past}"
+                )
+            if done > 0 and known.past:
+                batch = self._batch = batch.without(done)
+            appends.begin(batch.client, self._found, known, batch.number, batch.count)
+        last = self._append(may_wait=False)
+        return Later(self._wait) if last is None else self._done(last)
+
+    def _wait(self) -> Answer:
+        last = self._append(may_wait=True)
+        return None if last is None else self._done(last)
+
+    def _append(self, *, may_wait: bool) -> int | None:
+        try:
+            return self._batch.append(self._found, may_wait=may_wait)
+        except ValueError as error:
+            self._end()
+            if isinstance(error, QuireError):
+                raise
+            raise RefusedError(f"INVALID {error}") from None
+        except (QuireError, OSError) as error:
+            self._end()
+            self._session.context.queues.check(self._found, error)
+            raise
+        except BaseException:
+            self._end()
+            raise
+
+    def _done(self, last: int) -> int:
+        batch = self._batch
+        if self._known is not None:
+            self._session.context.appends.end(batch.client, self._found, self._known, last)
+        return last
+
+    def _end(self) -> None:
+        """Let a retry find out what was appended."""
+        if self._known is not None:
+            self._known.is_busy = False
+
+
+@command("QUIRE.READ", -4, "readonly", "blocking", keys=(1, 1, 1))
+def read(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Return whole messages from an index on, and wait for them if asked."""
+    topic, given = topic_of(request[1]), Arguments(request, 2)
+    if not given.takes("FROM"):
+        raise RefusedError("syntax error")
+    reading = _Reading(session, topic, given.whole("index"))
+    block = reading.take(given)
+    known(session, topic)
+    answer = reading()
+    if answer is not None:
+        return answer
+    if block is None:
+        return reading.nothing
+    until = None if block == 0 else time.monotonic() + block / 1000
+    return Waiting((topic,), reading, until, reading.nothing, yields=True)
+
+
+class _Reading:
+    """What QUIRE.READ asks for."""
+
+    def __init__(self, session: Session, topic: str, start: int) -> None:
+        self._session, self._topic, self._start = session, topic, start
+        self.past, self.count, self.size = _END, BATCH_COUNT, BATCH_BYTES
+        self.is_packed = self.has_metadata = False
+
+    def take(self, given: Arguments) -> int | None:
+        """Take the options; return how many milliseconds to wait, None if not at all."""
+        block: int | None = None
+        while given:
+            if given.takes("TO"):
+                self.past = given.whole("index")
+            elif given.takes("COUNT"):
+                self.count = min(given.whole("count", least=1), BATCH_COUNT)
+            elif given.takes("BYTES"):
+                self.size = min(given.whole("bytes", least=1), BATCH_BYTES)
+            elif given.takes("BLOCK"):
+                block = given.whole("timeout")
+            elif given.takes("PACKED"):
+                self.is_packed = True
+            elif given.takes("METADATA"):
+                self.has_metadata = True
+            else:
+                raise RefusedError("syntax error")
+        return block
+
+    @property
+    def nothing(self) -> Answer:
+        """The answer where there are no messages."""
+        return [self._start, b"", bytes(4), b""] if self.is_packed else [self._start, []]
+
+    def __call__(self) -> Answer:
+        """Return the messages that there are; None if there are none."""
+        found = known(self._session, self._topic)
+        try:
+            if self.has_metadata:
+                return self._documents(found)
+            columns = found.read(self._start, self.past, self.count, self.size)
+        except (QuireError, OSError) as error:
+            self._session.context.queues.check(found, error)
+            raise
+        return self._answer(columns) if len(columns) else None
+
+    def _answer(self, columns: Columns) -> Answer:
+        following = columns.indexes[-1] + 1
+        if self.is_packed:
+            return [following, *map(bytes, columns.buffers)]
+        messages = enumerate(columns.indexes)
+        return [following, [[it, 0, bytes(columns.payload(at))] for at, it in messages]]
+
+    def _documents(self, found: ServedQueue) -> Answer:
+        rows = found.read_documents(self._start, self.past, self.count, self.size)
+        if not rows:
+            return None
+        last = max((index for index, is_metadata, _ in rows if not is_metadata), default=None)
+        following = self._start if last is None else last + 1
+        return [following, [[index, int(flag), data] for index, flag, data in rows]]
+
+
+@command("QUIRE.SEEK", -4, "readonly", keys=(1, 1, 1))
+def seek(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Return the index of the first message from an index or a time on, or the end."""
+    found, given = known(session, topic_of(request[1])), Arguments(request, 2)
+    if given.takes("INDEX"):
+        start = given.whole("index")
+        given.end()
+        return Later(lambda: _first(found, start))
+    if not given.takes("TIME"):
+        raise RefusedError("syntax error")
+    time_ns = whole(given.next(), "time", least=-(2**63))
+    field = given.next().decode("utf-8", "replace") if given.takes("FIELD") else None
+    given.end()
+    return Later(lambda: _first_at(found, time_ns, field))
+
+
+def _first(found: ServedQueue, start: int) -> int:
+    return min(found.index_from(start), end_index_of(found.queue))
+
+
+def _first_at(found: ServedQueue, time_ns: int, field: str | None) -> Answer:
+    from quire.ranges.seek import first_at
+
+    try:
+        return _first(found, first_at(found.queue, time_ns, field))
+    except ValueError as error:
+        if isinstance(error, QuireError):
+            raise
+        raise RefusedError(f"INVALID {error}") from None
