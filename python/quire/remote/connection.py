@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from threading import RLock
 from time import monotonic, sleep
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from quire.errors import (
     OptionsError,
@@ -85,12 +85,11 @@ def packed(words: Iterable[Word]) -> bytes:
 
 def _named(answer: Any) -> Any:  # noqa: ANN401 - whatever a server says
     """Return an answer whose maps, at its top or in its list, have names that are text."""
-    if isinstance(answer, dict):
-        return {key.decode(): it for key, it in cast("dict[bytes, Any]", answer).items()}
-    if isinstance(answer, list):
-        found: list[Any] = answer
-        return [_named(it) for it in found] if found and isinstance(found[0], dict) else found
-    return answer
+    kind: type = answer.__class__
+    if kind is dict:
+        return {key.decode(): value for key, value in answer.items()}
+    is_list_of_maps = kind is list and answer and answer[0].__class__ is dict
+    return [_named(it) for it in answer] if is_list_of_maps else answer
 
 
 class Connection:
