@@ -42,7 +42,7 @@ def test_the_vectors_of_the_page(tmp_path: Path) -> None:
             wanted = raw(asked)
             for n in range(6):
                 wanted = wanted.replace(b"%d" % (89262305312768 + n), b"%d" % (base + n))
-            assert talk(port, wanted) == expected, asked
+            assert talk(port, wanted).removesuffix(b"+OK\r\n") == expected, asked  # its QUIT
 
 
 def raw(line: str) -> bytes:
