@@ -247,7 +247,7 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
                 raise
 
     def _start_again(self) -> None:
-        """Begin to number messages anew: those that follow do not belong to what failed."""
+        """Begin to number messages again: those that follow do not belong to what failed."""
         self._connection.drop()
         self._client, self._next = os.urandom(_CLIENT), 1
 

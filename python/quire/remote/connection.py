@@ -55,7 +55,7 @@ class Server:
         Check that no token leaves this machine in the clear.
 
         Raises:
-            OptionsError: It would.
+            OptionsError: A token would be sent without TLS.
 
         """
         if self.token is not None and self.tls is None and not _is_loopback(self.address.host):
@@ -249,7 +249,7 @@ class Connection:
 
     def ready(self, ends: float) -> None:
         """
-        Connect unless there is a connection; try again for as long as there is time.
+        Connect unless there is a connection; try again while there is time.
 
         Raises:
             ServerLostError: There was no connection in time.

@@ -111,7 +111,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     @property
     def roll_time_zone(self) -> str:
-        """The zone of the roll time; the server tells only UTC from others."""
+        """The zone of the roll time; only UTC is known here."""
         if self._facts.get("zoned"):
             raise UnsupportedError(f"not supported in a {FORMAT}: roll_time_zone (ask there)")
         return "UTC"

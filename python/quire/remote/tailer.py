@@ -31,7 +31,7 @@ _END: Final = 2**63 - 1
 _COUNT: Final = 65_536
 _BYTES: Final = 4 << 20
 _MANY: Final = 4096
-"""After a batch of so many messages the next one is asked for at once."""
+"""After a batch of this length the next one is asked for at once."""
 _BLOCK_MS: Final = 20_000
 """How long the server waits at most before it says that there is nothing."""
 
@@ -198,7 +198,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
                     self._take(answer)
 
     def _fill(self) -> bool:
-        """Get what is there now; False if there is nothing."""
+        """Get the messages that there are now; False if there are none."""
         self._check_open()
         if self._at < self._count:
             return True

@@ -4,7 +4,7 @@ Append ids: what a client appended already, so that a retry after a lost connect
 A client numbers its messages for each queue. The server notes in a small file, before it appends,
 which numbers it is about to append and where the queue ends; and the last index afterwards. The
 file outlives the server's process. Where it died between the two, a retry's messages are looked
-for behind that end.
+for after that end.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class AppendIds:
                 found.note(found.past + done, index)
                 found.searched_from = index + 1
         found.past += done
-        if done < len(wanted):  # nothing behind it was written
+        if done < len(wanted):  # nothing after it was written
             found.begun = found.past
 
     def close(self) -> None:
