@@ -12,25 +12,9 @@ import pytest
 from pyarrow import flight
 
 import quire
-from flown import client_of, flying, path_of, put, ticket
+from flown import client_of, days, flying, path_of, put, ticket
 from quire.arrow.schema import Schema
 from served import connected
-
-_DAY_MS = 86_400_000
-_START_MS = 1_705_276_800_000  # 2024-01-15
-
-
-def days(path: Path, count: int = 3, of_each: int = 4) -> None:
-    """Make a queue of one message after the other, some on each day."""
-    clock = quire.ManualClock(_START_MS)
-    with (
-        quire.open(path, roll_cycle="FAST_DAILY", clock=clock) as queue,
-        queue.appender() as appender,
-    ):
-        for number in range(count * of_each):
-            appender.write_map({"n": number, "symbol": "EURUSD"})
-            if number % of_each == of_each - 1:
-                clock.advance(_DAY_MS)
 
 
 def test_a_queue_is_read_in_parallel_by_cycle(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ from quire.remote.link import RemoteLink
 from quire.remote.tailer import RemoteTailer
 
 if TYPE_CHECKING:
+    from quire.arrow.schema import SchemaLike
+    from quire.dataframes.scan import Scan
     from quire.groups.states import GroupState
+    from quire.remote.flight_scan import FlightPlace
 
 _CREATION: Final = (
     "format",
@@ -246,6 +249,18 @@ class RemoteQueue(Queue, FarQueue, Handle):
     ) -> None:
         """Close it."""
         self.close()
+
+    # What data frames ask.
+
+    def _scan(self, schema: SchemaLike | None, **options: Any) -> Scan:  # noqa: ANN401 - see scan
+        from quire.remote.flight_scan import FlightScan
+
+        return FlightScan.of(self, schema, **options)
+
+    def _flight(self) -> FlightPlace | None:
+        from quire.remote.flight_scan import FlightPlace
+
+        return FlightPlace.of(self._link, self._options.get("tls"))
 
     # What the package asks.
 

@@ -12,9 +12,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
+import quire
 from cli_runs import started
 
 WAIT_S = 60.0
+DAY_MS = 86_400_000
+START_MS = 1_705_276_800_000  # 2024-01-15
 
 
 @contextmanager
@@ -68,3 +71,16 @@ def put(
             answers.append(json.loads(reader.read().to_pybytes()))
         writer.done_writing()
     return answers
+
+
+def days(path: Path, count: int = 3, of_each: int = 4) -> None:
+    """Make a queue of one message after the other, some on each day."""
+    clock = quire.ManualClock(START_MS)
+    with (
+        quire.open(path, roll_cycle="FAST_DAILY", clock=clock) as queue,
+        queue.appender() as appender,
+    ):
+        for number in range(count * of_each):
+            appender.write_map({"n": number, "symbol": "EURUSD"})
+            if number % of_each == of_each - 1:
+                clock.advance(DAY_MS)
