@@ -17,6 +17,7 @@ RUNNABLE = re.compile(r"(?ms)^```(python|console)\n(.*?)^```$")
 TWICE = "import runpy, sys\nfor _ in range(2): runpy.run_path(sys.argv[1], run_name='__main__')"
 CONSOLE_RUNS_IN = ("README.md",)
 NEEDS_A_CLUSTER = ("docs/cluster.md",)
+NEEDS_A_SERVER = ("docs/remote.md",)  # tests/server/test_remote_page.py
 
 
 def program_of(page: Path) -> str:
@@ -65,7 +66,7 @@ def run(command: list[str], where: Path) -> None:
     [
         pytest.param(page, marks=pytest.mark.spark if SPARK.search(program) else ())
         for page, program in PROGRAMS.items()
-        if program.strip() and page not in NEEDS_A_CLUSTER
+        if program.strip() and page not in (*NEEDS_A_CLUSTER, *NEEDS_A_SERVER)
     ],
 )
 def test_the_blocks_of_a_page_run_in_order_in_one_directory_and_again(

@@ -298,7 +298,7 @@ class Connection:
 
         Raises:
             ServerLostError: The server was not reached in time.
-            ServerSilentError: It did not answer in time.
+            ServerSilentError: The server did not answer in time.
 
         """
         with self.lock:

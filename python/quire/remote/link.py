@@ -103,7 +103,7 @@ class RemoteLink:
         Return the name of another queue of the same server.
 
         Raises:
-            UnsupportedError: It is elsewhere.
+            UnsupportedError: The queue is not on this server.
 
         """
         found = queue if isinstance(queue, str) else getattr(queue, "path", None)
