@@ -136,7 +136,7 @@ def check_mode(name: str, found: object) -> str:
     mode = cast("str", _MODES(name, found))
     if mode == "copy":
         raise UnsupportedError(
-            f"{name}='copy': such buffers serve encryption, which Quire does not have"
+            f"{name}='copy': such buffers serve Java's encryption (Quire's, key=, needs none)"
         )
     return mode
 
