@@ -11,7 +11,7 @@ import pytest
 import quire
 from queues import DAY_MS, payloads
 
-URLS = ["quire://host/orders", "s3://bucket/orders", "file:///tmp/orders", "hdfs+x://a.b:1/c"]
+URLS = ["s3://bucket/orders", "file:///tmp/orders", "hdfs+x://a.b:1/c"]
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_all_ways_of_reading(tmp_path: Path) -> None:
             tailer.direction = "forward"
             assert tailer.move_to_index(first)
             batch = tailer.read_batch()
-            payloads: list[Any] = batch["payload"].to_pylist()
+            payloads: Any = batch["payload"].to_pylist()
             assert [b"attack" in (it or b"") for it in payloads] == [True, False]
 
 

@@ -18,7 +18,7 @@ from quire.remote import RemoteAppender, RemoteQueue, RemoteTailer
 from served import serving
 
 
-@quire.message
+@quire.message(alias="RemoteQuote")
 @dataclass
 class Quote:
     symbol: str

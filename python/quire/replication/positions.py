@@ -175,9 +175,8 @@ def take_groups(queue: JournalQueue) -> None:
             _store(queue, file, _ENDLESS, forced=True)
 
 
-def fit_groups(queue: JournalQueue) -> None:
-    """Have the kept groups of a replica that lost messages end where it ends."""
-    end = end_of(queue)
+def fit_groups(queue: JournalQueue, end: int) -> None:
+    """Have the kept groups of a replica that lost messages end where it ends: at an index."""
     for file in _kept(queue.path):
         found = group_backlog(file)
         if found is not None and found[0] > end:

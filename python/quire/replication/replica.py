@@ -70,7 +70,8 @@ class Replica:
                 raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
             self._writer = BatchWriter(self._queue)
             aside.finish(self._queue, self._writer)
-            fit_groups(self._queue)
+            end = self.end
+            fit_groups(self._queue, 0 if end is None else end.next)
             self._positions = KeptPositions(self._queue)
         if self.standing is not None and self.standing.role == "source":
             take_groups(self._queue)
