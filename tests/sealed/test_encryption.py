@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -147,7 +147,7 @@ def test_all_ways_of_reading(tmp_path: Path) -> None:
             tailer.direction = "forward"
             assert tailer.move_to_index(first)
             batch = tailer.read_batch()
-            payloads: Any = batch["payload"].to_pylist()
+            payloads = cast("list[bytes | None]", batch["payload"].to_pylist())
             assert [b"attack" in (it or b"") for it in payloads] == [True, False]
 
 
