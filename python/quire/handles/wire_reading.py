@@ -67,7 +67,9 @@ class WireReading:
         pauser: Pauser | None = None,
     ) -> Iterator[Any]:
         """
-        Yield messages as objects and wait for more: see :meth:`follow`, :meth:`read_message`.
+        Yield messages as objects and wait for more.
+
+        See :meth:`JournalTailer.follow` and :meth:`JournalTailer.read_message`.
 
         Args:
             cls: The class of :func:`quire.message` to make of them. None: the registered one that
@@ -113,7 +115,9 @@ class WireReading:
         pauser: Pauser | None = None,
     ) -> AsyncMessages[Any]:
         """
-        Yield messages as objects in an event loop: see :meth:`follow_messages`, :meth:`afollow`.
+        Yield messages as objects in an event loop.
+
+        See :meth:`follow_messages` and :meth:`JournalTailer.afollow`.
 
         Args:
             cls: The class of :func:`quire.message` to make of them. None: the registered one that
@@ -148,7 +152,7 @@ class WireReading:
         self, cls: type[Any] | None = None, timeout_s: float | None = None
     ) -> Any:
         """
-        Return the next message as an object and wait for it: see :meth:`aread`.
+        Return the next message as an object and wait for it: see :meth:`JournalTailer.aread`.
 
         Args:
             cls: The class of :func:`quire.message` to make of it. None: the registered one that
@@ -174,7 +178,9 @@ class WireReading:
 
     async def aread_map(self, timeout_s: float | None = None) -> dict[str, Any] | None:
         """
-        Return the named values of the next message and wait for it: see :meth:`aread`.
+        Return the named values of the next message and wait for it.
+
+        See :meth:`JournalTailer.aread`.
 
         Examples:
             >>> import asyncio
@@ -216,8 +222,8 @@ class WireReading:
             max_bytes: End the batch before its messages have more bytes than this in all.
 
         Raises:
-            WireError: A message does not fit the schema; the position stays. :meth:`read` skips the
-                message.
+            WireError: A message does not fit the schema; the position stays.
+                :meth:`JournalTailer.read` skips the message.
 
         Examples:
             >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
