@@ -74,10 +74,10 @@ class WireWriting:
             form: What a row becomes. ``raw``: the bytes of the one binary column. ``text``: the
                 one string as a text value. ``map``: an entry for each column, as
                 :meth:`JournalAppender.write_map`. ``fields``: a field for each column, as
-                :meth:`JournalAppender.write_message`. ``typed``: the same after the name of a type. ``method``: a call. None: ``typed``
-                with *type*, ``method`` with *method* or a schema of methods, ``fields`` with the
-                schema of a message class, ``raw`` for one binary column ``payload``, ``text`` for
-                one string column ``value``, else ``map``.
+                :meth:`JournalAppender.write_message`. ``typed``: the same after the name of a
+                type. ``method``: a call. None: ``typed`` with *type*, ``method`` with *method* or a
+                schema of methods, ``fields`` with the schema of a message class, ``raw`` for one
+                binary column ``payload``, ``text`` for one string column ``value``, else ``map``.
             type: The type name written before the fields.
             method: The method to call: a column for each argument or, with a schema of methods,
                 the columns that ``read_batch(method=...)`` returns.
