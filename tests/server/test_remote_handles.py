@@ -15,6 +15,8 @@ import pytest
 
 import quire
 from quire.remote import RemoteAppender, RemoteQueue, RemoteTailer
+from quire.remote.address import parse
+from quire.remote.connection import Server
 from served import serving
 
 
@@ -294,6 +296,11 @@ def test_options_of_new_queues(server: str, tmp_path: Path) -> None:
             quire.open(wrong)
     with pytest.raises(quire.errors.ServerLostError, match="cannot reach"):
         quire.open("quire://127.0.0.1:1/x")
+
+
+def test_a_token_is_in_no_repr() -> None:
+    server = Server(parse("quire://127.0.0.1:1/x"), "secret", None, 1.0)
+    assert "secret" not in f"{server!r} {server}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import select
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from threading import RLock
 from time import monotonic, sleep
@@ -46,7 +46,7 @@ class Server:
     """
 
     address: RemoteAddress
-    token: str | None
+    token: str | None = field(repr=False)
     tls: ssl.SSLContext | None
     timeout_s: float
 

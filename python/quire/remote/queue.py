@@ -304,7 +304,7 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
     created = {name: given.pop(name) for name in _CREATION if given.get(name) is not None}
     if "roll_cycle" in created:
         created["roll_cycle"] = getattr(created["roll_cycle"], "name", created["roll_cycle"])
-    left = {name for name, value in given.items() if value not in {None, False}}
+    left = {name for name, value in given.items() if value is not None and value is not False}
     if left:
         raise UnsupportedError(
             f"not an option of a {FORMAT}: {', '.join(sorted(left))} (the server has its own)"
