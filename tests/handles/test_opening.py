@@ -84,7 +84,7 @@ def test_a_url_is_refused_and_makes_no_directory(
     elsewhere: Path,
 ) -> None:
     os.chdir(elsewhere)
-    with pytest.raises(quire.errors.UnsupportedError, match="only quire.open reaches a server"):
+    with pytest.raises(quire.errors.UnsupportedError, match="reaches a server"):
         quire.open(form(url), **options)  # type: ignore[call-overload]
     assert [*elsewhere.iterdir()] == []
 

@@ -38,6 +38,6 @@ def test_the_look_at_the_wire_type_waits_for_no_odd_file(
 def test_a_path_of_spark_is_no_url(url: str, path: Path) -> None:
     from quire.spark.topics import local_path
 
-    with pytest.raises(quire.errors.UnsupportedError, match="only quire.open reaches a server"):
+    with pytest.raises(quire.errors.UnsupportedError, match="reaches a server"):
         local_path(url)
     assert local_path(f"file:{path}") == local_path(f"file://{path}") == str(path)
