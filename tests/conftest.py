@@ -6,10 +6,8 @@ Fixtures of the tests of queues, and Hypothesis profiles.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,20 +35,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.update(ENVIRONMENT)  # for every Spark that a test starts, in whichever process
 
 
-class OtherDisks(logging.Filter):
-    """Drops what queues say of the machine's own disk: how full that is decides no test."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        disk = os.statvfs(tempfile.gettempdir())
-        self._own = f"total_bytes={disk.f_blocks * disk.f_frsize} low_space_percent=5 "
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        return not (message.startswith("the disk is almost full: ") and self._own in message)
-
-
-logging.getLogger("quire").addFilter(OtherDisks())
+# How full the machine's own disk is decides no test, in whichever process.
+os.environ["QUIRE_LOW_SPACE_PERCENT"] = "0"
 
 settings.register_profile(
     "fast",
