@@ -48,7 +48,8 @@ def prepared(page: str, where: Path) -> dict[str, str]:
     (program,) = PYTHON.findall(page)
     subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=where, check=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | {"PATH": path, "COLUMNS": str(COLUMNS)}
+    own = {name: it for name, it in os.environ.items() if not name.startswith("QUIRE_")}
+    return own | {"PATH": path, "COLUMNS": str(COLUMNS)}
 
 
 def help_of(command: str) -> str | None:
