@@ -10,4 +10,4 @@ LEAST_RATES = [("replicated.catch_up", "replicate: one connection", 10e6 / 6)]
 """Key, what it is, messages a second."""
 ALONE, REPLICATED = "replicated.cost@alone", "replicated.cost@replicated"
 MOST_COST = 1.05
-"""So many times the CPU time of an appender without replication, at most."""
+"""The most CPU time an appender may take, as a multiple of one without replication."""

@@ -296,7 +296,7 @@ class Replication:
     pairs: int
     """Rounds that count; fewer than elsewhere, since each starts several servers."""
     seconds: float
-    """So long messages are sent at each rate, and two thirds of it before to warm up."""
+    """How long messages are sent at each rate, after two thirds of that to warm up."""
     caught_up: Amount
     cost: Amount
 
@@ -319,7 +319,7 @@ class Volume:
     tail: Amount
     tail_large: Amount
     latency_s: float
-    """So long messages are sent at each rate, and two thirds of it before to warm up."""
+    """How long messages are sent at each rate, after two thirds of that to warm up."""
     contention_ms: int
     """So long contending writers append."""
     contention_warm_up: int

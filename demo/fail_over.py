@@ -128,7 +128,7 @@ class _Seen:
         self.last = Progress(count)
 
     def until(self, recorder: Recorder, count: int) -> None:
-        """Return when a recorder has written so many events."""
+        """Return when a recorder has written this many events."""
         while self.last.count < count:
             self.last = recorder.progress()
             self.written_ns |= self.last.written_ns

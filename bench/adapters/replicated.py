@@ -98,7 +98,7 @@ async def _catch_up(task: Task) -> Outcome:
             last = [appender.write_many(pool) or 0 for _ in range(task.count // DISTINCT)]
         async with Source(queue) as source:
             stack.enter_context(_sink(copy_of(task).queue, source.address[1]))
-            while not source.sinks:  # noqa: ASYNC110 - nothing tells of it
+            while not source.sinks:  # noqa: ASYNC110 - no event says so
                 await asyncio.sleep(_POLL_S)
             with Stopwatch() as watch:
                 await source.acknowledged(last[-1])

@@ -1,4 +1,4 @@
-"""TCP alone: a process in between hands on each message to the reader, and keeps nothing."""
+"""TCP alone: a process in between forwards each message to the reader, and keeps nothing."""
 
 from __future__ import annotations
 

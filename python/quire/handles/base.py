@@ -48,11 +48,10 @@ class _Handle(AsyncClosing, KnownAttributes, ABC):
     def close(self) -> None:
         """Close it. Idempotent."""
 
-    @abstractmethod
     def __enter__(self) -> Self:
         """Return it."""
+        return self
 
-    @abstractmethod
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
@@ -61,6 +60,7 @@ class _Handle(AsyncClosing, KnownAttributes, ABC):
         /,
     ) -> None:
         """Close it."""
+        self.close()
 
 
 class Queue(_Handle, PickledByPath, DataFrameMethods, GroupMethods):

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from threading import RLock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quire import _native
 from quire._common import arguments
@@ -95,20 +94,6 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         self._connection.close()
         if self._thread is not None:
             self._thread.shutdown(wait=False)
-
-    def __enter__(self) -> Self:
-        """Return it."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
-        """Close it."""
-        self.close()
 
     @property
     def last_index_appended(self) -> int | None:

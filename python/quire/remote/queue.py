@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from quire._native import RollCycle
@@ -235,20 +234,6 @@ class RemoteQueue(Queue, FarQueue, Handle):
         for handle in handles:
             handle.close()
         self._link.connection.close()
-
-    def __enter__(self) -> Self:
-        """Return it."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
-        """Close it."""
-        self.close()
 
     # What data frames ask.
 

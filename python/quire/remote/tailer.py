@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from threading import RLock
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from quire.errors import ClosedError, ServerLostError, WireError
@@ -126,20 +125,6 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
                 pass  # the position is that of the last batch
             finally:
                 self._connection.close()
-
-    def __enter__(self) -> Self:
-        """Return it."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
-        """Close it."""
-        self.close()
 
     def commit(self) -> None:
         """Store the position of a named tailer: what was delivered is finished."""

@@ -30,7 +30,7 @@ pub type QueueId = [u8; QUEUE_ID_LEN];
 
 /// What an encrypted message begins with: in `BinaryWire`, the prefix of a type of this name.
 const MARKER: [u8; 10] = *b"\xb6\x08quire.e1";
-/// Then a block of bytes, the length of what follows.
+/// Then a block of bytes, which begins with its length.
 const BLOCK: u8 = 0x82;
 const BYTES: u8 = 0x8a;
 const BLOCK_AT: usize = MARKER.len();
