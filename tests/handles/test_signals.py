@@ -229,22 +229,25 @@ with quire.open(sys.argv[1] + "/input", source_id=5, create=True) as source:
 
 def test_a_handler_uses_the_queue_while_an_append_waits_for_the_lock(path: Path) -> None:
     program = """
-import threading
-open_, done = threading.Event(), threading.Event()
+import threading, time
+open_, enough = threading.Event(), False
 def hold():
     with queue.appender().writing_document() as document:
         document.write_bytes(b"held")
         open_.set()
-        done.wait()
+        while not enough:  # an event's own lock is not for handlers of signals
+            time.sleep(0.001)
 holder = threading.Thread(target=hold)
 holder.start()
 open_.wait()
 appender, tailer = queue.appender(), queue.tailer()
 def act():
+    global enough
     tailer.read()
     appender.last_index_appended
     if len(inside) > 20:
-        done.set()
+        stop()
+        enough = True
 on_signal(act)
 appender.write_bytes(b"after")
 stop()
