@@ -37,6 +37,16 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"), [("raed", "read"), ("append", "write"), ("ls", "stat"), ("xyzzy", None)]
+)
+def test_a_verb_that_is_not_there(cli: Cli, given: str, meant: str | None) -> None:
+    ran = cli(given, "orders")
+    hint = "" if meant is None else f" Did you mean '{meant}'?"
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"quire: No such command '{given}'.{hint} (see: quire --help)\n"
+
+
 def printed(style: str, capture: pytest.CaptureFixture[bytes], rows: object = ROWS) -> bytes:
     assert isinstance(rows, list)
     print_rows(style, COLUMNS, rows)  # pyright: ignore[reportUnknownArgumentType]

@@ -40,7 +40,6 @@ VERBS: Final = {
     "repair": "quire.cli.verbs.repair:repair",
     "replay": "quire.cli.verbs.replay:replay",
     "replicate": "quire.cli.verbs.replicate:replicate",
-    "tail": "quire.cli.verbs.tail:tail",
     "rewrap": "quire.cli.verbs.rewrap:rewrap",
     "roll-cycles": "quire.cli.verbs.roll_cycles:roll_cycles",
     "salvage": "quire.cli.verbs.salvage:salvage",
@@ -48,6 +47,7 @@ VERBS: Final = {
     "serve": "quire.cli.verbs.serve:serve",
     "split": "quire.cli.verbs.split:split",
     "stat": "quire.cli.verbs.stat:stat",
+    "tail": "quire.cli.verbs.tail:tail",
     "tailers": "quire.cli.verbs.tailers:tailers",
     "time-index": "quire.cli.verbs.time_index:time_index",
     "token": "quire.cli.verbs.token:token",
@@ -62,6 +62,18 @@ VERBS: Final = {
 _NEEDS_KEY: Final = {
     *("archive", "convert", "diff", "dump", "explain", "groups", "history", "merge", "publish"),
     *("read", "record", "replay", "salvage", "split", "tail", "time-index", "write"),
+}
+
+
+# What other tools call a verb.
+_OTHER_WORDS: Final = {
+    **dict.fromkeys(("append", "produce", "put", "send"), "write"),
+    **dict.fromkeys(("cat", "consume", "get", "show"), "read"),
+    **dict.fromkeys(("info", "list", "ls", "status"), "stat"),
+    **dict.fromkeys(("check", "fsck", "validate"), "verify"),
+    **dict.fromkeys(("fix", "recover"), "repair"),
+    "follow": "tail",
+    "server": "serve",
 }
 
 
@@ -88,6 +100,15 @@ class LazyGroup(WholeSummaries):
         del ctx
         return sorted(VERBS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb of a command line, or say which one may be meant."""
+        name = args[0]
+        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{name}'.{_suggestion(name)}")
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a verb, or None when there is none of this name."""
         del ctx
@@ -99,6 +120,13 @@ class LazyGroup(WholeSummaries):
         if cmd_name in _NEEDS_KEY and not any(it.name == "key_file" for it in command.params):
             command.params.append(_key_file_option())
         return command
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    likely = _OTHER_WORDS.get(name) or next(iter(get_close_matches(name, VERBS, n=1)), None)
+    return "" if likely is None else f" Did you mean '{likely}'?"
 
 
 def _key_file_option() -> click.Option:

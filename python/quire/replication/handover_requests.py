@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
+from quire._native import ReplicaStates
 from quire.errors import PeerSilentError, QuireError, ReplicationError
 from quire.replication import standing
 from quire.replication.succession import Successor
@@ -126,7 +127,9 @@ def _nobody(path: str | PathLike[str], to: str) -> ReplicationError:
     found = standing.read(path)
     role = "none" if found is None else found.role
     text = "no source of this queue took the request"
-    hint = "no source runs here, or it has no such sink: see its log"
+    states = ReplicaStates.open_existing(path, read_only=True)
+    known = "" if states is None else " ".join(repr(name) for name, *_ in states.replicas())
+    hint = f"no source runs here, or it has no such sink{known and f': it has had {known}'}"
     return ReplicationError(f"{text}: path={fspath(path)} role={role} to={to!r} ({hint})")
 
 
