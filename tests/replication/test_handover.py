@@ -200,9 +200,10 @@ def test_requests_that_nobody_takes(cli: Cli, orders: Path, copy_of_nothing: Pat
     assert not list(orders.glob("*handover*"))
     assert cli("handover", copy_of_nothing, "--to", "b").code == 1
     ReplicaStates.open_or_create(orders).slot_of("host:b", "10.0.0.2:7001")
-    assert "(no source runs here, or it has no such sink: it has had 'host:b')" in cli(
-        "handover", orders, "--to", "b"
-    ).err
+    assert (
+        "(no source runs here, or it has no such sink: it has had 'host:b')"
+        in cli("handover", orders, "--to", "b").err
+    )
     assert not copy_of_nothing.exists()
 
 
