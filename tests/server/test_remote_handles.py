@@ -198,7 +198,7 @@ def test_named_tailers(queue: RemoteQueue, tmp_path: Path) -> None:
     queue.appender().write_many([b"one", b"two", b"three"])
     with queue.tailer("risk") as tailer:
         assert tailer.read_bytes() == b"one"
-        with pytest.raises(quire.errors.TailerInUseError):
+        with pytest.raises(quire.errors.TailerInUseError, match=r"queue=orders \(close it"):
             queue.tailer("risk")
     with queue.tailer("risk") as tailer:
         assert tailer.read_bytes() == b"two"
@@ -247,7 +247,7 @@ def test_what_a_lost_member_had_goes_to_another(queue: RemoteQueue) -> None:
     assert message is not None
     lost._membership._connection.drop()  # type: ignore[attr-defined] # its process dies
     with group.consumer("other") as other:
-        found = {it.data for it, _ in zip(other.follow(timeout_s=60), range(2), strict=False)}
+        found = {it.data for _, it in zip(range(2), other.follow(timeout_s=60), strict=False)}
     assert found == {b"one", b"two"}
     assert not message.ack()
 
@@ -283,6 +283,10 @@ def test_options_of_new_queues(server: str, tmp_path: Path) -> None:
         assert queue.roll_cycle.name == "FAST_HOURLY"
         assert queue.source_id == 7
         assert pickle.loads(pickle.dumps(queue)).path == queue.path
+        queue.appender().write_bytes(b"one")
+    with pytest.raises(quire.errors.RollCycleMismatchError, match="leave roll_cycle out"):
+        quire.open(f"{server}/deep/one", roll_cycle="DAILY")
+    assert opened(f"{server}/deep/one", roll_cycle="FAST_HOURLY").last_index is not None
     with pytest.raises(quire.errors.UnsupportedError, match="durability"):
         quire.open(f"{server}/deep/one", durability="each")
     with pytest.raises(quire.errors.NotAQueueError, match="nothing"):

@@ -182,7 +182,8 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
 
     def sync(self) -> None:
         """Return when what was appended is on the server's medium."""
-        self._connection.call("QUIRE.SYNC", self._queue.topic)
+        with self._lock:
+            self._connection.call("QUIRE.SYNC", self._queue.topic)
 
     @property
     def _has_field_names(self) -> bool:
@@ -243,8 +244,8 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         ends, last = connection.deadline(), None
         is_sent, more = 0, True
         while more or waiting:
+            connection.ready(ends)
             try:
-                connection.ready(ends)
                 while more and len(waiting) < _WINDOW:
                     pack = next(packs, None)
                     more = pack is not None
@@ -262,13 +263,10 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
                     ends = connection.deadline()
             except ServerSilentError:
                 raise
-            except ServerLostError:
-                is_sent = 0  # all that was not answered is sent again
-            except RefusedError as error:
-                if not str(error).startswith("TRYAGAIN"):
-                    raise
+            except (ServerLostError, RefusedError) as error:
+                connection.pause_after(error, ends)
                 connection.drop()
-                is_sent = 0
+                is_sent = 0  # all that was not answered is sent again
         self._last = last if last is not None else self._last
         return last
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from quire.errors import (
     OptionsError,
+    QuireError,
     RefusedError,
     ServerLostError,
     ServerSilentError,
@@ -309,10 +310,13 @@ class Connection:
                     return self.ask(words, ends)
                 except ServerSilentError:
                     raise
-                except ServerLostError:
-                    if monotonic() > ends:
-                        raise
-                except RefusedError as error:
-                    if not str(error).startswith(TRY_AGAIN) or monotonic() > ends:
-                        raise
-                    sleep(_FIRST_PAUSE_S)
+                except (ServerLostError, RefusedError) as error:
+                    self.pause_after(error, ends)
+
+    @staticmethod
+    def pause_after(error: QuireError, ends: float) -> None:
+        """Wait a moment before a call is repeated; raise what it failed by if it must not be."""
+        is_final = isinstance(error, RefusedError) and not str(error).startswith(TRY_AGAIN)
+        if is_final or monotonic() + _FIRST_PAUSE_S > ends:
+            raise error
+        sleep(_FIRST_PAUSE_S)

@@ -92,7 +92,7 @@ class RemoteMembership:
     def _greet(self, connection: Connection) -> None:
         found: int = connection.ask(self._words, connection.deadline())
         self._number, self._joined = found, self._joined + 1
-        self._ready = []
+        self._ready, self._is_asked = [], False
 
     @property
     def closed(self) -> bool:
@@ -152,13 +152,12 @@ class RemoteMembership:
         with self._lock:
             connection, ends = self._connection, self._connection.deadline()
             while True:
+                connection.ready(ends)
                 try:
-                    connection.ready(ends)
                     self._settle()
                     return connection.ask(("QUIRE.GROUP", what, self._number, *words), ends)
-                except ServerLostError:
-                    self._is_asked = False
-                    connection.ready(ends)
+                except ServerLostError as error:
+                    connection.pause_after(error, ends)
 
     def _read(self, count: int) -> list[tuple[RemoteClaim, bytes]]:
         with self._lock:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from quire._native import RollCycle
-from quire.errors import ClosedError, ReadOnlyError, UnsupportedError
+from quire.errors import ClosedError, ReadOnlyError, RollCycleMismatchError, UnsupportedError
 from quire.formats.missing import Handle
 from quire.formats.numbering import Numbering, Periods
 from quire.formats.remote import FarQueue
@@ -279,6 +279,7 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
 
     Raises:
         UnsupportedError: An option is for queues of this machine.
+        RollCycleMismatchError: The queue holds data of another roll cycle.
 
     """
     options: dict[str, Any] = {
@@ -294,4 +295,13 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
         raise UnsupportedError(
             f"not an option of a {FORMAT}: {', '.join(sorted(left))} (the server has its own)"
         )
-    return RemoteQueue(parse(url), options, created)
+    queue = RemoteQueue(parse(url), options, created)
+    if (asked := created.get("roll_cycle")) is not None and queue.first_index is not None:
+        found = queue.roll_cycle
+        if RollCycle(asked) != found:
+            queue.close()
+            raise RollCycleMismatchError(
+                f"the queue has another roll cycle: asked={asked} found={found.name} path={url}"
+                " (leave roll_cycle out to join it)"
+            )
+    return queue

@@ -137,8 +137,9 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
 
     def _ask(self, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever the server says
         self._check_open()
-        self._forget_asked()
-        return self._connection.call(*words)
+        with self._lock:
+            self._forget_asked()
+            return self._connection.call(*words)
 
     def _check_open(self) -> None:
         if self.closed or self._queue.closed:
@@ -190,19 +191,18 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         self._store()
         ends = self._connection.deadline()
         while True:
+            self._is_asked = self._is_asked and self._connection.is_connected
+            self._connection.ready(ends)
             try:
-                if self._is_asked and self._connection.is_connected:
+                if self._is_asked:
                     self._forget_asked()
                     if self._at < self._count:
                         break
-                self._is_asked = False
-                self._connection.ready(ends)
                 self._connection.send(self._request(None), ends)
                 self._take(self._connection.receive(ends))
                 break
-            except ServerLostError:
-                if monotonic() > ends:
-                    raise
+            except ServerLostError as error:
+                self._connection.pause_after(error, ends)
         if self._count >= _MANY and self._name is None:
             self._begin()
         return self._at < self._count
@@ -399,7 +399,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
 
     def to_end(self) -> None:
         """Go after the last message."""
-        self._go(self._ask("QUIRE.INFO", self._topic_name)["end"])
+        with self._lock:
+            self._go(self._ask("QUIRE.INFO", self._topic_name)["end"])
 
     def move_to_time(self, time: date | float | str, *, time_field: str | None = None) -> bool:
         """Go to the first message that is not earlier than a time; True if there is one."""
@@ -408,8 +409,9 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         words: list[bytes | str | int] = ["TIME", epoch_ns_of(time)]
         if time_field is not None:
             words += ["FIELD", time_field]
-        self._go(self._ask("QUIRE.SEEK", self._topic_name, *words))
-        return self._fill()
+        with self._lock:
+            self._go(self._ask("QUIRE.SEEK", self._topic_name, *words))
+            return self._fill()
 
     def move_to(self, key: Any, *, by: str | Callable[[AnyExcerpt], Any]) -> bool:  # noqa: ANN401
         """Go to the first message whose key is not less than *key*, by binary search from here."""

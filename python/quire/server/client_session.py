@@ -188,11 +188,12 @@ class Session:
             case _:
                 self._say(outcome)
 
-    @staticmethod
-    def _failed(error: Exception) -> RefusedError:
+    def _failed(self, error: Exception) -> RefusedError:
+        """Return what to answer: paths are named as clients know them."""
         name = type(error).__name__.removesuffix("Error").upper()
         code = name if isinstance(error, QuireError) and name.isalpha() else "ERR"
-        return RefusedError(f"{code} {error}")
+        text = str(error).replace(f"{self.context.queues.path}/", "")
+        return RefusedError(f"{code} {text}")
 
     def _say(self, answer: Answer) -> None:
         data = encoded(answer, self.protocol)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quire.errors import RefusedError
+from quire.errors import RefusedError, TailerInUseError
 from quire.formats.adapters import adapter_of
 from quire.server.answers import OK
 from quire.server.client_session import Later
@@ -71,6 +71,11 @@ def _open(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
             opened = found.queue.tailer(name, **_options(found, is_shared=is_shared))
         except ValueError as error:
             raise RefusedError(f"INVALID {error}") from None
+        except TailerInUseError:
+            raise RefusedError(
+                f"TAILERINUSE the named tailer is in use: tailer={name} queue={found.topic} (close"
+                " it where it is open, or open it with shared=True, as Java's are)"
+            ) from None
         session.held[key] = opened
         return opened.index
 
