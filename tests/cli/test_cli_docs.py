@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from paths import ROOT
@@ -90,6 +91,7 @@ def renewed(page: str, where: Path) -> str:
     return CONSOLE.sub(block, page)
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_commands_print(tmp_path: Path) -> None:
     page = PAGE.read_text("utf-8")
     assert alike(renewed(page, tmp_path)) == alike(page)

@@ -101,6 +101,7 @@ def test_a_flight_that_landed_elsewhere_only_departs() -> None:
     assert [event.event for event in events_of(lost, ZONES)] == ["departed"]
 
 
+@pytest.mark.slow
 def test_the_data_set_is_whole(flights: list[Flight], events: list[Event]) -> None:
     kinds = [event.event for event in events]
 
@@ -110,6 +111,7 @@ def test_the_data_set_is_whole(flights: list[Flight], events: list[Event]) -> No
     assert kinds.count("cancelled") == 8_255
 
 
+@pytest.mark.slow
 def test_events_are_in_time_order_and_fill_366_utc_days(events: list[Event]) -> None:
     times = [event.time_ms for event in events]
     days = {time // DAY_MS for time in times}

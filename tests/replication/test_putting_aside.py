@@ -75,6 +75,7 @@ def test_without_being_asked_nothing_is_changed(pair: Pair) -> None:
     assert pair.parts == []
 
 
+@pytest.mark.slow
 def test_the_end_that_differs_is_a_queue_of_its_own(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -89,6 +90,7 @@ def test_the_end_that_differs_is_a_queue_of_its_own(
     assert problems_of(part) == []
 
 
+@pytest.mark.slow
 def test_the_same_place_twice(pair: Pair) -> None:
     first = pair.branch()
     replicate(pair.origin, pair.copy, repair=True)
@@ -144,6 +146,7 @@ def test_a_group_goes_on_with_the_first_message_of_the_source(pair: Pair) -> Non
     assert take(3) == [b"six", b"seven", b"eight"]
 
 
+@pytest.mark.slow
 def test_later_cycles_go_too(pair: Pair) -> None:
     promote(pair.copy)
     pair.append(pair.copy, b"own six")

@@ -111,6 +111,7 @@ def test_what_was_sealed_is_right_until_something_changes(tmp_path: Path) -> Non
     assert kinds(queue, seals=True) == []
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -254,6 +254,7 @@ def not_reading(address: str, *headers: str) -> Generator[list[str]]:
     assert len(said) == 20
 
 
+@pytest.mark.slow
 def test_a_token_that_is_revoked_ends_a_stream(tmp_path: Path) -> None:
     file, root = tmp_path / "tokens", tmp_path / "queues"
     ran = run("token", "add", "reader", "--tokens", str(file), "--read", "*")
@@ -265,6 +266,7 @@ def test_a_token_that_is_revoked_ends_a_stream(tmp_path: Path) -> None:
         assert {*said} <= {"revoked", str(64 * ROUND)}
 
 
+@pytest.mark.slow
 def test_one_that_does_not_read_holds_up_nobody_and_no_ending(tmp_path: Path) -> None:
     root = tmp_path / "queues"
     large(root / "q")

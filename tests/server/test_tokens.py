@@ -81,6 +81,7 @@ def test_a_token_that_is_revoked_or_expires_ends_what_uses_it(tmp_path: Path) ->
         assert talk(port, command("AUTH", short)).startswith(b"-WRONGPASS")
 
 
+@pytest.mark.slow
 def test_a_slow_client_without_a_token_is_disconnected(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     added(file, "reader", "--read", "*")
