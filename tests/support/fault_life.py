@@ -139,7 +139,7 @@ class Life:
         self.queue = quire.open(
             self.path,
             roll_cycle="TEST4_SECONDLY",
-            layout=quire.LayoutOptions(index_count=8, index_spacing=2),
+            layout=quire.LayoutOptions(index_count=8, index_spacing=2, low_space_percent=1),
             block_bytes=BLOCK,
             clock=self.clock,
             timeout_s=0.05,
