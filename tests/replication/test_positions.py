@@ -23,6 +23,7 @@ from replication_reference import Peer
 
 WAIT_S = 60.0
 GROUP, TAILER = "billing", "replicated:risk"
+POSITIONS = {reference.TAILER, reference.GROUP, reference.GROUPS, reference.TAILERS}
 KEY = f"index.{TAILER}"
 
 
@@ -317,6 +318,43 @@ def test_a_tailer_that_the_source_deletes(orders: Path, tmp_path: Path) -> None:
         assert tailer.read_bytes() == b"1"
 
 
+@pytest.mark.parametrize("again", [0, 1], ids=["deleted", "and made again"])
+def test_a_tailer_that_the_source_deletes_while_the_sink_is_away(
+    again: int, orders: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+
+    def read(count: int) -> None:
+        with quire.open(orders) as queue:
+            for name in (TAILER, "replicated:kept"):
+                with queue.tailer(name) as tailer:
+                    for _ in range(count):
+                        tailer.read_bytes()
+
+    async def catch_up() -> None:
+        with quire.open(orders) as queue:
+            async with Source(queue) as source, Sink(copy, port=source.address[1]) as sink:
+                await sink.stored(queue.last_index or 0)
+                await until(lambda: versions_of(copy) == versions_of(orders))
+
+    read(9)
+    asyncio.run(asyncio.wait_for(catch_up(), WAIT_S))
+    with quire.open(orders) as queue:
+        assert queue.delete_tailer(TAILER)
+    read(again)
+    asyncio.run(asyncio.wait_for(catch_up(), WAIT_S))
+    promote(copy)
+    with quire.open(copy) as queue:
+        for name, wanted in ((TAILER, again), ("replicated:kept", 9 + again)):
+            with queue.tailer(name) as tailer:
+                assert tailer.read_bytes() == b"%d" % wanted
+
+
+def versions_of(path: Path) -> dict[str, int]:
+    with quire.open(path, read_only=True) as queue:
+        return {key: it for key, it in queue.table_entries() if key.endswith(".version")}
+
+
 def test_a_position_that_is_newer_here_stays(orders: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     with quire.open(orders) as queue, queue.group(GROUP).consumer() as consumer:
@@ -374,6 +412,7 @@ def test_a_sink_that_knows_no_positions(orders: Path) -> None:
         found = asyncio.run(said_to(queue, ["handover"])), asyncio.run(said_to(queue, None))
     earlier, later = found
     assert earlier == {}
+    assert later[reference.TAILERS] == ({TAILER: 1},)
     first = held[0].index
     assert later[reference.GROUPS] == ([GROUP],)
     assert later[reference.TAILER] == (TAILER, (first + 1, 1))
@@ -391,13 +430,13 @@ async def said_to(
     found = dict[int, tuple[Any, ...]]()
     async with Source(queue) as source:
         peer = await Peer.connect(source.address[1])
-        given = ["positions"] if features is None else features
+        given = ["positions", "tailers"] if features is None else features
         await peer.send(reference.greeting("b", features=given), reference.start(None))
         heartbeats = 0
-        while heartbeats < 2 and len(found) < 3:
+        while heartbeats < 2 and len(found) < len(POSITIONS):
             kind, body = await peer.receive_raw()
             heartbeats += kind == reference.HEARTBEAT
-            if kind in {reference.TAILER, reference.GROUP, reference.GROUPS}:
+            if kind in POSITIONS:
                 found[kind] = reference.decode(kind, body)
         await peer.close()
     return found

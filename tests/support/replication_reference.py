@@ -22,8 +22,8 @@ GREETING, WELCOME, REFUSAL, DIGEST_REQUEST, DIGEST = 1, 2, 3, 4, 5
 START, BATCH, ACKNOWLEDGEMENT, HEARTBEAT, END = 6, 7, 8, 9, 10
 HANDOVER, TAKEN_OVER = 11, 12
 CYCLES_REQUEST, CYCLES = 13, 14
-TAILER, GROUP, GROUPS = 15, 16, 17
-KINDS: Final = range(GREETING, GROUPS + 1)
+TAILER, GROUP, GROUPS, TAILERS = 15, 16, 17, 18
+KINDS: Final = range(GREETING, TAILERS + 1)
 METADATA: Final = 0x4000_0000
 HASH_BYTES: Final = 32
 SEQUENCE_BITS: Final = 32  # of an index, in the roll cycles that the tests have
@@ -199,8 +199,12 @@ def groups(*names: str) -> bytes:
     return frame(GROUPS, json.dumps(names, separators=(",", ":")).encode())
 
 
+def tailers(**versions: object) -> bytes:
+    return facts(TAILERS, **versions)
+
+
 def decode_position(kind: int, body: bytes) -> tuple[Any, ...]:
-    if kind == GROUPS:
+    if kind in {GROUPS, TAILERS}:
         return (json.loads(body),)
     if kind == GROUP:
         return body[1 : 1 + body[0]].decode(), GroupState.decode(body[1 + body[0] :])
@@ -212,7 +216,7 @@ def decode(kind: int, body: bytes) -> tuple[Any, ...]:  # noqa: PLR0911 - a kind
     """Return what a body holds; what is left over is an error."""
     if kind in {GREETING, WELCOME, REFUSAL, TAKEN_OVER}:
         return (json.loads(body),)
-    if kind in {TAILER, GROUP, GROUPS}:
+    if kind in {TAILER, GROUP, GROUPS, TAILERS}:
         return decode_position(kind, body)
     if kind in _NUMBERS:
         return _NUMBERS[kind].unpack(body)

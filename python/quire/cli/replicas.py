@@ -13,7 +13,7 @@ import click
 
 import quire
 from quire.recording.addresses import Address, show_address
-from quire.replication import Sink, Source, Tls
+from quire.replication import RefillSource, Sink, Source, Tls
 from quire.replication.tls import check_allowed
 from quire.vanilla import replication as vanilla
 
@@ -132,6 +132,49 @@ class Member:
             return
         await asyncio.sleep(0)  # a signal that came meanwhile ends it here
         await self.follow(address)
+
+
+class Refill:
+    """
+    A source that gets its messages back from a replica, from either side.
+
+    Args:
+        path: The directory of the queue on this side.
+        tls: The certificates.
+        insecure: Whether to do without them beyond this machine.
+
+    """
+
+    def __init__(self, path: Path, tls: Tls | None, *, insecure: bool) -> None:
+        self._path, self._tls, self._insecure = path, tls, insecure
+
+    async def give(self, listen: Address) -> None:
+        """Have the source that connects take what the replica has."""
+        host, port = listen
+        giver = RefillSource(
+            self._path, host=host, port=port, tls=self._tls, insecure=self._insecure
+        )
+        async with giver:
+            show_listening(giver.address)
+            name, epoch, _ = await giver.refilled()
+        click.echo(f"refilled {name} epoch={epoch}")
+
+    async def take(self, origin: Address, *, repair: bool) -> None:
+        """Take what a replica has, and be a source again."""
+        host, port = origin
+        taker = Sink(
+            self._path,
+            host=host,
+            port=port,
+            acknowledge="synced",
+            tls=self._tls,
+            insecure=self._insecure,
+            repair=repair,
+            refills=True,
+        )
+        async with taker:
+            await taker.run_forever()
+        click.echo(f"refilled {self._path} epoch={taker.promoted_epoch}")
 
 
 class VanillaMember:

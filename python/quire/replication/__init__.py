@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quire.replication.handover_requests import handover
     from quire.replication.node import Node
     from quire.replication.promotion import promote
+    from quire.replication.refilling import RefillSource
     from quire.replication.sink import Sink
     from quire.replication.source import SinkStatus, Source
     from quire.replication.succession import Successor
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Etcd",
     "Node",
+    "RefillSource",
     "Replica",
     "Sink",
     "SinkStatus",
@@ -43,6 +45,7 @@ __getattr__ = imported_later(
     {
         "Etcd": "quire.replication.etcd",
         "Node": "quire.replication.node",
+        "RefillSource": "quire.replication.refilling",
         "Replica": "quire.handles.journal.replicas",
         "Sink": "quire.replication.sink",
         "SinkStatus": "quire.replication.source",

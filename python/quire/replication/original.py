@@ -13,7 +13,7 @@ from quire.handles.journal.tailer import JournalTailer
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import layout, standing
 from quire.replication.digests import CycleDigests
-from quire.replication.positions import free_groups, take_groups
+from quire.replication.positions import Positions, free_groups, positions_of, take_groups
 from quire.replication.standing import Standing
 from quire.replication.wire import Cycles, Place
 
@@ -37,7 +37,13 @@ class Original:
     def __init__(self, queue: JournalQueue) -> None:
         self.queue = queue
         self._digests = CycleDigests(queue)
-        self.standing = _source_standing(queue)
+        self.standing = self._own_standing()
+
+    def _own_standing(self) -> Standing:
+        return _source_standing(self.queue)
+
+    def check_sink(self, features: frozenset[str], peer: str) -> None:
+        """Check that a sink may have the messages."""
 
     def facts(self) -> dict[str, Any]:
         """Return what a welcome says."""
@@ -55,6 +61,10 @@ class Original:
         if found is None or found.identity != self.standing.identity:
             return None
         return found.epoch if found.epoch > self.standing.epoch else None
+
+    def positions(self, before: int) -> Positions:
+        """Return where readers are: groups as if they had not read beyond *before*."""
+        return positions_of(self.queue, before)
 
     def fence(self, epoch: int) -> None:
         """

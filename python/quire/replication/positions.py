@@ -19,7 +19,7 @@ from quire._native import (
 from quire.errors import QuireError, ReplicationError
 from quire.groups.states import side_file, side_files
 from quire.handles.journal.queue import JournalQueue
-from quire.replication.wire import GroupAt, GroupNames, PositionFrame, TailerAt
+from quire.replication.wire import GroupAt, GroupNames, PositionFrame, TailerAt, TailerVersions
 
 _log = logging.getLogger("quire")
 _REPLICATED: Final = "replicated:"
@@ -43,7 +43,9 @@ class Positions(NamedTuple):
     groups: Mapping[str, bytes | None]
 
 
-def positions_of(queue: JournalQueue, before: int = _ENDLESS) -> Positions:
+def positions_of(
+    queue: JournalQueue, before: int = _ENDLESS, *, of_source: bool = False
+) -> Positions:
     """
     Return where the readers are.
 
@@ -51,16 +53,21 @@ def positions_of(queue: JournalQueue, before: int = _ENDLESS) -> Positions:
         queue: The source's queue.
         before: The index after the last message that the sink was sent: groups are as if they had
             not read further.
+        of_source: Whether the queue is a replica, and its own groups are left out.
 
     """
+    files = _kept(queue.path) if of_source else side_files(queue.path)
+    groups = {file.stem: group_snapshot(file, before) for file in files}
+    return Positions(_tailers_of(queue), groups)
+
+
+def _tailers_of(queue: JournalQueue) -> dict[str, tuple[int, int]]:
     entries = dict(queue.table_entries())
-    tailers = {
+    return {
         key.removeprefix("index."): (value, entries[key + _VERSION])
         for key, value in entries.items()
         if key.startswith(_PREFIX) and key + _VERSION in entries and len(key) < _NAME_LIMIT
     }
-    groups = {file.stem: group_snapshot(file, before) for file in side_files(queue.path)}
-    return Positions(tailers, groups)
 
 
 class SentPositions:
@@ -70,6 +77,13 @@ class SentPositions:
         self._tailers: dict[str, tuple[int, int]] = {}
         self._groups: dict[str, bytes] = {}
         self._names: list[str] | None = None
+        self._has_sent_tailers = False
+
+    def all_tailers(self, found: Positions) -> Iterator[PositionFrame]:
+        """Yield which tailers there are, once: the sink may have others since it was away."""
+        if not self._has_sent_tailers:
+            self._has_sent_tailers = True
+            yield TailerVersions({name: version for name, (_, version) in found.tailers.items()})
 
     def news(self, found: Positions, before: int) -> Iterator[PositionFrame]:
         """Yield what has changed; tailers beyond what the sink was sent come later."""
@@ -120,6 +134,8 @@ class KeptPositions:
                 match frame:
                     case TailerAt(name, at):
                         self._keep_tailer(name, at)
+                    case TailerVersions(versions):
+                        self._delete_tailers_not_in(versions)
                     case GroupAt(name, state):
                         states[name] = state
                     case GroupNames(names):
@@ -139,6 +155,15 @@ class KeptPositions:
             self._queue.delete_tailer(name)
         else:
             keep_tailer(self._queue, name, *at)
+
+    def _delete_tailers_not_in(self, versions: Mapping[str, int]) -> None:
+        """Delete the tailers that the source has deleted, and those that it made again after it."""
+        for name, (_, version) in _tailers_of(self._queue).items():
+            if version > versions.get(name, -1):
+                self._queue.delete_tailer(name)
+                _log.info(
+                    "the source has deleted a tailer: name=%s path=%s", name, self._queue.path
+                )
 
     @property
     def is_waiting(self) -> bool:

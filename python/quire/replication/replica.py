@@ -35,12 +35,15 @@ class Replica:
     Args:
         path: Its directory, which is created with the first connection if it does not exist.
         options: Those of :func:`quire.open`, without the ones that the source decides.
+        refills: It is the queue of a source, which takes what it lost from a replica.
 
     """
 
-    def __init__(self, path: str | PathLike[str], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: str | PathLike[str], options: Mapping[str, Any], *, refills: bool = False
+    ) -> None:
         self.path = fspath(path)
-        self._options = dict(options)
+        self._options, self._refills = dict(options), refills
         self._queue: JournalQueue | None = None
         self._writer: BatchWriter | None = None
         self._digests: CycleDigests | None = None
@@ -68,7 +71,7 @@ class Replica:
             if self.standing is None and self._queue.last_index is not None:
                 text = "the directory holds a queue that is no replica"
                 raise ReplicationError(f"{text}: path={self.path} (give a directory of its own)")
-            self._writer = BatchWriter(self._queue)
+            self._writer = self._closed(self._queue, facts.get("last"))
             aside.finish(self._queue, self._writer)
             end = self.end
             fit_groups(self._queue, 0 if end is None else end.next)
@@ -78,6 +81,30 @@ class Replica:
         if found != self.standing:
             standing.write(self.path, found)
             self.standing = found
+
+    def _closed(self, queue: JournalQueue, last: object) -> BatchWriter:
+        """
+        Let nobody else append.
+
+        Raises:
+            ReplicationError: The queue of the source has more than the replica.
+            WriterInUseError: The source of the queue runs.
+
+        """
+        if not self._refills or self.standing is None or self.standing.role == "sink":
+            return BatchWriter(queue)
+        states = ReplicaStates.open_existing(self.path)
+        if states is not None:
+            states.lock_source()
+            states.unlock_source()
+        writer, own = BatchWriter(queue), queue.last_index
+        if own is not None and (type(last) is not int or own > last):
+            writer.promote()
+            shown = None if type(last) is not int else f"{last:#x}"
+            text = "this queue has more than the replica"
+            indexes = f"last_index={own:#x} replica_last_index={shown}"
+            raise ReplicationError(f"{text}: path={self.path} {indexes} (nothing was changed)")
+        return writer
 
     def _opened(self, shape: Mapping[str, Any]) -> JournalQueue:
         """Open the queue, which is created as the source said."""
@@ -97,7 +124,7 @@ class Replica:
             text = "this is the replica of another queue"
             ids = f"queue={own.identity} source_queue={found.identity}"
             raise ReplicationError(f"{text}: path={self.path} {ids}")
-        if found.epoch == own.epoch and own.role == "source":
+        if found.epoch == own.epoch and own.role == "source" and not self._refills:
             text = "this is the source's own queue, or another source of its epoch"
             raise ReplicationError(f"{text}: path={self.path} epoch={own.epoch}")
         if found.epoch < own.epoch:
@@ -155,7 +182,7 @@ class Replica:
         self.standing = replace(own, epoch=epoch, role="source")
         standing.write(self.path, self.standing)
         if self._queue is not None:
-            free_groups(self._queue, is_exact=True)
+            free_groups(self._queue, is_exact=not self._refills)
         writer.promote()
         self.close()
 

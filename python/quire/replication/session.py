@@ -90,7 +90,7 @@ class Session(ABC):
             raise ReplicationError(f"{text}: {found} peer={self.peer}")
         features = facts.get("features", [])
         if isinstance(features, list):
-            self.features = frozenset(it for it in wire.FEATURES if it in features)
+            self.features = frozenset(it for it in (*wire.FEATURES, wire.REFILL) if it in features)
 
     @property
     def heard_ns(self) -> int:

@@ -55,6 +55,8 @@ class Sink(AnySink[SinkSession]):
             to the queue: it begins to serve, and returns where, for the old source to follow.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that failed; None: never.
+        refills: The copy is that of a source that lost its disk, or the end of its queue: it takes
+            from a :class:`RefillSource` what it lacks, and is the source again.
         listens: Listen at *host* and *port* for the source to connect, as ``connects=True`` has it
             do, one at a time. A source that cannot be followed is logged, and does not end it.
         options: Those of :func:`quire.open` for the copy, without the ones that the source decides.
@@ -95,6 +97,7 @@ class Sink(AnySink[SinkSession]):
         reconnect_s: float = 0.5,
         attempts: int | None = None,
         listens: bool = False,
+        refills: bool = False,
         **options: Any,  # noqa: ANN401 - as `quire.open` takes them
     ) -> None:
         for each in _DECIDED_BY_SOURCE:
@@ -117,7 +120,8 @@ class Sink(AnySink[SinkSession]):
         self._on_promoted, self._address = on_promoted, address
         self._promoted_epoch: int | None = None
         self._takes_over = takes_over
-        self._replica = Replica(path, options)
+        self._refills = refills
+        self._replica = Replica(path, options, refills=refills)
         self._stored: Place | None = None
         self._positions_s = 0.0
 
@@ -154,6 +158,7 @@ class Sink(AnySink[SinkSession]):
             now_ns=time.monotonic_ns(),
             address=self._address,
             takes_over=self._takes_over,
+            refills=self._refills,
         )
 
     async def _replicate(self, connection: Connection) -> None:
@@ -205,7 +210,8 @@ class Sink(AnySink[SinkSession]):
             ReplicationError: The copy was promoted.
 
         """
-        if self._replica.standing is None:
+        own = self._replica.standing
+        if own is None or own.role != "sink":  # that of a source until it has met its new one
             return
         found = standing.read(self._replica.path)
         if found is None or found.role != "sink":

@@ -27,7 +27,7 @@ _EXPECTED: Final = frozenset(
             Kind.HEARTBEAT,
             Kind.END,
         ),
-        *(Kind.HANDOVER, Kind.TAILER, Kind.GROUP, Kind.GROUPS),
+        *(Kind.HANDOVER, Kind.TAILER, Kind.GROUP, Kind.GROUPS, Kind.TAILERS),
     }
 )
 
@@ -44,6 +44,7 @@ class SinkSession(Session):
         now_ns: The time, of a clock that is never set back.
         address: Where it will serve once it is promoted; None: nowhere.
         takes_over: Whether the source may hand over to it.
+        refills: Whether it is a source that takes its messages from a replica.
 
     """
 
@@ -57,15 +58,18 @@ class SinkSession(Session):
         now_ns: int,
         address: str | None = None,
         takes_over: bool = True,
+        refills: bool = False,
     ) -> None:
         super().__init__("source", peer, _EXPECTED, now_ns)
         self._replica, self._level = replica, level
-        self._takes_over = takes_over
+        self._takes_over, self._refills = takes_over, refills
         facts: dict[str, Any] = {"name": name}
         if address is not None:
             facts["address"] = address
         if not takes_over:
             facts["features"] = []
+        if refills:
+            facts["features"] = [*wire.FEATURES, wire.REFILL]
         self._out.append(wire.facts(Kind.GREETING, facts))
         self._search: _Search | None = None
         self._cycle_search: CycleSearch | None = None
@@ -125,7 +129,7 @@ class SinkSession(Session):
                 self._check_end(documents)
                 self.stored = self._replica.apply(documents, time_ns // 1_000_000)
                 self._unacknowledged = (time_ns, self.stored)
-            case wire.TailerAt() | wire.GroupAt() | wire.GroupNames() if (
+            case wire.TailerAt() | wire.GroupAt() | wire.GroupNames() | wire.TailerVersions() if (
                 self.is_started and self.handed_over is None
             ):
                 self._positions.append(frame)
@@ -176,6 +180,10 @@ class SinkSession(Session):
 
     def _join(self, facts: Mapping[str, Any]) -> None:
         self._check_version(facts)
+        if self._refills and wire.REFILL not in self.features:
+            text = "what listens there is a source, and no replica that refills one"
+            hint = "`quire replicate sink` follows a source"
+            raise ReplicationError(f"{text}: peer={self.peer} ({hint})")
         self._replica.join(facts)
         end = self._replica.end
         if end is None:

@@ -237,7 +237,7 @@ class Source(AnySource[SourceSession]):
             await asyncio.sleep(_POSITIONS_S)
             try:
                 for session in [it for it in self._sessions if it.takes_positions]:
-                    await send_positions(self._original.queue, session)
+                    await send_positions(self._original, session)
                 are_sent = True
             except (QuireError, OSError) as error:
                 level = logging.WARNING if are_sent else logging.DEBUG

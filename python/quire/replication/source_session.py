@@ -124,6 +124,7 @@ class SourceSession(Session):
 
     def _greet(self, facts: Mapping[str, Any]) -> None:
         self._check_version(facts)
+        self._original.check_sink(self.features, self.peer)
         name = facts.get("name")
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_LIMIT or not name.isprintable():
             raise ReplicationError(f"a sink has no valid name: name={name!r} peer={self.peer}")
@@ -202,7 +203,9 @@ class SourceSession(Session):
     def send_positions(self, found: Positions, before: int) -> None:
         """Say where readers are, if that has changed; no more was sent than *before* an index."""
         if self._reader is not None and wire.POSITIONS in self.features:
-            self._out.extend(wire.position(it) for it in self._positions.news(found, before))
+            if wire.TAILERS in self.features:
+                self._out.extend(map(wire.position, self._positions.all_tailers(found)))
+            self._out.extend(map(wire.position, self._positions.news(found, before)))
 
     @property
     def sent_end(self) -> int:

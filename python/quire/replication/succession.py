@@ -16,11 +16,10 @@ from quire.errors import (
     PeerSilentError,
     ReplicationError,
 )
-from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import standing, wire
 from quire.replication.original import Original
-from quire.replication.positions import free_groups, positions_of, take_groups
+from quire.replication.positions import free_groups, take_groups
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
 
@@ -137,16 +136,20 @@ class Succession:
 
         """
         self._check()
-        closed = await asyncio.to_thread(ClosedQueue, self._original)
+        closed = await asyncio.to_thread(self._close)
         try:
             place = await self._drained(closed)
-            await send_positions(self._original.queue, self._session)
+            await send_positions(self._original, self._session)
             epoch = await self._give_away(closed)
         except BaseException:
             if self._original.standing.role == "source":
                 closed.open_again()
             raise
         return await self._confirmed(epoch, place)
+
+    def _close(self) -> ClosedQueue:
+        """Let nobody append."""
+        return ClosedQueue(self._original)
 
     def _check(self) -> None:
         """Check that the sink can take over."""
@@ -179,7 +182,7 @@ class Succession:
 
     async def _confirmed(self, epoch: int, place: Place | None) -> Successor:
         """Have the sink begin the epoch, and wait until it says so."""
-        await send_positions(self._original.queue, self._session)  # its groups are closed now
+        await send_positions(self._original, self._session)  # its groups are closed now
         self._session.hand_over(epoch, place)
         ends = time.monotonic() + self._timeout_s
         while (found := self._session.taken_over) is None:
@@ -191,10 +194,10 @@ class Succession:
         return Successor(self._session.name, epoch, found.address)
 
 
-async def send_positions(queue: JournalQueue, session: SourceSession) -> None:
+async def send_positions(original: Original, session: SourceSession) -> None:
     """Send a sink where the readers of the queue are."""
     before = session.sent_end
-    found = await asyncio.to_thread(positions_of, queue, before)
+    found = await asyncio.to_thread(original.positions, before)
     session.send_positions(found, before)
 
 

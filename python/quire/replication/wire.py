@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, cast
@@ -23,8 +23,10 @@ VERSION: Final = 1
 HANDOVER: Final = "handover"
 CYCLES: Final = "cycles"
 POSITIONS: Final = "positions"
-FEATURES: Final = (HANDOVER, CYCLES, POSITIONS)
-"""What this side knows beyond version 1; a peer uses what both know."""
+TAILERS: Final = "tailers"
+REFILL: Final = "refill"
+FEATURES: Final = (HANDOVER, CYCLES, POSITIONS, TAILERS)
+"""What this side knows beyond version 1; a peer uses what both know. ``REFILL`` is named apart."""
 
 HEAD: Final = struct.Struct("<IB")
 TEXT_LIMIT: Final = 4096
@@ -34,7 +36,7 @@ BATCH_LIMIT: Final = (1 << 30) + 4096
 """The longest body: the longest message that a roll file can hold, and its head."""
 
 GROUP_LIMIT: Final = 1 << 20
-"""The longest body with the state of a group, or with the names of all."""
+"""The longest body with the state of a group, or with the names of all groups or tailers."""
 
 _LENGTH: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<qIB")
@@ -66,6 +68,7 @@ class Kind(IntEnum):
     TAILER = 15
     GROUP = 16
     GROUPS = 17
+    TAILERS = 18
 
 
 _LIMITS: Final[Mapping[Kind, int]] = {
@@ -86,6 +89,7 @@ _LIMITS: Final[Mapping[Kind, int]] = {
     Kind.TAILER: TEXT_LIMIT,
     Kind.GROUP: GROUP_LIMIT,
     Kind.GROUPS: GROUP_LIMIT,
+    Kind.TAILERS: GROUP_LIMIT,
 }
 
 
@@ -232,7 +236,14 @@ class GroupNames:
     names: tuple[str, ...]
 
 
-PositionFrame = TailerAt | GroupAt | GroupNames
+@dataclass(frozen=True, slots=True)
+class TailerVersions:
+    """The versions of all ``replicated:`` tailers, by name."""
+
+    versions: Mapping[str, int]
+
+
+PositionFrame = TailerAt | GroupAt | GroupNames | TailerVersions
 Answer = Batch | Acknowledged | Heartbeat | Ended | HandedOver | TakenOver
 Frame = (
     Facts | Refused | DigestAsked | Digest | CyclesAsked | Cycles | Started | Answer | PositionFrame
@@ -320,14 +331,16 @@ def position(found: PositionFrame) -> bytes:
             encoded = name.encode()
             return _framed(Kind.GROUP, bytes((len(encoded),)) + encoded + state)
         case GroupNames(names):
-            return _framed(Kind.GROUPS, json.dumps(names, separators=(",", ":")).encode())
+            return _text(Kind.GROUPS, names)
+        case TailerVersions(versions):
+            return _text(Kind.TAILERS, versions)
 
 
 def _framed(kind: Kind, body: bytes) -> bytes:
     return HEAD.pack(len(body) + 1, kind) + body
 
 
-def _text(kind: Kind, found: Mapping[str, Any]) -> bytes:
+def _text(kind: Kind, found: Mapping[str, Any] | Sequence[str]) -> bytes:
     return _framed(kind, json.dumps(found, separators=(",", ":")).encode())
 
 
@@ -481,6 +494,13 @@ def _group_names(body: bytes) -> GroupNames:
     return GroupNames(tuple(cast("list[str]", names)))
 
 
+def _tailer_versions(body: bytes) -> TailerVersions:
+    found = _facts_of(body)
+    if not all(type(it) is int for it in found.values()):
+        raise ValueError("a version is no integer")
+    return TailerVersions(found)
+
+
 def _json_of(body: bytes) -> object:
     try:
         return json.loads(body)
@@ -512,4 +532,5 @@ _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
     Kind.TAILER: _tailer_at,
     Kind.GROUP: _group_at,
     Kind.GROUPS: _group_names,
+    Kind.TAILERS: _tailer_versions,
 }

@@ -323,6 +323,71 @@ def node(  # noqa: PLR0913 - its options
 
 @replicate.command()
 @click.argument("path", type=PATH)
+@click.option(
+    "--from",
+    "origin",
+    type=address_like("127.0.0.1:7003"),
+    metavar="ADDRESS",
+    help="On the source's machine: where the replica listens, HOST:PORT or PORT.",
+)
+@click.option(
+    "--listen",
+    type=address_like("127.0.0.1:7003"),
+    metavar="ADDRESS",
+    help="On the replica's machine: where the source connects; port 0 takes a free one.",
+)
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="With --from: where PATH differs from the replica, put its end aside, and go on.",
+)
+@_tls_options
+def refill(  # noqa: PLR0913 - its options
+    path: Path,
+    *,
+    origin: Address | None,
+    listen: Address | None,
+    repair: bool,
+    certificate: Path | None,
+    key: Path | None,
+    authority: Path | None,
+    insecure: bool,
+) -> int:
+    """
+    Give a source that lost its disk its messages back, from a replica.
+
+    It runs on both machines: with --listen where the replica is, with --from where the source was.
+    PATH of the source does not exist, is a part of the queue, or an old copy of it. It gets what
+    it lacks; then a new epoch begins, both end, and everybody may append. Nothing is overwritten:
+    where the messages differ it ends with exit code 1. Choose the replica that has most: others
+    refuse a source that has less. If a side is stopped or killed, run it again.
+
+    \b
+    Examples:
+      quire replicate refill copy --listen 127.0.0.1:7003
+      quire replicate refill orders --from 127.0.0.1:7003
+    """  # noqa: D301 - click reads the backspace
+    from quire.cli.replicas import Refill
+
+    tls = _tls_of(certificate, key, authority)
+    if (origin is None) == (listen is None):
+        raise click.UsageError("give --from or --listen")
+    if repair and origin is None:
+        raise click.UsageError("--repair goes with --from")
+    if (found := format_of(str(path))) not in {None, CHRONICLE}:
+        raise click.UsageError(
+            f"a queue of this format is not refilled: path={path} format={found}"
+        )
+    work = Refill(path, tls, insecure=insecure)
+    with _options_as_usage():
+        if listen is not None:
+            return run_until_signal(lambda: work.give(listen))
+        address = origin or ("", 0)
+        return run_until_signal(lambda: work.take(address, repair=repair))
+
+
+@replicate.command()
+@click.argument("path", type=PATH)
 @click.argument("name")
 def forget(path: Path, name: str) -> int:
     """
