@@ -17,6 +17,7 @@ import quire
 from cli_runs import run
 from queues import DAY_MS, START_MS
 from quire._native import ReplicaStates
+from quire.cli.output.row_formats import json_text
 from quire.errors import (
     ForkedError,
     ReplicationError,
@@ -24,7 +25,7 @@ from quire.errors import (
     WaitTimeoutError,
     WriterInUseError,
 )
-from quire.replication import Source, promote
+from quire.replication import Source, promote, standing
 from replicas import wait_until
 from replicated import Replicated, replicated
 
@@ -365,6 +366,28 @@ def test_stat_shows_the_replicas(pair: Replicated) -> None:
     assert replica["acknowledged_index"] == f"{last:#x}"
     assert replica["lag_messages"] == 0
     assert "b " in run("stat", pair.path).out
+
+
+def test_json_has_no_number_that_json_does_not_have(tmp_path: Path) -> None:
+    """A replica that has acknowledged nothing lags for an infinite time."""
+    import json
+
+    path = tmp_path / "queue"
+    with quire.open(path) as queue:
+        queue.appender().write_bytes(b"x")
+        standing.write(path, standing.Standing.new().as_role("source"))
+        states = ReplicaStates.open_or_create(path)
+        states.set_member(states.slot_of("away", "host:1"), True)  # noqa: FBT003
+        assert queue.replicas[0].lag_s == float("inf")
+
+    def refused(text: str) -> float:
+        raise AssertionError(text)
+
+    for arguments in (("--json",), ("--format", "json"), ("--format", "jsonl")):
+        found = json.loads(run("stat", path, *arguments).out, parse_constant=refused)
+        facts = found[0] if isinstance(found, list) else found
+        assert facts["replication"]["replicas"][0]["lag_s"] is None
+    assert json_text({"a": [float("nan"), (-float("inf"), 1.5)]}) == '{"a": [null, [null, 1.5]]}'
 
 
 def test_retention_keeps_what_a_member_of_the_set_lacks(tmp_path: Path) -> None:

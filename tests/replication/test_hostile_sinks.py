@@ -337,6 +337,48 @@ def test_silent_sinks_are_disconnected(
     assert ["nothing for too long" in it for it in warnings(caplog)] == [True] * 4
 
 
+def test_silent_peers_keep_no_sink_out(
+    filled: quire.JournalQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The oldest of too many makes room: for each of them, and for sinks."""
+    many, last = 100, filled.last_index or 0
+
+    async def work() -> None:
+        async with Source(filled, max_sinks=2) as source:
+            port = source.address[1]
+            first = ReferenceSink("first")
+            held = await first.join(port)
+            silent = [await Peer.connect(port) for _ in range(many)]
+            closed = silent[: many - 32]
+            assert [await it.rest() for it in closed] == [[]] * len(closed)
+            await ReferenceSink("late").replicate(port, last)
+            await until(lambda: [it.name for it in source.sinks] == ["first"])
+            await held.send(EVERYTHING)  # which greeted, and has its place
+            await held.expect(reference.BATCH)
+            for peer in (held, *silent):
+                await peer.close()
+
+    asyncio.run(work())
+    [line] = warnings(caplog)
+    assert "limit=32" in line
+
+
+def test_sinks_that_greet_after_too_many_others(
+    filled: quire.JournalQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        async with Source(filled, max_sinks=1) as source:
+            silent, late = [await Peer.connect(source.address[1]) for _ in range(2)]
+            one = await ReferenceSink("a").join(source.address[1])
+            await late.send(GREETING)
+            await late.rest()
+            for peer in (silent, late, one):
+                await peer.close()
+
+    asyncio.run(work())
+    assert [it for it in warnings(caplog) if "max_sinks=1" in it]
+
+
 def test_more_sinks_than_a_source_serves(
     filled: quire.JournalQueue, caplog: pytest.LogCaptureFixture
 ) -> None:

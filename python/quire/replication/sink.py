@@ -214,7 +214,9 @@ class Sink(AnySink[SinkSession]):
         if own is None or own.role != "sink":  # that of a source until it has met its new one
             return
         found = standing.read(self._replica.path)
-        if found is None or found.role != "sink":
-            epoch = "none" if found is None else found.epoch
+        if found is None:
+            text = "the directory of the copy was replaced, and this sink ends"
+            raise ReplicationError(f"{text}: path={self._replica.path}")
+        if found.role != "sink":
             text = "the copy was promoted, and this sink ends"
-            raise ReplicationError(f"{text}: path={self._replica.path} epoch={epoch}")
+            raise ReplicationError(f"{text}: path={self._replica.path} epoch={found.epoch}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,6 +14,7 @@ from quire.replication.replica import Replica
 from quire.replication.session import Session
 from quire.replication.wire import Frame, Kind, Place
 
+_log = logging.getLogger("quire")
 _BATCH_HEAD: Final = struct.Struct("<qIII")
 STORED: Final = "stored"
 SYNCED: Final = "synced"
@@ -197,6 +199,9 @@ class SinkSession(Session):
         first, digests = self._facts.get("first"), self._replica.older_digests()
         if wire.CYCLES in self.features and type(first) is int:
             lowest = self._replica.split(Place(first, 0, is_ended=False))[0]
+            if lowest < (own := digests.cycles()[0]):
+                text = "the oldest cycles of the source were pruned here, or were lost"
+                _log.info("%s: first_cycle=%d source_first_cycle=%d", text, own, lowest)
             search = CycleSearch(digests, digests.cycles(), lowest)
             if search.is_needed:
                 self._cycle_search = search

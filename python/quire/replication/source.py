@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,8 +17,10 @@ from quire.errors import (
     QuireError,
     ReadOnlyError,
     ReplicationError,
+    TableLostError,
 )
 from quire.handles.journal.queue import JournalQueue
+from quire.opening.discovery import TABLE
 from quire.replication.drivers.any_source import AnySource
 from quire.replication.drivers.connection import Connection
 from quire.replication.handover_requests import done, failed, give_answer, take_request
@@ -121,6 +124,7 @@ class Source(AnySource[SourceSession]):
         self._successor: Successor | None = None
         self._watching = list[asyncio.Task[None]]()
         self._is_handing_over = False
+        self._identity: tuple[int, int] | None = None
 
     async def __aenter__(self) -> Self:
         """
@@ -136,6 +140,7 @@ class Source(AnySource[SourceSession]):
         except BaseException:
             self._in_sync.close()
             raise
+        self._identity = _identity_of(self._path)
         self._watching = [
             asyncio.create_task(self._watch_requests()),
             asyncio.create_task(self._watch_positions()),
@@ -217,6 +222,11 @@ class Source(AnySource[SourceSession]):
         """Hand over when another process asks for it."""
         while True:
             await asyncio.sleep(TICK_S)
+            if _identity_of(self._path) != self._identity:
+                text = "the directory of the source's queue was renamed, removed or replaced"
+                hint = "start a source where the queue is now"
+                self._end(TableLostError(f"{text}: path={self._path} ({hint})"))
+                return
             if self._in_sync is not None:
                 self._in_sync.tick()
             names = {it for each in self._sessions for it in (each.name, each.address)}
@@ -276,6 +286,7 @@ class Source(AnySource[SourceSession]):
 
         Raises:
             OldEpochError: Another replica was promoted.
+            TableLostError: The queue's directory was renamed, removed or replaced.
             ClosedError: The source was closed.
 
         """
@@ -312,6 +323,15 @@ class Source(AnySource[SourceSession]):
             _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)
         finally:
             self._end(error)
+
+
+def _identity_of(path: str) -> tuple[int, int] | None:
+    """Return which file the table of a queue is; None if there is none."""
+    try:
+        found = os.lstat(os.path.join(path, TABLE))  # noqa: PTH118 - looked at all the time
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _has(session: SourceSession, index: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
@@ -181,9 +182,30 @@ def _csv(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 def _object(columns: Sequence[str], row: Row) -> str:
     """Return a row as JSON, in ASCII."""
+    return json_text({name: row[name] for name in columns})
+
+
+def json_text(found: object, indent: int | None = None) -> str:
+    """Return JSON, in ASCII: null for numbers that it does not have."""
     import json
 
-    return json.dumps({name: row[name] for name in columns})
+    try:
+        return json.dumps(found, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(found), indent=indent)
+
+
+def _finite(found: Any) -> Any:  # noqa: ANN401 - of any JSON
+    """Return the same without numbers that are infinite, or none."""
+    match found:
+        case float():
+            return found if math.isfinite(found) else None
+        case dict():
+            return {key: _finite(it) for key, it in found.items()}
+        case list() | tuple():
+            return [_finite(it) for it in found]
+        case _:
+            return found
 
 
 _PRINTERS: Final = {"text": _text, "yaml": _yaml, "json": _json, "jsonl": _jsonl, "csv": _csv}

@@ -13,7 +13,7 @@ from quire._common.terminal import escape_line
 from quire._common.units import duration_text, size_text
 from quire.cli.exit_codes import error_text, print_error
 from quire.cli.output.group_facts import members_text
-from quire.cli.output.row_formats import counted, number_text, print_rows
+from quire.cli.output.row_formats import counted, json_text, number_text, print_rows
 from quire.cli.output.stat_facts import facts_of
 from quire.cli.output.stat_text import columns, time_text
 from quire.cli.parameters import PATH, value_errors_as_usage
@@ -93,10 +93,8 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
     failed: list[str] = []
     found = _each(sources_of(path), failed)
     if as_json:
-        import json
-
         for _, facts in found:
-            click.echo(json.dumps(facts, indent=2))
+            click.echo(json_text(facts, indent=2))
     elif style == "text":
         _show(found)
     else:

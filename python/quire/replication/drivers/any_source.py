@@ -21,6 +21,7 @@ CONNECT_S: Final = 10.0
 """How long a peer may take to answer."""
 
 _RECONNECT_S: Final = 0.5
+_MOST_UNKNOWN: Final = 32
 _S = TypeVar("_S", bound=SendingSession)
 _log = logging.getLogger("quire")
 
@@ -34,7 +35,7 @@ class AnySource(ABC, Generic[_S]):
         host: The address to listen on, or that of the sink.
         port: The port; 0 takes a free one.
         tls: How connections are encrypted.
-        max_sinks: How many connections there may be at once.
+        max_sinks: How many sinks there may be at once.
         connects: Whether to connect to a sink that listens.
 
     """
@@ -61,7 +62,14 @@ class AnySource(ABC, Generic[_S]):
             )
         else:
             limit = ("max_sinks", max_sinks)
-            self._way = Listener(self._serve, host=host, port=port, tls=tls, limit=limit)
+            self._way = Listener(
+                self._serve,
+                host=host,
+                port=port,
+                tls=tls,
+                limit=limit,
+                most_unknown=_MOST_UNKNOWN,
+            )
         self._path = path
         self._sessions: list[_S] = []
         self._changed = asyncio.Event()
@@ -106,6 +114,7 @@ class AnySource(ABC, Generic[_S]):
         Raises:
             OldEpochError: A sink has seen a later epoch: another replica was promoted. The queue
                 takes no more appends.
+            TableLostError: The queue's directory was renamed, removed or replaced.
             ClosedError: The source was closed.
 
         """

@@ -15,6 +15,10 @@ from quire.replication.peers import is_of_same_user
 READ_BYTES: Final = 1 << 20
 
 
+def _welcome() -> None:
+    """Let a peer in that has said who it is."""
+
+
 class Connection:
     """
     A connection to a peer.
@@ -27,6 +31,8 @@ class Connection:
         peer: Its address.
         is_trusted: Whether it has shown a certificate, or is a process of this user on this
             machine.
+        is_known: Whether it has said who it is.
+        on_known: Called once it has; may raise what it is disconnected for.
 
     """
 
@@ -34,6 +40,7 @@ class Connection:
         self._reader, self._writer = reader, writer
         own, other = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
         self.peer = _shown(other)
+        self.is_known, self.on_known = False, _welcome
         # Now: of a connection that the peer has closed, the system no longer knows whose it was.
         self.is_trusted = writer.get_extra_info("ssl_object") is not None or is_of_same_user(
             own, other
@@ -61,6 +68,12 @@ class Connection:
             except TimeoutError:
                 text = "the peer does not answer"
                 raise PeerSilentError(f"{text}: peer={host}:{port} {timeout_s=}") from None
+
+    def note_known(self) -> None:
+        """Note that the peer has said who it is."""
+        if not self.is_known:
+            self.on_known()
+            self.is_known = True
 
     async def read(self, timeout_s: float | None = None) -> bytes:
         """

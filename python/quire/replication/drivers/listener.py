@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from quire.errors import ReplicationError
 from quire.replication.drivers.connection import Connection
 
 _log = logging.getLogger("quire")
@@ -26,10 +27,12 @@ class Listener:
         port: The port; 0 takes a free one.
         tls: How connections are encrypted.
         limit: The most connections at once, by name: ``("max_sinks", 100)``.
+        most_unknown: How many more there may be of peers that have not said who they are: the
+            oldest makes room. None: they count as the others do.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options
         self,
         serve: Served,
         *,
@@ -37,11 +40,14 @@ class Listener:
         port: int,
         tls: ssl.SSLContext | None,
         limit: tuple[str, int],
+        most_unknown: int | None = None,
     ) -> None:
         self._serve = serve
         self._host, self._port, self._tls = host, port, tls
-        self._limit = limit
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._limit, self._most_unknown = limit, most_unknown
+        self._tasks: dict[asyncio.Task[None], Connection] = {}
+        self._unknown: list[Connection] = []
+        self._is_crowded = False
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -83,15 +89,53 @@ class Listener:
         if self._server is None:  # closed since the system had the connection
             connection.close()
             return
-        if len(self._tasks) >= most:
+        if self._is_full:
             _log.warning("refused a connection: peer=%s %s=%d", connection.peer, name, most)
             connection.close()
             return
+        if self._most_unknown is not None:
+            connection.on_known = lambda: self._check_room(connection)
+            self._make_room(self._most_unknown)
+            self._unknown.append(connection)
         task = asyncio.create_task(self._serve(connection))
-        self._tasks.add(task)
+        self._tasks[task] = connection
         task.add_done_callback(lambda ended: self._forget(ended, connection))
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether no more peers are served."""
+        is_counted = (it.is_known or self._most_unknown is None for it in self._tasks.values())
+        return sum(is_counted) >= self._limit[1]
+
+    def _check_room(self, connection: Connection) -> None:
+        """
+        Check that a peer that has said who it is can be served.
+
+        Raises:
+            ReplicationError: Too many others are served.
+
+        """
+        if self._is_full:
+            name, most = self._limit
+            text = "no more peers are served at once"
+            raise ReplicationError(f"{text}: peer={connection.peer} {name}={most}")
+
+    def _make_room(self, most: int) -> None:
+        """Disconnect the oldest of too many peers that have not said who they are."""
+        self._unknown = [it for it in self._unknown if not it.is_known]
+        if len(self._unknown) < most:
+            self._is_crowded = False
+            return
+        oldest = self._unknown.pop(0)
+        level = logging.DEBUG if self._is_crowded else logging.WARNING
+        self._is_crowded = True
+        text = "many connections do not say who they are, and the oldest makes room"
+        _log.log(level, "%s: peer=%s limit=%d", text, oldest.peer, most)
+        oldest.close()
 
     def _forget(self, task: asyncio.Task[None], connection: Connection) -> None:
         """Close the connection of a task that ended, or was cancelled before it began."""
         connection.close()
-        self._tasks.remove(task)
+        del self._tasks[task]
+        if connection in self._unknown:
+            self._unknown.remove(connection)

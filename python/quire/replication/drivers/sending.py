@@ -100,6 +100,8 @@ class Sending:
                 await asyncio.to_thread(session.receive, data, time.monotonic_ns())
             else:
                 session.receive(data, time.monotonic_ns())
+            if session.name:
+                connection.note_known()
             # A sink that asks for much and takes nothing is not answered from an endless store.
             await connection.send(session.outgoing(), session.timeout_s)
             if not is_replicating and session.sleeper is not None:
