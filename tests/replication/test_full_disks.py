@@ -37,8 +37,7 @@ def test_a_full_disk_of_a_source(tmp_path: Path) -> None:
         orders, copies = disk / "orders", [tmp_path / "a", tmp_path / "b"]
 
         async def meet() -> None:
-            options = {"roll_cycle": "TEST8_DAILY", "block_bytes": 64 * KIB}
-            with quire.open(orders, **options) as queue:  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+            with quire.open(orders, roll_cycle="TEST8_DAILY", block_bytes=64 * KIB) as queue:
                 queue.appender().write_bytes(b"first")
                 async with Source(queue) as source:
                     port = source.address[1]
