@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from authority import Authority
 from cli_runs import run
 from cluster import LEASE_S, Cluster, cluster_of
 from ports import free_port
@@ -68,6 +69,28 @@ def test_another_node_takes_the_place_of_a_killed_source(tmp_path: Path) -> None
         cluster.wait_for_copies(after, {"a", "b", "c"})
         assert cluster.payloads("a") == cluster.payloads("b") == cluster.payloads("c")
         assert is_refused(cluster, "a")
+
+
+def test_nodes_with_certificates(tmp_path: Path) -> None:
+    """Mutual, among the nodes and with etcd; a node of another authority takes no part."""
+    ours, theirs = (Authority.make(tmp_path, name) for name in ("ours", "theirs"))
+    with cluster_of("ab", tmp_path, ours) as cluster:
+        cluster.begin()
+        cluster.wait_for_copies(cluster.append("a", b"one"), {"b"})
+        cluster.kill("a")
+        assert cluster.wait_for_leader(after=1).name == "b"
+        index = cluster.append("b", b"two")
+        honest = cluster.tls["a"]
+        cluster.tls["a"] = theirs.signed("stranger")
+        cluster.start("a")
+        assert cluster.ended("a") == 1
+        assert "etcd does not answer" in cluster.errors("a")
+        assert cluster.view.in_sync == {"b"}
+        cluster.tls["a"] = honest
+        cluster.start("a")
+        cluster.wait_in_sync()
+        cluster.wait_for_copies(index, {"a"})
+        assert cluster.payloads("a") == cluster.payloads("b")
 
 
 def test_what_was_never_acknowledged_is_put_aside(tmp_path: Path) -> None:

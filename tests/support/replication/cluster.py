@@ -14,6 +14,7 @@ from typing import Self
 import pytest
 
 import quire
+from authority import Authority
 from cli_runs import COMMAND, ENVIRONMENT
 from ports import free_port
 from quire.errors import (
@@ -26,6 +27,7 @@ from quire.errors import (
 from quire.replication import standing
 from quire.replication.etcd import Etcd
 from quire.replication.register import Leader, View, view_of
+from quire.replication.tls import Tls
 from replicas import last_index, wait_until
 
 LEASE_S = 2
@@ -33,11 +35,12 @@ LIMIT_S = 60.0
 
 
 class RunningEtcd:
-    """An etcd of its own, in an empty directory."""
+    """An etcd of its own, in an empty directory; with certificates it asks clients for theirs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: Tls | None = None) -> None:
         self._folder, self._port, self._peers = folder, free_port(), free_port()
-        self.url = f"http://127.0.0.1:{self._port}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._port}"
+        self._tls = tls
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -49,11 +52,20 @@ class RunningEtcd:
                     *("--listen-client-urls", self.url, "--advertise-client-urls", self.url),
                     *("--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers),
                     *("--initial-cluster", f"default={peers}"),
+                    *self._tls_arguments(),
                 ],
                 stdout=log,
                 stderr=log,
             )
         wait_until(self.answers, limit_s=LIMIT_S)
+
+    def _tls_arguments(self) -> list[str]:
+        tls = self._tls
+        if tls is None:
+            return []
+        files = ("--cert-file", tls.certificate), ("--key-file", tls.key)
+        trusted = ("--trusted-ca-file", tls.authority)
+        return ["--client-cert-auth", *(str(it) for pair in (*files, trusted) for it in pair)]
 
     def answers(self) -> bool:
         try:
@@ -63,7 +75,7 @@ class RunningEtcd:
         return True
 
     def client(self) -> Etcd:
-        return Etcd(self.url, timeout_s=5)
+        return Etcd(self.url, timeout_s=5, tls=self._tls)
 
     def send(self, number: signal.Signals) -> None:
         assert self._process is not None
@@ -76,12 +88,12 @@ class RunningEtcd:
 
 
 @contextmanager
-def running_etcd(folder: Path) -> Generator[RunningEtcd]:
+def running_etcd(folder: Path, tls: Tls | None = None) -> Generator[RunningEtcd]:
     if shutil.which("etcd") is None:
         pytest.skip("etcd is not installed (Debian: etcd-server)")
     pytest.importorskip("etcd3gw")
     folder.mkdir()
-    etcd = RunningEtcd(folder)
+    etcd = RunningEtcd(folder, tls)
     try:
         etcd.start()
         yield etcd
@@ -97,11 +109,15 @@ class Cluster:
         etcd: What decides.
         folder: An empty directory.
         names: The nodes'.
+        authority: Who signs their certificates; None: they have none.
 
     """
 
-    def __init__(self, etcd: RunningEtcd, folder: Path, names: str) -> None:
+    def __init__(
+        self, etcd: RunningEtcd, folder: Path, names: str, authority: Authority | None = None
+    ) -> None:
         self.etcd, self.folder, self.names = etcd, folder, tuple(names)
+        self.tls = {} if authority is None else {name: authority.signed(name) for name in names}
         self._ports = {name: free_port() for name in names}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         with quire.open(self.path(names[0]), roll_cycle="FAST_DAILY", block_bytes=1 << 16) as queue:
@@ -118,7 +134,15 @@ class Cluster:
         return [
             *("replicate", "node", str(self.path(name)), "--listen", self.address(name)),
             *("--etcd", self.etcd.url, "--name", name, "--lease", str(LEASE_S)),
+            *self._tls_arguments(name),
         ]
+
+    def _tls_arguments(self, name: str) -> list[str]:
+        tls = self.tls.get(name)
+        if tls is None:
+            return []
+        named = ("--certificate", tls.certificate), ("--key", tls.key)
+        return [str(it) for pair in (*named, ("--authority", tls.authority)) for it in pair]
 
     def start(self, name: str) -> None:
         with (
@@ -250,9 +274,10 @@ class Writer:
 
 
 @contextmanager
-def cluster_of(names: str, folder: Path) -> Generator[Cluster]:
-    with running_etcd(folder / "etcd") as etcd:
-        cluster = Cluster(etcd, folder, names)
+def cluster_of(names: str, folder: Path, authority: Authority | None = None) -> Generator[Cluster]:
+    tls = None if authority is None else authority.signed("etcd")
+    with running_etcd(folder / "etcd", tls) as etcd:
+        cluster = Cluster(etcd, folder, names, authority)
         try:
             yield cluster
         finally:
