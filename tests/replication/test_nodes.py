@@ -71,9 +71,10 @@ def test_another_node_takes_the_place_of_a_killed_source(tmp_path: Path) -> None
         assert is_refused(cluster, "a")
 
 
-def test_nodes_with_certificates(tmp_path: Path) -> None:
+def test_nodes_with_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutual, among the nodes and with etcd; a node of another authority takes no part."""
     ours, theirs = (Authority.make(tmp_path, name) for name in ("ours", "theirs"))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(theirs.file))  # the given authority counts
     with cluster_of("ab", tmp_path, ours) as cluster:
         cluster.begin()
         cluster.wait_for_copies(cluster.append("a", b"one"), {"b"})

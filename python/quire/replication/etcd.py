@@ -14,6 +14,7 @@ from quire.replication.tls import Tls
 
 if TYPE_CHECKING:
     from etcd3gw import Etcd3Client
+    from requests import Session
 
 _DEFAULT_PORT: Final = 2379
 _REVISIONS: Final[Mapping[str, str]] = {"CREATE": "create_revision", "MOD": "mod_revision"}
@@ -144,21 +145,26 @@ def _client_of(url: str, timeout_s: float, tls: Tls | None) -> Etcd3Client:
     except ImportError:
         text = "the package etcd3gw is missing: pip install quire[etcd]"
         raise OptionsError(text) from None
-    given: dict[str, Any] = {}
-    if parts.scheme == "https" and tls is not None:
-        given = {
-            "ca_cert": str(tls.authority),
-            "cert_cert": str(tls.certificate),
-            "cert_key": str(tls.key),
-        }
     return etcd3gw.Etcd3Client(
         host=parts.hostname,
         port=port,
         protocol=parts.scheme,
         timeout=timeout_s,
         api_path="/v3/",
-        **given,
+        session=_session_of(tls if parts.scheme == "https" else None),
     )
+
+
+def _session_of(tls: Tls | None) -> Session:
+    """Return what connects: no variable of the environment names other authorities or a proxy."""
+    from requests import Session
+
+    session = Session()
+    session.trust_env = False
+    if tls is not None:
+        session.verify = str(tls.authority)
+        session.cert = str(tls.certificate), str(tls.key)
+    return session
 
 
 def _refused(url: str) -> OptionsError:
