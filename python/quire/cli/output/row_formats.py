@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import click
 
@@ -201,9 +201,9 @@ def _finite(found: Any) -> Any:  # noqa: ANN401 - of any JSON
         case float():
             return found if math.isfinite(found) else None
         case dict():
-            return {key: _finite(it) for key, it in found.items()}
+            return {key: _finite(it) for key, it in cast("dict[str, Any]", found).items()}
         case list() | tuple():
-            return [_finite(it) for it in found]
+            return [_finite(it) for it in cast("list[Any]", found)]
         case _:
             return found
 
