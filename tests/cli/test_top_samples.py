@@ -16,6 +16,7 @@ from opened import opened_below
 from queues import DAY_MS, START_MS
 from quire._common import replication_file
 from quire._common.replication_file import Standing
+from quire._native import ReplicaStates
 from quire.cli.live.sample import ReplicationSample, Sample
 from quire.cli.live.sampler import Sampler
 from quire.cli.live.trail import Trail, details
@@ -135,12 +136,17 @@ def test_a_source_says_what_no_replica_has(
     replication_file.write(path, Standing.new().as_role("source"))
     first = queue.first_index or 0
     queue._note_acknowledged(first)  # pyright: ignore[reportPrivateUsage]
+    states = ReplicaStates.open_or_create(path)
+    for name in ("b", "c\x1b[2J", "observer"):
+        states.set_member(states.slot_of(name, "host:1"), name != "observer")
 
     found = watched.one()
 
-    assert found.replication == ReplicationSample("source", 1, hex(first), lag=2)
+    members = ("b", "c\x1b[2J")
+    assert found.replication == ReplicationSample("source", 1, hex(first), 2, members)
     shown = "\n".join(details(found, Trail(), 100))
-    assert f"replication: source, epoch 1, acknowledged {first:#x}, lag 2" in shown
+    assert f"replication: source, epoch 1, acknowledged {first:#x}, lag 2, in sync b c" in shown
+    assert "\x1b" not in shown
 
 
 def test_a_sink_says_its_epoch(watched: Watched, path: Path) -> None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from quire._common import replication_file
 from quire._common.replication_file import Standing
+from quire._native import ReplicaStates
 from quire.cli.live.counts import Counts, Point
 from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import sizes_of
@@ -127,6 +128,7 @@ class Probe:
         self._changed_ns, self._listed_s = 0, 0.0
         self._has_groups = False
         self._standing: Standing | None = None
+        self._states: ReplicaStates | None = None
         self._lengths: dict[Path, int] = {}
 
     def look(self) -> Look:
@@ -186,10 +188,12 @@ class Probe:
             return
         self._changed_ns, self._listed_s = changed_ns, now_s
         self._has_groups = any(True for _ in side_files(self._queue.path))
-        self._standing = None
+        self._standing = self._states = None
         if Path(self._queue.path).is_dir():
             with suppress(QuireError, OSError):  # `quire stat` says what is wrong
                 self._standing = replication_file.read(self._queue.path)
+            with suppress(QuireError, OSError):
+                self._states = ReplicaStates.open_existing(self._queue.path, read_only=True)
 
     def _groups(self) -> Iterator[dict[str, Any]]:
         """Yield the facts of each group."""
@@ -200,7 +204,11 @@ class Probe:
         journal = journal_of(self._queue)
         if journal is None or self._standing is None:
             return None
-        return state_of(journal, self._standing)
+        state = state_of(journal, self._standing)
+        if state is None or self._states is None or state.role != "source":
+            return state
+        rows = self._states.replicas()
+        return replace(state, in_sync={name: int(it) for name, _, it, *_ in rows})
 
     def _keep_lengths(self, cycle: int) -> None:
         """Remember how long the files are that the next look reads."""

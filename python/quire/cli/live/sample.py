@@ -75,6 +75,7 @@ class ReplicationSample:
         epoch: The number of its source's epoch.
         acknowledged_index: The last message that a replica has acknowledged.
         lag: Of a source, the messages that no replica has acknowledged.
+        in_sync: Of a source, the replicas of its in-sync set.
 
     """
 
@@ -82,6 +83,7 @@ class ReplicationSample:
     epoch: int
     acknowledged_index: str | None
     lag: int | None
+    in_sync: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,8 @@ def _replication(state: ReplicationState | None) -> ReplicationSample | None:
         return None
     index = state.acknowledged_index
     acknowledged = None if index is None else hex_text(index)
-    return ReplicationSample(state.role, state.epoch, acknowledged, state.lag)
+    in_sync = tuple(name for name, is_member in state.in_sync.items() if is_member)
+    return ReplicationSample(state.role, state.epoch, acknowledged, state.lag, in_sync)
 
 
 def _read_rate(before: Point | None, point: Point, seconds: float | None) -> float | None:

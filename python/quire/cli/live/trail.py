@@ -239,7 +239,9 @@ def _groups(sample: Sample) -> Iterator[str]:
 def _replication(state: ReplicationSample) -> str:
     lag = "" if state.lag is None else f", lag {count_text(state.lag).strip()}"
     acknowledged = state.acknowledged_index or "nothing"
-    return f"replication: {state.role}, epoch {state.epoch}, acknowledged {acknowledged}{lag}"
+    in_sync = f", in sync {escape_line(' '.join(state.in_sync))}" if state.in_sync else ""
+    said = f"{state.role}, epoch {state.epoch}, acknowledged {acknowledged}{lag}{in_sync}"
+    return f"replication: {said}"
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
