@@ -312,6 +312,16 @@ impl Appender {
         if wait.is_none() && self.wait.is_none() {
             return self.append(py, payload);
         }
+        self.append_and_wait(py, payload, wait)
+    }
+
+    #[inline(never)]
+    fn append_and_wait(
+        &self,
+        py: Python<'_>,
+        payload: Payload<'_>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
         let promise = self.promise(py, wait)?;
         let index = self.append(py, payload)?;
         promise.map_or(Ok(()), |promise| promise.keep(py, index, None))?;

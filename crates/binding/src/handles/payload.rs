@@ -42,9 +42,14 @@ impl<'a> Message<'a> {
     fn of_length(object: &'a Bound<'_, PyAny>, at_least: usize) -> PyResult<Self> {
         let message = match object.cast::<PyBytes>() {
             Ok(bytes) => Self::Fixed(bytes.as_bytes()),
-            Err(_) => Self::Copied(buffer::copy(Borrowed::new(object)?.bytes()).map_err(to_py)?),
+            Err(_) => Self::copied(object)?,
         };
         if message.bytes().len() < at_least { Err(empty()) } else { Ok(message) }
+    }
+
+    #[inline(never)]
+    fn copied(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        buffer::copy(Borrowed::new(object)?.bytes()).map(Self::Copied).map_err(to_py)
     }
 
     /// The bytes.

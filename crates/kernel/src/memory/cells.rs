@@ -97,6 +97,7 @@ impl Cells {
     }
 
     /// Header word, relaxed store: for a document that an earlier header, still 0, will publish.
+    #[inline]
     pub fn store_header_plain(&self, position: u64, value: u32, step: Step) {
         step.reached();
         self.to_store().word32(position).store(value, Ordering::Relaxed);

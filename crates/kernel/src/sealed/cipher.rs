@@ -83,6 +83,13 @@ pub enum Encryption {
 }
 
 impl Encryption {
+    /// Whether they are encrypted.
+    #[inline]
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+
     /// What encrypts them.
     #[inline]
     #[must_use]
@@ -178,7 +185,7 @@ impl Cipher {
         place: Place,
         payload: Payload<'_>,
         sealing: &'b mut Sealing,
-    ) -> Result<Payload<'b>> {
+    ) -> Result<&'b [u8]> {
         let number = self.current.ok_or(Error::KeyMissing { number: None })?;
         let missing = Error::KeyMissing { number: Some(number) };
         let cipher = self.of_cycle(number, place.cycle).ok_or(missing)?;
@@ -211,7 +218,7 @@ impl Cipher {
             )
             .map_err(|_| too_long())?;
         buffer.extend_from_slice(&tag);
-        Ok(Payload::new(buffer))
+        Ok(buffer)
     }
 
     /// Decrypts what is stored; None where it is plain and may be.
@@ -338,7 +345,7 @@ mod tests {
     fn a_message_opens_in_its_place_alone() {
         let made = cipher(1, 1);
         let mut sealing = Sealing::default();
-        let stored = made.seal(PLACE, Payload::new(b"secret"), &mut sealing).unwrap().body.to_vec();
+        let stored = made.seal(PLACE, Payload::new(b"secret"), &mut sealing).unwrap().to_vec();
         assert_eq!(stored.len() as u64, 6 + OVERHEAD);
         assert!(is_sealed(&stored));
         assert_eq!(made.open(PLACE, &stored).unwrap().unwrap(), b"secret");
@@ -359,7 +366,7 @@ mod tests {
     fn each_changed_bit_is_noticed() {
         let made = cipher(1, 1);
         let mut sealing = Sealing::default();
-        let stored = made.seal(PLACE, Payload::new(b"secret"), &mut sealing).unwrap().body.to_vec();
+        let stored = made.seal(PLACE, Payload::new(b"secret"), &mut sealing).unwrap().to_vec();
         for bit in 0..stored.len() * 8 {
             let mut changed = stored.clone();
             changed[bit / 8] ^= 1 << (bit % 8);

@@ -36,12 +36,7 @@ impl Compressing {
     }
 
     /// What a message holds that is stored so; None if it is not compressed.
-    #[inline]
     pub fn unpacked(&self, stored: &[u8], index: i64) -> Result<Option<Vec<u8>>> {
-        if stored.first() == Some(&packed::TYPE) {
-            packed::unpack(stored, index, &self.dictionaries)
-        } else {
-            Ok(None)
-        }
+        packed::unpack(stored, index, &self.dictionaries)
     }
 }

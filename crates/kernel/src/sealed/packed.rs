@@ -12,7 +12,7 @@ use super::dictionary::Dictionaries;
 use crate::{Error, Result};
 
 /// What a type prefix begins with, and so each compressed message.
-pub const TYPE: u8 = 0xb6;
+const TYPE: u8 = 0xb6;
 pub(super) const GZIP_TYPE: &[u8] = b"\xb6\x04gzip";
 pub(super) const LZW_TYPE: &[u8] = b"\xb6\x03lzw";
 pub(super) const OWN_TYPE: &[u8] = b"\xb6\x03qz1";
@@ -41,6 +41,13 @@ enum Stream<'a> {
     Gzip(&'a [u8]),
     Lzw(&'a [u8]),
     Own { method: u8, rest: &'a [u8] },
+}
+
+/// Whether a payload begins as a compressed message does: few others do.
+#[inline]
+#[must_use]
+pub fn may_be_packed(stored: &[u8]) -> bool {
+    stored.first() == Some(&TYPE)
 }
 
 /// Whether a payload is a compressed message.

@@ -14,7 +14,7 @@ use zstd::zstd_safe::{CCtx, CParameter};
 use super::dictionary::Dictionary;
 use super::packed::{
     self, BLOB, GZIP_START, GZIP_TYPE, LONGEST, LZ4, LZW_START, LZW_TYPE, OWN_TYPE, SNAPPY, STORED,
-    TYPE, ZSTD, ZSTD_MAGIC,
+    ZSTD, ZSTD_MAGIC,
 };
 use crate::chronicle::protocol::publish::Payload;
 use crate::{Error, Result};
@@ -67,27 +67,48 @@ pub fn packed<T>(
     payload: Payload<'_>,
     then: impl FnOnce(Payload<'_>) -> Result<T>,
 ) -> Result<T> {
-    let first = payload.head.first().or_else(|| payload.body.first());
-    if compression.is_none() && first != Some(&TYPE) {
-        return then(payload);
-    }
-    pack(compression, payload, then)
+    let mut held = Held(None);
+    let start = if payload.head.is_empty() { payload.body } else { payload.head };
+    let packed = if compression.is_some() || packed::may_be_packed(start) {
+        pack(compression, payload, &mut held)?
+    } else {
+        None
+    };
+    // By one call: much is compiled into it. Most payloads have no head, and so has a packed one.
+    then(packed.map_or(payload, Payload::new))
 }
 
+/// The payload as it is stored, if that is another; what it lies in is held until then.
+#[cold]
 #[inline(never)]
-fn pack<T>(
+fn pack<'h>(
     compression: Option<&Compression>,
     payload: Payload<'_>,
-    then: impl FnOnce(Payload<'_>) -> Result<T>,
-) -> Result<T> {
-    // Taken out meanwhile: what `then` waits for may run code that appends, too.
-    let mut packing = PACKING.take().unwrap_or_default();
-    let done = packing.pack(compression, payload).and_then(|is_packed| {
-        then(if is_packed { Payload::new(packing.out.written()?) } else { payload })
-    });
+    held: &'h mut Held,
+) -> Result<Option<&'h [u8]>> {
+    // Taken out meanwhile: what an append waits for may run code that appends, too.
+    let packing = held.0.insert(PACKING.take().unwrap_or_default());
+    let is_packed = packing.pack(compression, payload)?;
+    if is_packed { packing.out.written().map(Some).map_err(Error::Wire) } else { Ok(None) }
+}
+
+/// What a thread compresses with, while a payload lies in it; then it is given back.
+struct Held(Option<Box<Packing>>);
+
+impl Drop for Held {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(packing) = self.0.take() {
+            give_back(packing);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn give_back(mut packing: Box<Packing>) {
     packing.shrink();
     PACKING.set(Some(packing));
-    done
 }
 
 thread_local! {

@@ -180,8 +180,9 @@ impl Appender {
         way: impl FnOnce(&mut End<'_, DetachedGuard<'_>>) -> Result<T>,
     ) -> Result<T> {
         let may_wait = guard.may_wait();
-        let state = self.state.lock(may_wait);
-        let (done, appended) = self.holding_state(state, table, guard, now_ms, way)?;
+        let (state, mut appended) = (self.state.lock(may_wait), Appended::default());
+        self.check_open()?; // another thread may have closed it before it let go of the lock
+        let done = self.holding_state(state, table, guard, now_ms, &mut appended, way);
         self.note_time(may_wait, appended.last, now_ms);
         // Moving a `Result` about would take longer than much of an append.
         let done = match done {
@@ -195,7 +196,8 @@ impl Appender {
         done
     }
 
-    /// Hands out the end of the queue under the write lock, and then lets go of both locks.
+    /// Hands out the end of the queue under the write lock, and then lets go of both locks. What was
+    /// appended is put in its place also where the result is an error.
     #[inline]
     fn holding_state<'g, T, G: HeldLock<'g>>(
         &self,
@@ -203,12 +205,13 @@ impl Appender {
         table: &TableStore,
         guard: G,
         now_ms: Option<i64>,
+        appended: &mut Appended,
         way: impl FnOnce(&mut End<'_, G>) -> Result<T>,
-    ) -> Result<(Result<T>, Appended)> {
-        self.check_open()?; // another thread may have closed it before it let go of the lock
+    ) -> Result<T> {
         let mut end = End::new(&self.queue, self.limit, table, &guard, &mut state, now_ms);
         let done = way(&mut end);
-        let End { appended, keeps_lock, .. } = end;
+        let keeps_lock = end.keeps_lock;
+        *appended = end.appended;
         if appended.last.is_some() {
             state.last_index = appended.last;
         }
@@ -222,7 +225,7 @@ impl Appender {
         if let Some(file) = sleepers {
             file.wake(); // P3 and P4 of `waiting/word.rs`, without the write lock
         }
-        Ok((done, appended))
+        done
     }
 
     /// Steps 1 and 2, if they need no wait and the append nothing after it.
@@ -279,10 +282,17 @@ impl Appender {
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
         let Some(guard) = self.try_lock(table)? else { return Ok(None) };
         let Some(state) = self.state.try_lock() else { return Ok(None) };
-        let (done, appended) =
-            self.holding_state(state, table, guard, now_ms, |end| end.try_append(payload))?;
+        self.check_open()?;
+        let mut appended = Appended::default();
+        let done = self.holding_state(state, table, guard, now_ms, &mut appended, |end| {
+            end.try_append(payload)
+        });
         timer.appended(appended.messages, appended.bytes);
-        done.map_err(|error| not_alone(table, error))
+        // Moving a `Result` about would take longer than much of an append.
+        match done {
+            Err(error) => Err(not_alone(table, error)),
+            done => done,
+        }
     }
 
     /// Appends one message and returns its index.

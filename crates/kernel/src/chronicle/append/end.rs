@@ -183,16 +183,27 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
         self.state.check_lease()?;
         let length = self.stored_length(payload);
-        let State { tail, sealing, .. } = &mut *self.state;
-        match tail {
+        match &mut self.state.tail {
             Some(tail) if tail.is_ready_for(cycle, length) && !tail.is_low() => {
-                let stored = stored(self.cipher, tail, payload, false, sealing)?;
-                let index = tail.publish(self.guard.write(), stored, false)?;
+                let index = match self.cipher {
+                    None => tail.publish_message(self.guard.write(), payload)?,
+                    Some(cipher) => self.publish_encrypted(cipher, payload)?,
+                };
                 self.note(index, payload.len());
                 Ok(Some(index))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Steps 8 and 9 for a message of an encrypted queue, where there is room for it.
+    #[inline(never)]
+    fn publish_encrypted(&mut self, cipher: &Cipher, payload: Payload<'_>) -> Result<i64> {
+        let State { tail: Some(tail), sealing, .. } = &mut *self.state else {
+            return Err(closed(self.queue));
+        };
+        let stored = cipher.seal(tail.place(false), payload, sealing)?;
+        tail.publish(self.guard.write(), Payload::new(stored), false)
     }
 
     /// How long a payload is where it is stored.
@@ -226,14 +237,12 @@ impl End<'_, DetachedGuard<'_>> {
 
     /// Steps 4 to 9 for one message; returns its index.
     pub fn append(&mut self, payload: Payload<'_>) -> Result<i64> {
-        let (guard, cycle) = (self.guard, self.cycle);
         let length = self.stored_length(payload);
-        let State { tail, sealing, .. } = &mut *self.state;
-        let index = match tail {
-            Some(tail) if tail.is_ready_for(cycle, length) => {
-                let stored = stored(self.cipher, tail, payload, false, sealing)?;
-                tail.publish(guard, stored, false)?
-            }
+        let index = match &mut self.state.tail {
+            Some(tail) if tail.is_ready_for(self.cycle, length) => match self.cipher {
+                None => tail.publish(self.guard, payload, false)?,
+                Some(cipher) => self.publish_encrypted(cipher, payload)?,
+            },
             _ => self.append_with_room(payload, false)?,
         };
         self.note(index, payload.len());
@@ -254,7 +263,12 @@ impl End<'_, DetachedGuard<'_>> {
         tail.check_sequence(metadata)?;
         let end = tail.make_room(length, metadata, guard)?;
         queue.pretoucher().keep_ahead(&tail.view.file().window, end);
-        let stored = stored(cipher, tail, payload, metadata, &mut sealing)?;
+        let stored = match cipher {
+            None => payload,
+            Some(cipher) => {
+                Payload::new(cipher.seal(tail.place(metadata), payload, &mut sealing)?)
+            }
+        };
         let index = tail.publish(guard, stored, metadata)?;
         self.state.sealing = sealing;
         Ok(index)
@@ -290,14 +304,23 @@ impl End<'_, DetachedGuard<'_>> {
     /// Stores a message in the run; false if that needs a step that waits.
     #[inline]
     pub fn store_in_run(&mut self, payload: Payload<'_>) -> Result<bool> {
-        let State { tail: Some(tail), sealing, .. } = &mut *self.state else { return Ok(false) };
-        let stored = stored(self.cipher, tail, payload, false, sealing)?;
-        let is_stored = tail.store_in_run(self.guard, self.cycle, stored)?;
+        let Some(tail) = &mut self.state.tail else { return Ok(false) };
+        let is_stored = match self.cipher {
+            None => tail.store_in_run(self.guard, self.cycle, payload)?,
+            Some(cipher) => self.store_encrypted_in_run(cipher, payload)?,
+        };
         if is_stored {
             self.stored.messages += 1;
             self.stored.bytes += payload.len();
         }
         Ok(is_stored)
+    }
+
+    #[inline(never)]
+    fn store_encrypted_in_run(&mut self, cipher: &Cipher, payload: Payload<'_>) -> Result<bool> {
+        let State { tail: Some(tail), sealing, .. } = &mut *self.state else { return Ok(false) };
+        let stored = cipher.seal(tail.place(false), payload, sealing)?;
+        tail.store_in_run(self.guard, self.cycle, Payload::new(stored))
     }
 
     /// Makes the run visible: from then on its messages count as appended.
@@ -449,21 +472,6 @@ impl End<'_, DetachedGuard<'_>> {
             }
             _ => Ok(false),
         }
-    }
-}
-
-/// A payload as it is stored at the end of a file.
-#[inline]
-fn stored<'p>(
-    cipher: Option<&Cipher>,
-    tail: &Tail,
-    payload: Payload<'p>,
-    is_metadata: bool,
-    sealing: &'p mut Sealing,
-) -> Result<Payload<'p>> {
-    match cipher {
-        None => Ok(payload),
-        Some(cipher) => cipher.seal(tail.place(is_metadata), payload, sealing),
     }
 }
 

@@ -56,7 +56,8 @@ pub struct RollCycle {
 /// Bits of the sequence in a word built for these index arrays.
 #[must_use]
 pub const fn shift(index_count: u32, index_spacing: u32) -> u32 {
-    let bits = 2 * index_count.ilog2() + index_spacing.ilog2();
+    // Neither is 0, which need not be looked at for each message.
+    let bits = 2 * (index_count | 1).ilog2() + (index_spacing | 1).ilog2();
     if bits > SHIFT_MIN { bits } else { SHIFT_MIN }
 }
 
@@ -66,6 +67,11 @@ pub const fn max_messages(index_count: u32, index_spacing: u32) -> u64 {
     let mask = (1_u64 << shift(index_count, index_spacing)) - 1;
     let slots = index_count as u64 * index_count as u64 * index_spacing as u64;
     if slots < mask { slots } else { mask }
+}
+
+/// The highest cycle whose index fits, with so many bits of a sequence: no more than an `i32` holds.
+const fn highest_cycle(shift: u32) -> u64 {
+    (i64::MAX >> shift).cast_unsigned()
 }
 
 impl RollCycle {
@@ -105,16 +111,21 @@ impl RollCycle {
     #[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
     #[inline(always)]
     pub fn to_index(&self, cycle: i32, sequence: u64) -> Result<i64> {
-        let room = i64::MAX >> self.shift();
-        if cycle < 0 || i64::from(cycle) > room || sequence > self.sequence_mask() {
-            return Err(Error::IndexOutOfRange(format!(
-                "cycle={cycle} sequence={sequence} max_cycle={} max_sequence={} roll_cycle={}",
-                room.min(i64::from(i32::MAX)),
-                self.sequence_mask(),
-                self.name
-            )));
+        let shift = self.shift();
+        // A negative cycle is greater than any.
+        if u64::from(cycle.cast_unsigned()) > highest_cycle(shift) || sequence >> shift != 0 {
+            return Err(self.out_of_range(cycle, sequence));
         }
-        Ok((i64::from(cycle) << self.shift()) + sequence.cast_signed())
+        Ok((i64::from(cycle) << shift) + sequence.cast_signed())
+    }
+
+    #[cold]
+    fn out_of_range(&self, cycle: i32, sequence: u64) -> Error {
+        let (last, most) = (highest_cycle(self.shift()), self.sequence_mask());
+        Error::IndexOutOfRange(format!(
+            "cycle={cycle} sequence={sequence} max_cycle={last} max_sequence={most} roll_cycle={}",
+            self.name
+        ))
     }
 
     /// Cycle and sequence of an index.

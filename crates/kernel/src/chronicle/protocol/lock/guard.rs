@@ -121,9 +121,14 @@ impl Drop for LockGuard<'_> {
         if let Err(found) = self.lock.word.release(self.pid)
             && self.lock.of == LockOf::Queue
         {
-            warnings::leave(format!("the write lock had been taken away: found={found:#x}"));
+            warn_of_loss(found);
         }
     }
+}
+
+#[cold]
+fn warn_of_loss(found: u64) {
+    warnings::leave(format!("the write lock had been taken away: found={found:#x}"));
 }
 
 /// The write lock of a queue, taken.

@@ -16,6 +16,14 @@ pub(super) struct Message {
     pub start: u32,
 }
 
+impl Message {
+    /// What follows the key in a payload.
+    #[inline]
+    pub fn after_key<'a>(&self, payload: &'a [u8]) -> &'a [u8] {
+        &payload[(self.start as usize).min(payload.len())..]
+    }
+}
+
 /// A document that a step has found, while the tailer is locked.
 pub struct Found<'a> {
     /// The message's index (metadata: that of the next message).
@@ -23,20 +31,19 @@ pub struct Found<'a> {
     pub(super) tailer: &'a Tailer,
     pub(super) cursor: &'a Cursor,
     pub(super) message: &'a Message,
-    /// What an encrypted document holds.
+    /// The payload of a message, without the key of a tailer of topics.
+    pub(super) bytes: &'a [u8],
+    /// What an encrypted or compressed document holds.
     pub(super) plain: Option<&'a [u8]>,
 }
 
 impl<'a> Found<'a> {
-    /// The payload of a message, in place, without the key of a tailer of topics.
+    /// The payload of a message, without the key of a tailer of topics: in place, unless it is
+    /// encrypted or compressed.
     #[inline]
     #[must_use]
-    pub fn bytes(&self) -> &'a [u8] {
-        let Message { document, start } = self.message;
-        match self.plain {
-            None => self.cursor.payload(&document.from(*start)),
-            Some(plain) => &plain[(*start as usize).min(plain.len())..],
-        }
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// The document, to be read without the tailer's lock.

@@ -16,6 +16,7 @@ use crate::chronicle::read::position::Direction;
 use crate::metrics::Timer;
 use crate::os::detached::Detached;
 use crate::sealed::cipher::{self, Encryption};
+use crate::sealed::packed;
 use crate::waiting::side_file::SideFile;
 use crate::waiting::wait::{Look, Place};
 use crate::{Error, Result};
@@ -96,16 +97,20 @@ impl Tailer {
             Err(end) => return Ok(end),
         };
         let index = inner.cursor.index(&self.queue)?;
-        let plain =
-            if what.stored { None } else { inner.opened(&self.queue, &message.document, index)? };
-        let (cursor, plain) = (&inner.cursor, plain.as_deref());
-        let found = Found { index, tailer: self, cursor, message: &message, plain };
-        let (taken, is_taken) = take(found)?;
         let is_metadata = what.include_metadata && message.document.is_metadata;
+        let stored = if is_metadata { &[] } else { inner.cursor.payload(&message.document) };
+        let plain = if what.stored {
+            None
+        } else {
+            inner.opened(&self.queue, &message.document, stored, index)?
+        };
+        let (cursor, message, plain) = (&inner.cursor, &message, plain.as_deref());
+        let bytes = message.after_key(plain.unwrap_or(stored));
+        let (taken, is_taken) = take(Found { index, tailer: self, cursor, message, bytes, plain })?;
         if is_taken {
             inner.step_over(&self.queue, &message.document, (!is_metadata).then_some(index))?;
         } else if !is_metadata {
-            inner.prepared = Some(message);
+            inner.prepared = Some(*message);
         }
         Ok(Scan::Found(taken))
     }
@@ -335,16 +340,40 @@ impl Inner {
         if self.filter.is_none() {
             return Ok(true);
         }
-        let plain = self.opened(queue, document, self.cursor.index(queue)?)?;
+        let stored = self.cursor.payload(document);
+        let plain = self.opened(queue, document, stored, self.cursor.index(queue)?)?;
         let Some(filter) = self.filter.as_mut() else { return Ok(true) };
-        let payload = plain.as_deref().unwrap_or_else(|| self.cursor.payload(document));
-        filter.found = filter.topics.find(payload);
+        filter.found = filter.topics.find(plain.as_deref().unwrap_or(stored));
         Ok(filter.found.is_some())
     }
 
-    /// What an encrypted or compressed document holds; None of one that is neither.
-    #[inline]
-    fn opened(&self, queue: &Queue, document: &Document, index: i64) -> Result<Option<Vec<u8>>> {
+    /// What an encrypted or compressed document holds; None of one that is neither. `stored` is the
+    /// payload of a message, which need not be made again.
+    #[expect(clippy::inline_always, reason = "once a message: a call costs 5 %")]
+    #[inline(always)]
+    fn opened(
+        &self,
+        queue: &Queue,
+        document: &Document,
+        stored: &[u8],
+        index: i64,
+    ) -> Result<Option<Vec<u8>>> {
+        if packed::may_be_packed(stored) || queue.options().encryption.is_on() {
+            self.open(queue, document, stored, index)
+        } else {
+            Ok(None)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open(
+        &self,
+        queue: &Queue,
+        document: &Document,
+        stored: &[u8],
+        index: i64,
+    ) -> Result<Option<Vec<u8>>> {
         let plain = match &queue.options().encryption {
             Encryption::No => None,
             _ => self.decrypted(queue, document, index)?,
@@ -352,12 +381,10 @@ impl Inner {
         if document.is_metadata {
             return Ok(plain);
         }
-        let stored = plain.as_deref().unwrap_or_else(|| self.cursor.payload(document));
-        let unpacked = queue.compressing().unpacked(stored, index)?;
+        let unpacked = queue.compressing().unpacked(plain.as_deref().unwrap_or(stored), index)?;
         Ok(unpacked.or(plain))
     }
 
-    #[inline(never)]
     fn decrypted(&self, queue: &Queue, document: &Document, index: i64) -> Result<Option<Vec<u8>>> {
         let Some(cipher) = queue.options().encryption.cipher() else {
             return Err(Error::Encrypted { path: queue.path().to_path_buf() });
