@@ -38,7 +38,8 @@ impl<'a> Message<'a> {
         Self::of_length(object, 0)
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
+    #[inline(always)]
     fn of_length(object: &'a Bound<'_, PyAny>, at_least: usize) -> PyResult<Self> {
         let message = match object.cast::<PyBytes>() {
             Ok(bytes) => Self::Fixed(bytes.as_bytes()),

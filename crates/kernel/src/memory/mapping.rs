@@ -138,7 +138,8 @@ impl Mapping {
     ///
     /// # Panics
     /// If the position is outside, or not a multiple of the word's size: callers check.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
     #[must_use]
     pub(super) fn word32(&self, position: u64) -> &AtomicU32 {
         assert!(position.is_multiple_of(4), "unaligned word: position={position:#x}");
@@ -152,7 +153,8 @@ impl Mapping {
     ///
     /// # Panics
     /// As [`Mapping::word32`].
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
     #[must_use]
     pub(super) fn word64(&self, position: u64) -> &AtomicU64 {
         assert!(position.is_multiple_of(8), "unaligned word: position={position:#x}");
@@ -161,7 +163,8 @@ impl Mapping {
     }
 
     /// Copies bytes in, where no other thread stores to or reads from until a word is released.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
     pub(super) fn copy_in(&self, position: u64, bytes: &[u8]) {
         debug_assert!(self.writable);
         let at = self.checked(position, bytes.len() as u64);
@@ -256,7 +259,8 @@ impl Mapping {
         self.checked(position, count)
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once a message or more: a call costs 1 %")]
+    #[inline(always)]
     fn checked(&self, position: u64, count: u64) -> *mut u8 {
         let end = position.checked_add(count);
         assert!(end.is_some_and(|end| end <= self.len()), "position outside: {position:#x}");

@@ -183,27 +183,19 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
         self.state.check_lease()?;
         let length = self.stored_length(payload);
-        match &mut self.state.tail {
+        let State { tail, sealing, .. } = &mut *self.state;
+        match tail {
             Some(tail) if tail.is_ready_for(cycle, length) && !tail.is_low() => {
+                let guard = self.guard.write();
                 let index = match self.cipher {
-                    None => tail.publish_message(self.guard.write(), payload)?,
-                    Some(cipher) => self.publish_encrypted(cipher, payload)?,
+                    None => tail.publish_message(guard, payload)?,
+                    Some(cipher) => tail.publish_encrypted(guard, payload, cipher, sealing)?,
                 };
                 self.note(index, payload.len());
                 Ok(Some(index))
             }
             _ => Ok(None),
         }
-    }
-
-    /// Steps 8 and 9 for a message of an encrypted queue, where there is room for it.
-    #[inline(never)]
-    fn publish_encrypted(&mut self, cipher: &Cipher, payload: Payload<'_>) -> Result<i64> {
-        let State { tail: Some(tail), sealing, .. } = &mut *self.state else {
-            return Err(closed(self.queue));
-        };
-        let stored = cipher.seal(tail.place(false), payload, sealing)?;
-        tail.publish(self.guard.write(), Payload::new(stored), false)
     }
 
     /// How long a payload is where it is stored.
@@ -238,10 +230,11 @@ impl End<'_, DetachedGuard<'_>> {
     /// Steps 4 to 9 for one message; returns its index.
     pub fn append(&mut self, payload: Payload<'_>) -> Result<i64> {
         let length = self.stored_length(payload);
-        let index = match &mut self.state.tail {
+        let State { tail, sealing, .. } = &mut *self.state;
+        let index = match tail {
             Some(tail) if tail.is_ready_for(self.cycle, length) => match self.cipher {
                 None => tail.publish(self.guard, payload, false)?,
-                Some(cipher) => self.publish_encrypted(cipher, payload)?,
+                Some(cipher) => tail.publish_encrypted(self.guard, payload, cipher, sealing)?,
             },
             _ => self.append_with_room(payload, false)?,
         };
@@ -304,23 +297,17 @@ impl End<'_, DetachedGuard<'_>> {
     /// Stores a message in the run; false if that needs a step that waits.
     #[inline]
     pub fn store_in_run(&mut self, payload: Payload<'_>) -> Result<bool> {
-        let Some(tail) = &mut self.state.tail else { return Ok(false) };
+        let State { tail: Some(tail), sealing, .. } = &mut *self.state else { return Ok(false) };
+        let (guard, cycle) = (self.guard, self.cycle);
         let is_stored = match self.cipher {
-            None => tail.store_in_run(self.guard, self.cycle, payload)?,
-            Some(cipher) => self.store_encrypted_in_run(cipher, payload)?,
+            None => tail.store_in_run(guard, cycle, payload)?,
+            Some(cipher) => tail.store_encrypted(guard, cycle, payload, cipher, sealing)?,
         };
         if is_stored {
             self.stored.messages += 1;
             self.stored.bytes += payload.len();
         }
         Ok(is_stored)
-    }
-
-    #[inline(never)]
-    fn store_encrypted_in_run(&mut self, cipher: &Cipher, payload: Payload<'_>) -> Result<bool> {
-        let State { tail: Some(tail), sealing, .. } = &mut *self.state else { return Ok(false) };
-        let stored = cipher.seal(tail.place(false), payload, sealing)?;
-        tail.store_in_run(self.guard, self.cycle, Payload::new(stored))
     }
 
     /// Makes the run visible: from then on its messages count as appended.

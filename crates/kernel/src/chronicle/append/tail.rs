@@ -11,7 +11,7 @@ use crate::chronicle::protocol::publish::{self, Payload};
 use crate::chronicle::protocol::roll_file::{Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
 use crate::probe::fault::step;
-use crate::sealed::cipher::Place;
+use crate::sealed::cipher::{Cipher, Place, Sealing};
 use crate::{Error, Result, warnings};
 
 /// The next step of space is reserved once fewer bytes than this are writable.
@@ -179,6 +179,20 @@ impl Tail {
         Ok(true)
     }
 
+    /// As [`Tail::store_in_run`], in an encrypted queue.
+    #[inline(never)]
+    pub fn store_encrypted(
+        &mut self,
+        guard: &WriteGuard<'_>,
+        cycle: i32,
+        payload: Payload<'_>,
+        cipher: &Cipher,
+        sealing: &mut Sealing,
+    ) -> Result<bool> {
+        let stored = cipher.seal(self.place(false), payload, sealing)?;
+        self.store_in_run(guard, cycle, Payload::new(stored))
+    }
+
     /// Steps 8 and 9 for the messages of a run; returns the index of the last, if there are any.
     pub fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<Option<i64>> {
         if self.run.count == 0 {
@@ -333,7 +347,20 @@ impl Tail {
         Ok(self.next_index())
     }
 
-    /// As [`Self::publish`], of a message.
+    /// As [`Tail::publish`], of a message in an encrypted queue.
+    #[inline(never)]
+    pub fn publish_encrypted(
+        &mut self,
+        guard: &WriteGuard<'_>,
+        payload: Payload<'_>,
+        cipher: &Cipher,
+        sealing: &mut Sealing,
+    ) -> Result<i64> {
+        let stored = cipher.seal(self.place(false), payload, sealing)?;
+        self.publish(guard, Payload::new(stored), false)
+    }
+
+    /// As [`Tail::publish`], of a message.
     #[expect(clippy::inline_always, reason = "once a message: a call costs 3 %")]
     #[inline(always)]
     pub fn publish_message(&mut self, guard: &WriteGuard<'_>, payload: Payload<'_>) -> Result<i64> {

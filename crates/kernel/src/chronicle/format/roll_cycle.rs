@@ -108,10 +108,13 @@ impl RollCycle {
     }
 
     /// The index of a message. Its sign bit stays clear.
+    pub fn to_index(&self, cycle: i32, sequence: u64) -> Result<i64> {
+        self.to_shifted_index(self.shift(), cycle, sequence)
+    }
+
     #[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
     #[inline(always)]
-    pub fn to_index(&self, cycle: i32, sequence: u64) -> Result<i64> {
-        let shift = self.shift();
+    fn to_shifted_index(&self, shift: u32, cycle: i32, sequence: u64) -> Result<i64> {
         // A negative cycle is greater than any.
         if u64::from(cycle.cast_unsigned()) > highest_cycle(shift) || sequence >> shift != 0 {
             return Err(self.out_of_range(cycle, sequence));

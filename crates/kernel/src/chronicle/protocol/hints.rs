@@ -29,7 +29,8 @@ pub enum Pair {
 }
 
 /// Steps 9a and 9b.
-#[inline]
+#[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
+#[inline(always)]
 pub fn record(
     cells: &Cells,
     layout: &StoreLayout,

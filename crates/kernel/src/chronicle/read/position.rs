@@ -145,7 +145,7 @@ impl Cursor {
             let sequence = self.sequence.cast_signed();
             return Ok((i64::from(self.cycle) << queue.roll().shift()) + sequence);
         }
-        queue.roll().to_index(self.cycle, self.sequence)
+        queue.schedule().to_index(self.cycle, self.sequence)
     }
 
     /// As [`Cursor::index`], but a cursor that has not started yet goes to the first file.
