@@ -4,6 +4,7 @@
 //! - [`reading`] reads and writes a directory in every way, within limits;
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
+//! - [`packed`] decompresses any bytes as a message, and has every message come back;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
 //! - [`group`] uses a side file of a consumer group, and [`ring`] a ring of asynchronous appends, with
 //!   other [`words`];
@@ -21,6 +22,7 @@ pub mod damage;
 pub mod group;
 pub mod indexed;
 pub mod model;
+pub mod packed;
 pub mod quick_queue;
 pub mod reading;
 pub mod ring;

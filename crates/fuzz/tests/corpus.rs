@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use quire_fuzz::{columns, group, indexed, quick_queue, ring, targets, vanilla};
+use quire_fuzz::{columns, group, indexed, packed, quick_queue, ring, targets, vanilla};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -42,6 +42,11 @@ fn changed_bytes_of_quick_queues_are_no_find() {
 }
 
 #[test]
+fn changed_bytes_of_compressed_messages_are_no_find() {
+    changed_bytes("packed", packed::packed_message);
+}
+
+#[test]
 fn changed_bytes_of_indexed_chronicles_are_no_find() {
     changed_bytes("indexed", indexed::indexed);
 }
@@ -63,4 +68,5 @@ fn the_corpus_holds_no_find() {
     replay("vanilla", vanilla::vanilla);
     replay("group", group::group);
     replay("ring", ring::ring);
+    replay("packed", packed::packed_message);
 }

@@ -14,6 +14,8 @@ pub const UNPACKED_MAX: usize = 256 << 20;
 
 /// Bytes that are decompressed at a time.
 const PIECE: usize = 16 << 10;
+/// No byte of Snappy stands for more than this many: a copy of 64 bytes takes three.
+const SNAPPY_MOST: usize = 22;
 
 thread_local! {
     /// Decompressed bytes so far in the message that this thread is decoding.
@@ -76,6 +78,9 @@ impl Method {
                 let length = snap::raw::decompress_len(packed).map_err(|error| self.bad(error))?;
                 if length > limit {
                     return Err(self.too_large(limit));
+                }
+                if length > packed.len().saturating_mul(SNAPPY_MOST) {
+                    return Err(self.bad(format_args!("no {length} bytes are in so few")));
                 }
                 room(length)?;
                 snap::raw::Decoder::new().decompress_vec(packed).map_err(|error| self.bad(error))

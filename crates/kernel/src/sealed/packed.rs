@@ -34,6 +34,8 @@ pub const LONGEST: usize = UNPACKED_MAX;
 pub(super) const BLOB: u8 = 0x8a;
 /// What decompresses to more than this many times its length is no message of ours: LZ4 reaches 255.
 const LZ4_MOST: usize = 256;
+/// The same of zstd: a block of 128 KiB takes at least four bytes.
+const ZSTD_MOST: u64 = 32 << 10;
 
 /// The stream of a compressed message.
 #[derive(Clone, Copy)]
@@ -122,8 +124,9 @@ fn zstd(
         Err(_) => return Ok(Err(damaged("its dictionary is unknown"))),
     };
     let frame = [&ZSTD_MAGIC, rest].concat();
+    let most = (frame.len() as u64).saturating_mul(ZSTD_MOST).min(LONGEST as u64);
     let length = match zstd_safe::get_frame_content_size(&frame) {
-        Ok(Some(length)) if length <= LONGEST as u64 => usize::try_from(length).unwrap_or(0),
+        Ok(Some(length)) if length <= most => usize::try_from(length).unwrap_or(0),
         Ok(Some(length)) => return Ok(Err(damaged("it is too long").with("length", length))),
         _ => return Ok(Err(damaged("it has no length"))),
     };

@@ -1,0 +1,98 @@
+//! Any bytes as a compressed message, and as one to be compressed.
+
+use std::sync::OnceLock;
+
+use quire_kernel::Error;
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::sealed::dictionary::{self, Dictionaries};
+use quire_kernel::sealed::packed::{self, unpack};
+use quire_kernel::sealed::packing::{Compression, Method, ZSTD_LEVEL, packed};
+use tempfile::TempDir;
+
+use crate::bounded;
+
+/// The maximum length of a message.
+const LONGEST: usize = 1 << 12;
+/// What compression keeps, whatever the message.
+const MEMORY: usize = 8 << 20;
+/// Limit on the expansion of a byte: that of zstd, where four may stand for 128 KiB.
+const PER_BYTE: usize = 36 << 10;
+/// What a dictionary beside the queue holds.
+const DICTIONARY: &[u8] = b"a dictionary of words that messages repeat: price=1.25 symbol=EURUSD";
+/// How messages begin, by what the first byte of an input chooses; a length and a blob follow.
+const STARTS: [(&[u8], &[u8]); 6] = [
+    (b"\xb6\x04gzip", b"\x1f\x8b\x08\0Quir\0\xff"),
+    (b"\xb6\x03lzw", b"\x78\x9c\0\0\0\xff\xff"),
+    (b"\xb6\x03qz1", b"\x00"),
+    (b"\xb6\x03qz1", b"\x01"),
+    (b"\xb6\x03qz1", b"\x02"),
+    (b"\xb6\x03qz1", b"\x03"),
+];
+
+struct Beside {
+    folder: TempDir,
+    compressions: Vec<Option<Compression>>,
+}
+
+/// A folder with a dictionary, and the ways to compress; without any, too.
+fn beside() -> &'static Beside {
+    static BESIDE: OnceLock<Beside> = OnceLock::new();
+    BESIDE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let number = dictionary::number_of(DICTIONARY);
+        let path = folder.path().join(dictionary::file_name(number));
+        std::fs::write(path, DICTIONARY).unwrap();
+        let known = Dictionaries::new(folder.path(), ZSTD_LEVEL).get(number).unwrap();
+        let methods = [Method::Gzip, Method::Lzw, Method::Snappy, Method::Lz4, Method::Zstd];
+        let plain = methods.map(|method| Some(Compression { method, dictionary: None }));
+        let with = Compression { method: Method::Zstd, dictionary: Some(known) };
+        let compressions = plain.into_iter().chain([None, Some(with)]).collect();
+        Beside { folder, compressions }
+    })
+}
+
+/// The first byte chooses what the others follow; beyond the last choice they are the whole message.
+pub fn packed_message(data: &[u8]) {
+    let Some((choice, rest)) = data.split_first() else { return };
+    if rest.len() > LONGEST {
+        return;
+    }
+    let beside = beside();
+    let dictionaries = Dictionaries::new(beside.folder.path(), ZSTD_LEVEL);
+    let stored = match STARTS.get(usize::from(*choice)) {
+        Some((name, start)) => with_blob(name, &[start, rest].concat()),
+        None => rest.to_vec(),
+    };
+    bounded(MEMORY + PER_BYTE * stored.len(), || {
+        let found = unpack(&stored, 7, &dictionaries);
+        match &found {
+            Ok(None) => assert!(!packed::is_packed(&stored), "not unpacked"),
+            Ok(Some(_)) => assert!(packed::may_be_packed(&stored), "not looked at by readers"),
+            Err(fault) => assert!(fault.to_string().len() < 1000, "{fault}"),
+        }
+    });
+    bounded(MEMORY, || {
+        for message in [rest, &stored] {
+            for compression in &beside.compressions {
+                comes_back(message, compression.as_ref(), &dictionaries);
+            }
+        }
+    });
+}
+
+/// A blob of four bytes of length, after the name of a type.
+fn with_blob(name: &[u8], content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len() + 1).unwrap();
+    [name, &[0x82], &length.to_le_bytes(), &[0x8a], content].concat()
+}
+
+/// Whatever a message looks like, it is read as it was written.
+fn comes_back(message: &[u8], compression: Option<&Compression>, dictionaries: &Dictionaries) {
+    let stored = packed(compression, Payload::new(message), |payload| {
+        assert!(payload.head.is_empty() && payload.zeros == 0, "in parts");
+        Ok::<_, Error>(payload.body.to_vec())
+    });
+    let stored = stored.unwrap();
+    let found = unpack(&stored, 7, dictionaries).unwrap();
+    assert_eq!(found.as_deref().unwrap_or(&stored), message, "{compression:?}");
+}
