@@ -69,7 +69,7 @@ pub const fn max_messages(index_count: u32, index_spacing: u32) -> u64 {
     if slots < mask { slots } else { mask }
 }
 
-/// The highest cycle whose index fits, with so many bits of a sequence: no more than an `i32` holds.
+/// The highest cycle whose index fits above `shift` bits of a sequence: no more than an `i32` holds.
 const fn highest_cycle(shift: u32) -> u64 {
     (i64::MAX >> shift).cast_unsigned()
 }
