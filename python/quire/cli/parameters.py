@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import click
 
 import quire
 from quire._common.units import relative_time
+from quire.cli.remote_options import SCHEME, Place, place_of
 from quire.errors import WhereError
 from quire.ranges.event_time import datetime_of
 
@@ -45,7 +46,35 @@ class _Path(click.Path):
         """Refuse it, or make a path of it."""
         if value == "":
             self.fail("an empty path; the working directory is .", param, ctx)
+        if str(value).startswith(SCHEME):
+            self.fail(_only_here(str(value), ctx), param, ctx)
         return super().convert(value, param, ctx)
+
+
+class _QueuePath(_Path):
+    """Such a path, or the address of a queue of a server: a :class:`RemotePlace`."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - a place, too
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """Make a place of an address, or a path."""
+        if isinstance(value, str) and value.startswith(SCHEME):
+            return place_of(value, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _only_here(address: str, ctx: click.Context | None) -> str:
+    """Return why a verb takes no address, and what to do."""
+    from quire.cli.verb_group import TAKES_ADDRESSES
+
+    verb = "this" if ctx is None else f"quire {ctx.info_name}"
+    return (
+        f"{verb} works on files of this machine: {address} (run it on the server's machine;"
+        f" {', '.join(sorted(TAKES_ADDRESSES))} take addresses)"
+    )
 
 
 class NumberRange(click.FloatRange):
@@ -65,6 +94,8 @@ class NumberRange(click.FloatRange):
 
 
 PATH: Final = _Path(path_type=Path, readable=False)  # the library says why it cannot
+QUEUE: Final = _QueuePath(path_type=Path, readable=False)
+"""The same, or an address as ``quire://HOST:PORT/QUEUE``: for verbs of ``TAKES_ADDRESSES``."""
 
 
 def address_like(example: str) -> Callable[[str], Address]:
@@ -270,9 +301,17 @@ def value_errors_as_usage() -> Generator[None]:
         raise click.UsageError(str(error)) from error
 
 
-def open_read_only(path: Path) -> quire.Queue:
+def open_read_only(place: Place) -> quire.Queue:
     """Open a queue, or one roll file, read-only and without waiting for a lock."""
-    return quire.open(path, read_only=True, create=False)
+    return open_place(place, read_only=True)
+
+
+def open_place(place: Place, *, read_only: bool = False, **at_home: Any) -> quire.Queue:  # noqa: ANN401
+    """Open a queue that is there; a remote one without the options of queues *at_home*."""
+    if isinstance(place, Path):
+        opened = cast("Callable[..., quire.Queue]", quire.open)  # of the format that is there
+        return opened(place, read_only=read_only, create=False, **at_home)
+    return place.open(read_only=read_only, create=False)
 
 
 def open_journal(path: Path) -> quire.JournalQueue:

@@ -75,6 +75,8 @@ _OTHER_WORDS: Final = {
     "follow": "tail",
     "server": "serve",
 }
+TAKES_ADDRESSES: Final = frozenset({"groups", "read", "stat", "tail", "tailers", "top", "write"})
+"""Those whose PATH may be a quire:// address: each has the options of its server."""
 
 
 class WholeSummaries(click.Group):
@@ -119,6 +121,10 @@ class LazyGroup(WholeSummaries):
         command: click.Command = getattr(import_module(module), attribute)
         if cmd_name in _NEEDS_KEY and not any(it.name == "key_file" for it in command.params):
             command.params.append(_key_file_option())
+        if cmd_name in TAKES_ADDRESSES and not any(it.name == "token" for it in command.params):
+            from quire.cli.remote_options import remote_options
+
+            command.params.extend(remote_options())
         return command
 
 

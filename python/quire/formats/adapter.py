@@ -194,6 +194,11 @@ class Adapter(ABC, Generic[_Q]):
     def pieces(self, queue: _Q) -> Iterator[Piece]:
         """Yield the files of a queue in order; a cycle that is a directory as one."""
 
+    def reads_wire(self, handle: object) -> bool:
+        """Return whether the messages of an open queue, or of its tailer, are BinaryWire."""
+        del handle
+        return self.is_wire
+
     def named_tailers(self, queue: _Q) -> list[tuple[str, int]]:
         """Return the name of each named tailer, with the index that it stored."""
         del queue

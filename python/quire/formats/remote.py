@@ -40,6 +40,9 @@ class FarQueue(ABC):
     def _periods(self) -> Periods: ...
     @abstractmethod
     def _cycle_counts(self) -> dict[int, int]: ...
+    @property
+    @abstractmethod
+    def _is_wire(self) -> bool: ...
     @abstractmethod
     def _excerpt(self, index: int, data: bytes) -> Any: ...  # noqa: ANN401 - of the format
     @abstractmethod
@@ -47,8 +50,15 @@ class FarQueue(ABC):
         """Return the name of each named tailer, with the index that it stored."""
 
 
-class FarTailer(ABC):  # noqa: B024 - a mark
+class FarTailer(ABC):
     """A tailer of a queue on another machine."""
+
+    @property
+    @abstractmethod
+    def _is_wire(self) -> bool: ...
+    @abstractmethod
+    def spin(self, timeout_s: float | None = None) -> bool:
+        """Wait for a message; the server is not asked more often for it. False if none came."""
 
 
 class FarAppender(ABC):  # noqa: B024 - a mark
@@ -83,6 +93,12 @@ class RemoteAdapter(Adapter[Any]):
     def periods(self, queue: FarQueue) -> Periods:
         """Return when cycles start."""
         return queue._periods()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def reads_wire(self, handle: object) -> bool:
+        """Return whether messages are BinaryWire, as the server says."""
+        if isinstance(handle, FarQueue | FarTailer):
+            return handle._is_wire  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return self.is_wire
 
     def cycles(self, queue: FarQueue) -> list[int]:
         """Return the cycles."""

@@ -25,6 +25,7 @@ from quire.opening.options import MODES, OF_CLASS, OPTIONS, PretoucherOptions
 PREFIX: Final = "QUIRE_"
 FILE: Final = "quire.toml"
 FILE_VARIABLE: Final = "QUIRE_CONFIG"
+TOKEN_VARIABLE: Final = "QUIRE_TOKEN"  # noqa: S105 - a name; the command line's, no option
 _TABLE: Final = "open"
 _LONGEST: Final = 2**16
 
@@ -117,7 +118,7 @@ def misspelt() -> Iterator[tuple[str, str | None]]:
 
     known = [PREFIX + name.upper() for name in SETTABLE]
     for variable, name in _variables():
-        if name not in SETTABLE and variable != FILE_VARIABLE:
+        if name not in SETTABLE and variable not in {FILE_VARIABLE, TOKEN_VARIABLE}:
             yield variable, next(iter(get_close_matches(variable.upper(), known, n=1)), None)
 
 

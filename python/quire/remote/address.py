@@ -21,7 +21,7 @@ class RemoteAddress(NamedTuple):
     Attributes:
         host: The server's host.
         port: Its port.
-        topic: The name of the queue.
+        topic: The name of the queue; empty for the server itself.
 
     """
 
@@ -33,7 +33,7 @@ class RemoteAddress(NamedTuple):
     def url(self) -> str:
         """The address as text."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{SCHEME}{host}:{self.port}/{quote(self.topic)}"
+        return f"{SCHEME}{host}:{self.port}/{quote(self.topic)}".rstrip("/")
 
 
 def is_remote(path: object) -> bool:
@@ -41,9 +41,9 @@ def is_remote(path: object) -> bool:
     return isinstance(path, str) and path.startswith(SCHEME)
 
 
-def parse(url: str) -> RemoteAddress:
+def parse(url: str, *, names_queue: bool = True) -> RemoteAddress:
     """
-    Parse ``quire://HOST:PORT/QUEUE``.
+    Parse ``quire://HOST:PORT/QUEUE``; without *names_queue*, the queue may be left out.
 
     Raises:
         OptionsError: The text has another form.
@@ -57,10 +57,10 @@ def parse(url: str) -> RemoteAddress:
     if parts.username is not None or parts.password is not None:
         raise OptionsError("an address holds no token, as addresses are logged: give token=")
     topic = unquote(parts.path).strip("/")
-    if not host or not port or not topic or parts.query or parts.fragment:
-        raise OptionsError(
-            f"invalid address of a queue: url={url!r:.200} (expected quire://HOST:PORT/QUEUE)"
-        )
+    is_short = names_queue and not topic
+    if not host or not port or is_short or parts.query or parts.fragment:
+        form = "quire://HOST:PORT/QUEUE" if names_queue else "quire://HOST:PORT or .../QUEUE"
+        raise OptionsError(f"invalid address of a queue: url={url!r:.200} (expected {form})")
     return RemoteAddress(host, port, topic)
 
 

@@ -21,6 +21,8 @@ def refused(text: str) -> Exception:
     code, _, rest = text.partition(" ")
     if code == "INVALID":
         return ValueError(rest)
+    if code == "NOAUTH":
+        return RefusedError("NOAUTH the server wants a token, and none was given")
     found = _BY_CODE.get(code)
     if found is None or found is QuireError:
         return RefusedError(text)

@@ -265,6 +265,10 @@ class RemoteQueue(Queue, FarQueue, Handle):
         cycles, counts = (array("q", it) for it in self._link.ask("QUIRE.CYCLES", self._link.topic))
         return dict(zip(cycles, counts, strict=True))
 
+    @property
+    def _is_wire(self) -> bool:
+        return self._link.is_wire
+
     def _excerpt(self, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
         return self._link.excerpt(index, data)
 

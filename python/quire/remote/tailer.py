@@ -135,6 +135,10 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
 
     # Batches.
 
+    @property
+    def _is_wire(self) -> bool:
+        return self._queue.is_wire
+
     def _ask(self, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever the server says
         self._check_open()
         with self._lock:

@@ -39,7 +39,8 @@ from quire.opening.discovery import TABLE
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
-_NEWEST: Final = 16  # messages whose size and latency a look takes
+NEWEST: Final = 16
+"""Of how many messages a look takes size and latency."""
 _READ_ON: Final = 256  # messages that a look reads before it asks for the end
 _READ_BYTES: Final = 1 << 20
 _FILES_EVERY_S: Final = 10.0  # between listings of the files of a queue that grows
@@ -60,9 +61,9 @@ class Look:
         groups: The facts of each consumer group that can be read.
         replication: Its part in a replication.
         locks: Key, pid and whether it runs of each lock that is held.
-        files: How many there are.
+        files: How many there are; None where nothing says it.
         next_roll_s: When the present cycle ends.
-        on_disk: What the files occupy.
+        on_disk: What the files occupy; None: they are a server's.
 
     """
 
@@ -75,9 +76,9 @@ class Look:
     groups: tuple[dict[str, Any], ...]
     replication: ReplicationState | None
     locks: tuple[tuple[str, int, bool], ...]
-    files: int
+    files: int | None
     next_roll_s: float | None
-    on_disk: int
+    on_disk: int | None
 
 
 class NamedTailer(NamedTuple):
@@ -145,7 +146,7 @@ class Probe:
         point = self._counts.point_of(end)
         # A message of a slow writer, in a cycle that was left, moves no end.
         messages = max(read, self._counts.between(self._counts.point_of(before), point))
-        newest = self._newest(end, min(messages, point.sequence, _NEWEST))
+        newest = self._newest(end, min(messages, point.sequence, NEWEST))
         count, on_disk = self._files.now(point.cycle, has_grown=messages > 0)
         self._keep_lengths(point.cycle)
         self._look_beside()
@@ -241,7 +242,7 @@ class Probe:
                 sizes, last = sizes + len(payload), payload
                 latencies += self._latency()
         if self._time_field is not None:
-            return _Newest(sizes / count, *_since(self._time_field, last))
+            return _Newest(sizes / count, *since(self._time_field, last))
         return _Newest(sizes / count, tuple(latencies), "history" if latencies else None)
 
     def _latency(self) -> Iterator[float]:
@@ -319,7 +320,7 @@ def open_probe(path: Path, time_field: TimeField | None) -> Probe:
         raise
 
 
-def _since(time_field: TimeField, message: bytes) -> tuple[tuple[float, ...], str | None]:
+def since(time_field: TimeField, message: bytes) -> tuple[tuple[float, ...], str | None]:
     """Return the time from a message's event until now."""
     event_ns = time_field.of(message)
     if event_ns is None:

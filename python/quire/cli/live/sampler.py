@@ -6,14 +6,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quire.cli.exit_codes import error_text
 from quire.cli.live.counts import Point
 from quire.cli.live.probes import Look, Probe, open_probe
+from quire.cli.live.remote_probes import TIMEOUT_S, RemoteProbe, ServerCalls
 from quire.cli.live.sample import (
     ERROR,
     GONE,
@@ -27,9 +29,13 @@ from quire.cli.live.sample import (
 )
 from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source, sources_of
+from quire.cli.remote_options import Place
 from quire.errors import QuireError
 from quire.metrics.replication_state import ReplicationState
 from quire.ranges.event_time import TimeField
+
+if TYPE_CHECKING:
+    from quire.remote.place import RemotePlace
 
 _SECOND_NS: Final = 10**9
 _RETRY_NS: Final = 10 * _SECOND_NS
@@ -44,7 +50,7 @@ class Sampler:
     further down by :meth:`rescan`.
 
     Args:
-        paths: Queues, files of them, or directories of queues.
+        paths: Queues, files of them, or directories of queues; or places at servers.
         time_field: The event time of messages: see :class:`quire.cli.live.sample.Sample`.
         now_ns: A monotonic clock.
 
@@ -52,7 +58,7 @@ class Sampler:
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[Place],
         *,
         time_field: str | None = None,
         now_ns: Callable[[], int] = time.monotonic_ns,
@@ -62,6 +68,7 @@ class Sampler:
         self._time_field = None if time_field is None else TimeField(time_field)
         self._now_ns = now_ns
         self._watches: dict[str, _Watch] = {}
+        self._servers = _Servers()
         self.rescan()
 
     def sample(self) -> list[Sample]:
@@ -80,7 +87,7 @@ class Sampler:
         for name in [it for it in self._watches if it not in found]:
             self._watches.pop(name).close()
         self._watches = {
-            name: self._watches.get(name) or _Watch(name, source, self._time_field)
+            name: self._watches.get(name) or self._watch(name, source)
             for name, source in sorted(found.items())
         }
 
@@ -92,22 +99,75 @@ class Sampler:
         """Close the queues."""
         for watch in self._watches.values():
             watch.close()
+        self._servers.close()
+
+    def _watch(self, name: str, source: Source) -> _Watch:
+        place = source.path
+        if isinstance(place, Path):
+            return _Watch(name, source, lambda: open_probe(place, self._time_field))
+        calls = self._servers.calls(place)
+        topic, field = place.address.topic, self._time_field
+        return _Watch(name, source, lambda: RemoteProbe(calls, topic, field))
 
     def _named(self) -> Iterator[tuple[str, Source]]:
         """Yield the queues, each with a name of its own."""
         taken = set[str]()
         for path in self._paths:
-            for source in sources_of(path):
-                own = path.absolute().name
+            for source in self._sources(path):
+                own = own_name(path)
                 is_alone = len(self._paths) == 1
                 name = (source.name if is_alone else f"{own}/{source.name}".rstrip("/")) or own
                 name = str(source.path) if name in taken else name
                 taken.add(name)
                 yield name, source
 
-    def _changed(self) -> list[int]:
-        """Return when each path last had an entry added or removed."""
-        return [_identity(path)[2] for path in self._paths]
+    def _sources(self, path: Place) -> list[Source]:
+        return sources_of(path) if isinstance(path, Path) else self._servers.sources(path)
+
+    def _changed(self) -> list[object]:
+        """Return when each path last had an entry added or removed; of a server, its queues."""
+        return [
+            _identity(path)[2] if isinstance(path, Path) else self._servers.sources(path)
+            for path in self._paths
+        ]
+
+
+def own_name(path: Place) -> str:
+    """Return the name of a queue that is watched beside others, or of their directory."""
+    if isinstance(path, Path):
+        return path.absolute().name
+    return path.address.topic or f"{path.address.host}:{path.address.port}"
+
+
+class _Servers:
+    """The servers of the places that are watched, each with one connection."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, int], ServerCalls] = {}
+        self._known: dict[str, list[Source]] = {}
+
+    def calls(self, place: RemotePlace) -> ServerCalls:
+        """Return how the server of a place is asked."""
+        key = place.address[:2]
+        if key not in self._calls:
+            options = {**place.options, "timeout_s": TIMEOUT_S}
+            self._calls[key] = ServerCalls(replace(place, options=options))
+        return self._calls[key]
+
+    def sources(self, place: RemotePlace) -> list[Source]:
+        """Return the queues of a place; those that were there while the server is away."""
+        known = self._known.get(str(place))
+        try:
+            known = self._known[str(place)] = sources_of(place)
+        except (QuireError, OSError):
+            if known is None:
+                raise
+        return known
+
+    def close(self) -> None:
+        """Close the connections."""
+        for calls in self._calls.values():
+            calls.close()
 
 
 class _Disks:
@@ -116,7 +176,9 @@ class _Disks:
     def __init__(self) -> None:
         self._known: dict[int, DiskSample] = {}
 
-    def of(self, path: Path, device: int) -> DiskSample | None:
+    def of(self, path: Place, device: int) -> DiskSample | None:
+        if not isinstance(path, Path):
+            return None
         if device not in self._known:
             try:
                 found = os.statvfs(path)
@@ -130,11 +192,13 @@ class _Disks:
 class _Watch:
     """One queue, from sample to sample."""
 
-    def __init__(self, name: str, source: Source, time_field: TimeField | None) -> None:
+    def __init__(
+        self, name: str, source: Source, open_probe: Callable[[], Probe | RemoteProbe]
+    ) -> None:
         self.source = source
         self._name = name
-        self._time_field = time_field
-        self._probe: Probe | None = None
+        self._open_probe = open_probe
+        self._probe: Probe | RemoteProbe | None = None
         self._error: str | None = None
         self._retry_ns = 0
         self._reset()
@@ -165,7 +229,7 @@ class _Watch:
             return self._plain(ERROR)
         try:
             if self._probe is None:
-                self._probe = open_probe(self.source.path, self._time_field)
+                self._probe = self._open_probe()
                 self._identity, self._error = (device, inode), None
             look = self._probe.look()
         except (QuireError, OSError) as error:
@@ -206,7 +270,7 @@ class _Watch:
             locks=locks,
             lock_pid=next((it.pid for it in locks if it.name == _WRITE_LOCK), None),
             files=look.files,
-            rolls=max(0, look.files - self._first_files),
+            rolls=None if look.files is None else max(0, look.files - (self._first_files or 0)),
             next_roll_s=look.next_roll_s,
             on_disk=look.on_disk,
             disk=disk,
@@ -256,8 +320,10 @@ def _read_rate(before: Point | None, point: Point, seconds: float | None) -> flo
     return (point.sequence - before.sequence) / seconds
 
 
-def _identity(path: Path) -> tuple[int, int, int]:
+def _identity(path: Place) -> tuple[int, int, int]:
     """Return device, inode and time of change of a path; zeros where it is gone."""
+    if not isinstance(path, Path):
+        return 0, 1, 0  # its server says what it is
     with suppress(OSError):
         found = path.stat()
         return found.st_dev, found.st_ino, found.st_mtime_ns

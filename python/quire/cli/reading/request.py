@@ -13,11 +13,12 @@ import click
 import quire
 from quire import pausers
 from quire.cli.output.printers import JavaPrinter, MessagePrinter
-from quire.cli.parameters import Zone, value_errors_as_usage
+from quire.cli.parameters import Zone, open_place, value_errors_as_usage
 from quire.cli.reading.presence import Presence
 from quire.cli.reading.selection import Bounds, Rows, Selection, Stage, end_of
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.reading.stages import Calls, Limiter, Patterns
+from quire.cli.remote_options import Place
 from quire.cli.streams import check_reader
 from quire.formats.adapters import end_index_of, tailer_of
 from quire.formats.columns import Columns
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from quire.arrow.schema import Schema
     from quire.cli.output.field_columns import ColumnPrinter
     from quire.cli.where.conditions import Condition
+    from quire.remote.place import RemotePlace
 
 
 AnyPrinter: TypeAlias = "MessagePrinter | JavaPrinter | ColumnPrinter"
@@ -84,7 +86,7 @@ class Request(NamedTuple):
         return Bounds(None, None, last, self.reverse, self.follow, self.metadata)
 
 
-def show(path: Path, request: Request) -> list[Lost]:
+def show(path: Place, request: Request) -> list[Lost]:
     """
     Show the messages of a queue, or of every queue of a directory; return what was skipped.
 
@@ -93,6 +95,8 @@ def show(path: Path, request: Request) -> list[Lost]:
         QuireError: A queue cannot be read; earlier messages were shown.
 
     """
+    if not isinstance(path, Path):
+        _check_remote(request, path)
     sources = sources_of(path)
     if request.named is not None and len(sources) > 1:
         raise click.UsageError(f"--named needs one queue: queues={len(sources)} path={path}")
@@ -110,6 +114,26 @@ def show(path: Path, request: Request) -> list[Lost]:
             printer.flush()  # what was read before the damage
             raise
     return lost
+
+
+def _check_remote(request: Request, place: RemotePlace) -> None:
+    """
+    Refuse what needs the files of a queue.
+
+    Raises:
+        click.UsageError: Something of the kind was asked for.
+
+    """
+    asked = {
+        "--metadata": request.metadata,
+        "--interface": request.interface is not None,
+        "--on-damage skip": request.skips_damage,
+        "--java": request.is_java,
+    }
+    for option in (name for name, is_asked in asked.items() if is_asked):
+        raise click.UsageError(
+            f"{option} needs the files of the queue: run it on the server's machine: path={place}"
+        )
 
 
 def _run(
@@ -165,7 +189,8 @@ class _Waiting:
     def __init__(self, sources: list[Source], idle: Callable[[], None]) -> None:
         self._idle = idle
         self._pauser = pausers.sleepy()
-        self._presence = Presence(source.path for source in sources)
+        paths = (source.path for source in sources)
+        self._presence = Presence(path for path in paths if isinstance(path, Path))
 
     def after_look(self, *, is_idle: bool) -> None:
         """Wait, the longer the more looks in a row found nothing."""
@@ -216,8 +241,7 @@ def _bounds(queue: AnyQueue, request: Request) -> Bounds | None:
 
 def _opened(source: Source, request: Request) -> AnyQueue:
     if request.named is not None:
-        found: AnyQueue = quire.open(source.path, create=False)
-        return found
+        return open_place(source.path)
     return source.open()
 
 

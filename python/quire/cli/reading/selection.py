@@ -21,6 +21,7 @@ from quire.formats.adapters import (
 )
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
+from quire.formats.remote import FarTailer
 from quire.ranges.damage import Skipper
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Selection:
     def _forward(self) -> Iterator[tuple[Columns, Rows] | None]:
         past = self._past()
         while True:
-            batch = self._next()
+            batch = self._next() if self._may_have_more() else Columns.empty()
             if not len(batch):
                 if not self._bounds.follow:
                     return
@@ -136,6 +137,13 @@ class Selection:
                 if not rows and self._size == 1:
                     self._tailer.move_to_index(batch.indexes[0])  # it was not shown
                 return
+
+    def _may_have_more(self) -> bool:
+        """Return whether to read; where a server answers once there are messages, that it did."""
+        tailer = self._tailer
+        if self._bounds.follow and isinstance(tailer, FarTailer):
+            return tailer.spin(timeout_s=0)
+        return True
 
     def _next(self) -> Columns:
         journal = journal_tailer_of(self._tailer)
@@ -235,7 +243,7 @@ def end_of(queue: AnyQueue) -> int:
 
 def _next_batch(tailer: AnyTailer, size: int = BATCH) -> Columns:
     """Return up to *size* messages; an empty batch if there is none yet."""
-    return Columns.read(tailer, size, is_wire=adapter_of(tailer).is_wire)
+    return Columns.read(tailer, size, is_wire=adapter_of(tailer).reads_wire(tailer))
 
 
 def _next_document(tailer: Tailer) -> Columns:

@@ -6,15 +6,20 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 import quire
+from quire.cli.parameters import open_place
+from quire.cli.remote_options import Place
 from quire.errors import NotAQueueError
 from quire.formats.adapters import adapter_at, numbering_of
 from quire.formats.detection import format_of, is_producers
 from quire.formats.protocols import AnyQueue
+
+if TYPE_CHECKING:
+    from quire.remote.place import RemotePlace
 
 _PAGES: Final = {".qx", ".qmx", ".qd"}
 _LEVELS: Final = 6  # directories of a Vanilla cycle, at most
@@ -26,19 +31,18 @@ class Source(NamedTuple):
 
     Attributes:
         name: Its path below the directory that was given; empty where it was given itself.
-        path: What to open.
+        path: What to open: a path, or a place at a server.
         cycle: The only cycle that was asked for, if any; of a Quick-Queue, a page.
 
     """
 
     name: str
-    path: Path
+    path: Place
     cycle: int | None = None
 
     def open(self) -> AnyQueue:
         """Open it read-only and without waiting for a lock."""
-        found: AnyQueue = quire.open(self.path, read_only=True, create=False)
-        return found
+        return open_place(self.path, read_only=True)
 
     def bounds(self, queue: AnyQueue) -> tuple[int | None, int | None]:
         """Return the first index that was asked for, and the one after the last."""
@@ -48,8 +52,10 @@ class Source(NamedTuple):
         return numbering.to_index(self.cycle, 0), numbering.to_index(self.cycle + 1, 0)
 
 
-def sources_of(path: Path) -> list[Source]:
+def sources_of(path: Place) -> list[Source]:
     """Return the queue that a path names, or each one below it, in the order of their names."""
+    if not isinstance(path, Path):
+        return _served(path)
     _refuse_data(path)
     if path.suffix in _PAGES and path.is_file():
         return [Source("", path.parent, int(path.stem) if path.stem.isdecimal() else None)]
@@ -59,6 +65,15 @@ def sources_of(path: Path) -> list[Source]:
         return [Source("", path)]
     found = [Source(folder.relative_to(path).as_posix(), folder) for folder in _queues(path)]
     return found or [Source("", path)]
+
+
+def _served(place: RemotePlace) -> list[Source]:
+    topic = place.address.topic
+    before = f"{topic}/" if topic else ""
+    found = place.topics()
+    if found == [topic]:
+        return [Source("", place)]
+    return [Source(it.removeprefix(before), place.within(it)) for it in found]
 
 
 def _refuse_data(path: Path) -> None:

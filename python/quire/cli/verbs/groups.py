@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import click
@@ -15,7 +14,14 @@ from quire._common.units import duration_us
 from quire.cli.output.group_facts import facts_of_group, members_text, rounded
 from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_text import hex_text
-from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.parameters import (
+    QUEUE,
+    open_place,
+    open_read_only,
+    parse_point,
+    value_errors_as_usage,
+)
+from quire.cli.remote_options import Place
 from quire.cli.shared_options import row_format_option
 from quire.groups.states import PendingMessage
 
@@ -59,7 +65,7 @@ def _parse_seconds(value: str) -> float:
 
 
 @click.command()
-@click.argument("path", type=PATH)
+@click.argument("path", type=QUEUE)
 @click.option("--pending", metavar="NAME", help="List what consumers of a group have.")
 @click.option(
     "--reset",
@@ -89,7 +95,7 @@ def _parse_seconds(value: str) -> float:
 )
 @row_format_option()
 def groups(  # noqa: PLR0913 - its options
-    path: Path,
+    path: Place,
     *,
     pending: str | None,
     reset: tuple[str, _Target] | None,
@@ -138,7 +144,7 @@ def groups(  # noqa: PLR0913 - its options
                 _list(queue, pending, style)
             return
         done: dict[str, Any] = {}
-        with quire.open(path, create=False, buffer_mode="none") as queue:
+        with open_place(path, buffer_mode="none") as queue:
             if delete is not None:
                 done = _deleted(queue, delete)
             elif extend is not None:

@@ -79,4 +79,9 @@ def _look_for_queues(collector: Collector, paths: tuple[Path, ...]) -> None:
 
 def _queues(paths: tuple[Path, ...]) -> dict[str, Path]:
     """Return the queues at these paths, by their names."""
-    return {str(path / source.name): source.path for path in paths for source in sources_of(path)}
+    return {
+        str(path / source.name): source.path
+        for path in paths
+        for source in sources_of(path)
+        if isinstance(source.path, Path)
+    }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from quire.cli.parameters import PATH, reference_of, replaced, zone_of
+from quire.cli.parameters import QUEUE, reference_of, replaced, zone_of
 from quire.cli.reading.request import Request, show
 from quire.cli.reading.stages import made
+from quire.cli.remote_options import Place
 from quire.cli.shared_options import (
     filter_options,
     format_option,
@@ -56,7 +56,7 @@ class _OrJava(click.Command):
 
 
 @click.command(cls=_OrJava)
-@click.argument("path", type=PATH)
+@click.argument("path", type=QUEUE)
 @click.option("-f", "--follow", is_flag=True, help="Wait for new messages until interrupted.")
 @click.option(
     "-n", "--last", type=click.IntRange(min=0), metavar="N", help="Start N messages before the end."
@@ -97,11 +97,12 @@ class _OrJava(click.Command):
     help="Start where this comparator says, by binary search.",
 )
 @click.option("--search-arg", metavar="TEXT", help="What to make the comparator with.")
-def read(path: Path, **more: Any) -> int:  # noqa: ANN401 - click checks them
+def read(path: Place, **more: Any) -> int:  # noqa: ANN401 - click checks them
     """
     Print the messages of a queue, or of one of its files.
 
-    PATH may be a queue of any format, a file or a copied day of one, or a directory of queues.
+    PATH may be a queue of any format, a file or a copied day of one, or a directory of queues; or
+    quire://HOST:PORT/QUEUE, and quire://HOST:PORT for all queues of that server.
     Without --follow, it stops at the last message at the time of the start. Patterns are matched
     against the text as printed, without the index; --last counts matching messages. A POINT is as
     for replay.
@@ -126,6 +127,7 @@ def read(path: Path, **more: Any) -> int:  # noqa: ANN401 - click checks them
       quire read orders --where "symbol ~ '^EUR' and size >= 100" --columns symbol,price
       quire read orders --from 0x4d1900000000 --count 3 --format jsonl
       quire read orders --from 2024-01-15 --to 2024-01-16 --format csv > monday.csv
+      quire read quire://127.0.0.1:7000/orders --last 10 --token-file reader.token
       quire read --java -d orders -m 10   (options of ChronicleReaderMain: --java --help)
     """  # noqa: D301 - click reads the backspace
     check_options(more)

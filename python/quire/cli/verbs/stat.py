@@ -13,11 +13,13 @@ from quire._common.terminal import escape_line
 from quire._common.units import duration_text, size_text
 from quire.cli.exit_codes import error_text, print_error
 from quire.cli.output.group_facts import members_text
+from quire.cli.output.remote_facts import facts_of_remote
 from quire.cli.output.row_formats import counted, json_text, number_text, print_rows
 from quire.cli.output.stat_facts import facts_of
 from quire.cli.output.stat_text import columns, time_text
-from quire.cli.parameters import PATH, value_errors_as_usage
+from quire.cli.parameters import QUEUE, value_errors_as_usage
 from quire.cli.reading.sources import Source, sources_of
+from quire.cli.remote_options import Place
 from quire.cli.shared_options import check_json, row_format_option
 from quire.formats import detection
 from quire.formats.adapters import adapter_named
@@ -59,13 +61,15 @@ _COLUMNS: Final = (
 
 
 @click.command()
-@click.argument("path", type=PATH)
+@click.argument("path", type=QUEUE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a queue, indented.")
 @click.option("--config", is_flag=True, help="The options set from outside, and where.")
 @row_format_option()
-def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
+def stat(path: Place, *, as_json: bool, config: bool, style: str) -> None:
     """
     Describe a queue, one of its files, or each queue of a directory.
+
+    Of a quire:// address it shows what the server tells: no files, processes or locks.
 
     Changes nothing and waits for no lock: the queue may be in use by Java or Quire, or be on a
     read-only disk. In a queue in use, files are described as of slightly different moments.
@@ -85,6 +89,8 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
     """  # noqa: D301 - click reads the backspace
     check_json(style, as_json=as_json)
     if config:
+        if not isinstance(path, Path):
+            raise click.UsageError(f"--config is of queues of this machine: path={path}")
         with value_errors_as_usage():
             rows = [*_options_of(path)]
         print_rows("json" if as_json else style, ("option", "value", "origin"), rows)
@@ -105,7 +111,7 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
         raise click.ClickException(failed[-1])
 
 
-def _options_of(path: Path) -> Iterator[dict[str, Any]]:
+def _options_of(path: Place) -> Iterator[dict[str, Any]]:
     """Yield what can be set for a queue, or a new one, as ``quire.open`` would take it."""
     kind = detection.format_of(str(path))
     exists, kind = kind is not None, adapter_named(kind).name
@@ -143,7 +149,7 @@ def _each(sources: list[Source], failed: list[str]) -> Iterator[tuple[str, dict[
 
 def _described(source: Source) -> dict[str, Any]:
     with source.open() as queue:
-        return facts_of(queue)
+        return facts_of(queue) if isinstance(source.path, Path) else facts_of_remote(queue)
 
 
 def _show(found: Iterable[tuple[str, dict[str, Any]]]) -> None:
@@ -168,7 +174,7 @@ def _row_of(facts: dict[str, Any]) -> dict[str, Any]:
     groups: list[dict[str, Any]] = facts.get("groups", [])
     wrong = (it["wrong"] for it in (*facts["files"], *groups) if it["wrong"] is not None)
     return {name: facts.get(name) for name in _COLUMNS} | {
-        "files": len(facts["files"]),
+        "files": None if facts["size"] is None else len(facts["files"]),
         "tailers": len(tailers),
         "max_lag": max((it["lag"] for it in tailers), default=None),
         "groups": len(groups),
@@ -210,18 +216,17 @@ def _shown(key: str, facts: dict[str, Any]) -> object:
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
     files: list[dict[str, Any]] = facts["files"]
-    on_disk, size = size_text(facts["on_disk"]), size_text(facts["size"])
     yield from columns(
         ("path", facts["path"]),
         *((name, _shown(key, facts)) for key, name in _NAMES.items() if key in facts),
         ("messages", number_text(facts["messages"])),
         ("first index", facts["first_index"] or "-"),
         ("last index", facts["last_index"] or "-"),
-        ("files", f"{len(files)}, {on_disk} on disk of {size}"),
+        *(("files", it) for it in _files_text(facts)),
         *(("in the ring", it) for it in _waiting(facts.get("ring"))),
         *(("replication", it) for it in _replicated(facts.get("replication"))),
         *((_name(key), _holder_text(it)) for key, it in facts.get("locks", {}).items()),
-        *(("open in", it) for it in _users(facts["processes"])),
+        *(("open in", it) for it in _users(facts.get("processes"))),
         *(("table", it) for it in _table_text(facts)),
     )
     if files:
@@ -232,7 +237,19 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
             ("file", *names, "messages", *rates, "on disk", "size", ""),
             *(_row(file, names, has_rate=bool(rates)) for file in files),
         )
+    if cycles := facts.get("cycles"):
+        yield ""
+        rows = ((f"{it['cycle']}", it["from"] or "-", it["messages"]) for it in cycles)
+        heading = ("cycle", "from", "messages")
+        yield from columns(heading, *((*two, number_text(count)) for *two, count in rows))
     yield from _tables_of(facts)
+
+
+def _files_text(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield how many files there are, and how large; nothing where only a server knows."""
+    if facts["size"] is not None:
+        on_disk, size = size_text(facts["on_disk"]), size_text(facts["size"])
+        yield f"{len(facts['files'])}, {on_disk} on disk of {size}"
 
 
 def _tables_of(facts: dict[str, Any]) -> Iterator[str]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from quire.cli.parameters import PATH
+from quire.cli.parameters import QUEUE
 from quire.cli.reading.request import Request, show
+from quire.cli.remote_options import Place
 from quire.cli.shared_options import filter_options, format_option, range_options
 
 _LAST: Final = 10
 
 
 @click.command()
-@click.argument("path", type=PATH)
+@click.argument("path", type=QUEUE)
 @click.option(
     "-n",
     "--last",
@@ -29,7 +29,7 @@ _LAST: Final = 10
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
 @click.option("--no-follow", is_flag=True, help="Stop at the last message.")
 def tail(
-    path: Path,
+    path: Place,
     *,
     no_index: bool,
     no_follow: bool,
@@ -46,6 +46,7 @@ def tail(
     Examples:
       quire tail orders
       quire tail orders --from 2024-01-15T09:00
+      quire tail quire://127.0.0.1:7000/orders
       quire tail orders -n 3 --where "size > 1000" --columns symbol,size --format text
     """  # noqa: D301 - click reads the backspace
     start, end = more.pop("from"), more.pop("to")

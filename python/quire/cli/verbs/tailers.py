@@ -14,7 +14,14 @@ from quire._common.terminal import escape_line
 from quire.cli.output.row_formats import print_rows
 from quire.cli.output.stat_facts import written_ns
 from quire.cli.output.stat_text import hex_text
-from quire.cli.parameters import PATH, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.parameters import (
+    QUEUE,
+    open_place,
+    open_read_only,
+    parse_point,
+    value_errors_as_usage,
+)
+from quire.cli.remote_options import Place
 from quire.cli.shared_options import row_format_option
 from quire.formats.adapters import adapter_at
 from quire.ranges.event_time import TimeField
@@ -32,7 +39,7 @@ def _parse_target(value: str) -> _Target:
 
 
 @click.command()
-@click.argument("path", type=PATH)
+@click.argument("path", type=QUEUE)
 @click.option(
     "--move",
     type=(str, _parse_target),
@@ -45,7 +52,7 @@ def _parse_target(value: str) -> _Target:
 @click.option("--time-field", metavar="NAME", help="The field that holds the event time.")
 @row_format_option()
 def tailers(  # noqa: PLR0913 - its options
-    path: Path,
+    path: Place,
     *,
     move: tuple[str, _Target] | None,
     reset: str | None,
@@ -94,7 +101,9 @@ def tailers(  # noqa: PLR0913 - its options
         print_rows(style, [*done], [done])
 
 
-def _check_format(path: Path) -> None:
+def _check_format(path: Place) -> None:
+    if not isinstance(path, Path):
+        return  # the server says so
     adapter = adapter_at(path)
     if adapter is not None and not adapter.has_tailer_names:
         raise quire.errors.UnsupportedError(
@@ -103,7 +112,9 @@ def _check_format(path: Path) -> None:
         )
 
 
-def _opened(path: Path) -> _Named:
+def _opened(path: Place) -> _Named:
+    if not isinstance(path, Path):
+        return open_place(path)
     adapter = adapter_at(path)
     if adapter is None or adapter.is_wire:
         return quire.open(path, create=False, force_unlock="never", buffer_mode="none")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import click
@@ -13,14 +12,15 @@ import click
 from quire.cli.live.sample import GONE, OK, TABLE_COLUMNS, Sample
 from quire.cli.live.sampler import Sampler
 from quire.cli.output.row_formats import print_rows
-from quire.cli.parameters import PATH, NumberRange
+from quire.cli.parameters import QUEUE, NumberRange
+from quire.cli.remote_options import Place
 from quire.cli.shared_options import row_format_option
 
 _FLAT: Final = {"text", "csv", "arrow"}
 
 
 @click.command()
-@click.argument("paths", type=PATH, nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", type=QUEUE, nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--interval",
     type=NumberRange(0.1, 3600),
@@ -33,13 +33,15 @@ _FLAT: Final = {"text", "csv", "arrow"}
 @click.option("--once", is_flag=True, help="Print two samples' difference instead of a screen.")
 @row_format_option()
 def top(
-    paths: tuple[Path, ...], *, interval: float, time_field: str | None, once: bool, style: str
+    paths: tuple[Place, ...], *, interval: float, time_field: str | None, once: bool, style: str
 ) -> None:
     """
     Watch queues live: rates, latency, lag of tailers, locks, files and disk space.
 
-    PATH is a queue of any format, or a directory of queues. Queues are only read, and no lock is
-    waited for. With --once or --format jsonl, samples are printed instead.
+    PATH is a queue of any format, or a directory of queues; or quire://HOST:PORT/QUEUE, and
+    quire://HOST:PORT for all queues of that server, which tells nothing of locks and disks. Queues
+    are only read, and no lock is waited for. With --once or --format jsonl, samples are printed
+    instead.
 
     Latency is what the histories of the newest messages say: the time from the append to the
     first queue to the append to this one. With --time-field, it is the time from the field to the
@@ -49,6 +51,7 @@ def top(
     Examples:
       quire top /data/queues
       quire top orders fills --interval 0.5
+      quire top quire://127.0.0.1:7000
       quire top orders --format jsonl | jq 'select(.lag > 1000)'
     """  # noqa: D301 - click reads the backspace
     is_screen = style == "text" and not once

@@ -12,8 +12,9 @@ import click
 import quire
 from quire.cli.exit_codes import INTERRUPTED, error_text, print_error
 from quire.cli.output.progress import Progress
-from quire.cli.parameters import PATH, reference_of, value_errors_as_usage
+from quire.cli.parameters import QUEUE, reference_of, value_errors_as_usage
 from quire.cli.reading.inputs import INPUTS, Input, Item, Target
+from quire.cli.remote_options import Place
 from quire.errors import MalformedInputError
 from quire.formats.adapters import adapter_of
 from quire.formats.detection import Format, refuse_part
@@ -140,7 +141,7 @@ class Writer:
 
 
 @click.command()
-@click.argument("path", type=PATH, required=False)
+@click.argument("path", type=QUEUE, required=False)
 @click.argument(
     "files",
     nargs=-1,
@@ -156,7 +157,7 @@ class Writer:
 @click.option("--text", "as_text", is_flag=True, help="As --format text.")
 @click.option("--hex", "as_hex", is_flag=True, help="As --format hex.")
 @click.option(
-    "-d", "directory", type=PATH, metavar="PATH", help="The queue; every argument is a FILE."
+    "-d", "directory", type=QUEUE, metavar="PATH", help="The queue; every argument is a FILE."
 )
 @click.option("-m", "--method", metavar="NAME", help="Write calls of this method, an item each.")
 @click.option(
@@ -181,7 +182,7 @@ class Writer:
     help="What to do at a malformed item.",
 )
 @click.option("--sync", is_flag=True, help="Sync before exiting, so that everything is durable.")
-def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: Any) -> None:  # noqa: ANN401
+def write(path: Place | None, files: tuple[str, ...], style: str | None, **more: Any) -> None:  # noqa: ANN401
     """
     Append messages from files or stdin to a queue.
 
@@ -199,6 +200,7 @@ def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: 
     Examples:
       quire read orders --no-index | quire write copy --create
       echo '{"symbol": "EURUSD", "size": 3}' | quire write orders --format jsonl --method buy
+      quire write quire://127.0.0.1:7000/orders order.yaml --token-file writer.token
       quire write orders --text --method say < lines.txt
       quire write -d orders -m buy order.yaml
       quire write orders --hex --on-error skip dump.hex
@@ -237,8 +239,8 @@ def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: 
 
 
 def _place(
-    path: Path | None, directory: Path | None, files: tuple[str, ...]
-) -> tuple[Path, tuple[str, ...]]:
+    path: Place | None, directory: Place | None, files: tuple[str, ...]
+) -> tuple[Place, tuple[str, ...]]:
     """
     Return the queue, and the files to read.
 
@@ -274,6 +276,15 @@ def _target(
         yield calls
 
 
+def _open_at(place: Place, options: dict[str, Any]) -> quire.Queue:
+    if not isinstance(place, Path):
+        options.pop("buffer_mode", None)  # a server has no ring for its clients
+        return place.open(**options)
+    refuse_part(str(place))
+    opened = cast("Callable[..., quire.Queue]", quire.open)  # of the format that is there
+    return opened(place, **options)
+
+
 def _one_style(style: str | None, *, text: bool, hexadecimal: bool) -> str | None:
     """
     Return the one format that was asked for, if any.
@@ -307,7 +318,7 @@ def _by_name(file: str) -> str:
 
 
 def open_target(
-    path: Path,
+    path: Place,
     roll_cycle: quire.RollCycle | None,
     kind: Format | None = None,
     *,
@@ -315,14 +326,12 @@ def open_target(
     **options: Any,  # noqa: ANN401 - those of quire.open
 ) -> quire.Queue:
     """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
-    refuse_part(str(path))
     may_create = create or roll_cycle is not None
     asked = {"roll_cycle": roll_cycle, "format": kind}
     options |= {name: value for name, value in asked.items() if value is not None}
-    opened = cast("Callable[..., quire.Queue]", quire.open)  # of the format that is there
     try:
         with value_errors_as_usage():
-            queue = opened(path, create=may_create, **options)
+            queue = _open_at(path, {**options, "create": may_create})
     except quire.errors.NotAQueueError as error:
         if may_create:
             raise

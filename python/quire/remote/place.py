@@ -1,0 +1,105 @@
+"""A place at a server, before a queue is opened there: which queues it names, and how to go in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from quire._common import arguments
+from quire.errors import NotAQueueError, RefusedError
+from quire.remote.address import RemoteAddress, client_context, parse
+from quire.remote.connection import Connection, Server
+
+if TYPE_CHECKING:
+    from quire.remote.queue import RemoteQueue
+
+_AT_ONCE: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePlace:
+    """
+    A server, a queue of it, or those whose names begin with the same parts.
+
+    Attributes:
+        address: Where it is; without a topic, all queues of the server.
+        options: ``token``, ``tls`` and ``timeout_s``, as :func:`quire.open` takes them.
+
+    """
+
+    address: RemoteAddress
+    options: Mapping[str, Any] = field(repr=False, default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, url: str, **options: Any) -> RemotePlace:  # noqa: ANN401 - of quire.open
+        """
+        Parse ``quire://HOST:PORT`` or ``quire://HOST:PORT/QUEUE``.
+
+        Raises:
+            OptionsError: The text has another form.
+
+        """
+        given = {name: it for name, it in options.items() if it is not None}
+        return cls(parse(url, names_queue=False), given)
+
+    def __str__(self) -> str:
+        """Return the address, without the token."""
+        return self.address.url
+
+    def within(self, topic: str) -> RemotePlace:
+        """Return the place of a queue of the same server."""
+        return replace(self, address=self.address._replace(topic=topic))
+
+    def connected(self) -> Connection:
+        """Return a connection for single questions, which is made with the first one."""
+        tls = client_context(self.options.get("tls"))
+        timeout_s = arguments.seconds("timeout_s", self.options.get("timeout_s", 10.0))
+        server = Server(self.address, self.options.get("token"), tls, timeout_s)
+        server.check()
+        return Connection(server)
+
+    def open(self, **options: Any) -> RemoteQueue:  # noqa: ANN401 - of quire.open
+        """Open the queue, as :func:`quire.open` does."""
+        from quire.remote.queue import open_remote
+
+        return open_remote(self.address.url, {**self.options, **options})
+
+    def topics(self) -> list[str]:
+        """
+        Return the names of the queues here that the token may read, in order.
+
+        That is the queue of this name; or those whose names begin with it and ``/``; or, without a
+        name, all of the server.
+
+        Raises:
+            NotAQueueError: There is none.
+            RefusedError: The server refuses the token, or the name.
+            ServerLostError: The server was not reached.
+
+        """
+        connection, topic = self.connected(), self.address.topic
+        try:
+            if topic and connection.call("EXISTS", topic):
+                return [topic]
+            before = f"{topic}/" if topic else ""
+            found = sorted(it for it in _listed(connection) if it.startswith(before))
+        finally:
+            connection.close()
+        if not found:
+            below = ", nor any whose name begins with it" if topic else " that may be read"
+            raise NotAQueueError(f"no queue at this address{below}: path={self}")
+        return found
+
+
+def _listed(connection: Connection) -> set[str]:
+    """Return the names of all queues that may be read."""
+    found, cursor = set[str](), 0
+    while True:
+        following, names = connection.call("SCAN", cursor, "COUNT", _AT_ONCE)
+        found |= {name.decode("utf-8", "replace") for name in names}
+        if not int(following):
+            return found
+        if int(following) <= cursor:
+            raise RefusedError(f"the server's listing does not go on: cursor={following!r}")
+        cursor = int(following)
