@@ -44,6 +44,9 @@ _PACKAGES_FOR_SPARK: Final = ("pyspark", "pyarrow")
     is_flag=True,
     help="Record on one node, follow on another, and kill the first one in the middle.",
 )
+@click.option(
+    "--served", is_flag=True, help="Record, follow and analyse through a server, by its address."
+)
 @click.option("--no-spark", is_flag=True, help="Analyse the journal in plain Python.")
 def demo(  # noqa: PLR0913 - its options
     folder: Path,
@@ -52,6 +55,7 @@ def demo(  # noqa: PLR0913 - its options
     kind: Format,
     keep: bool,
     replicated: bool,
+    served: bool,
     no_spark: bool,
 ) -> None:
     """
@@ -66,10 +70,15 @@ def demo(  # noqa: PLR0913 - its options
     copy that is followed. In the middle everything of the first is killed, the second is promoted,
     and the recording goes on there.
 
+    With --served the queue is that of a `quire serve`, a process of its own with a token: the
+    recorder, the follower and Spark's executors use its address, and no file of the queue.
+
     Example: make demo ARGS="--limit 20000"
     """
     if replicated and kind != CHRONICLE:
         raise click.UsageError("--replicated goes with the queue format chronicle alone")
+    if served and (replicated or kind != CHRONICLE):
+        raise click.UsageError("--served goes with neither --replicated nor another queue format")
     _require(spark=not no_spark)
     from rich.console import Console
 
@@ -77,7 +86,10 @@ def demo(  # noqa: PLR0913 - its options
     from demo.run import DemoRun
 
     run = DemoRun(Console(highlight=False), make_anew(folder, keep=keep), limit, kind)
-    wrong = run.run(spark=not no_spark, replicated=replicated)
+    if served:
+        wrong = run.run_served(spark=not no_spark)
+    else:
+        wrong = run.run(spark=not no_spark, replicated=replicated)
     if wrong:
         raise click.ClickException(f"{len(wrong)} results are wrong; the first: {wrong[0]}")
 

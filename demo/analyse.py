@@ -64,7 +64,8 @@ def analyse(spark: SparkSession, journal: Journal) -> Analysis:
 
     from quire.spark import scan
 
-    events = scan(spark, journal.path, columns=SCHEMA, timestampField=TIME)
+    path, options = journal.place
+    events = scan(spark, path, columns=SCHEMA, timestampField=TIME, **options)
     rows = (
         _departures(events)
         .groupingSets(
@@ -99,9 +100,10 @@ def _days(spark: SparkSession, journal: Journal) -> DataFrame:
     """Return the day of each message: that of its cycle, if there are cycles."""
     from quire.spark import scan
 
+    path, options = journal.place
     if journal.store_of_day is not None:
-        return scan(spark, journal.path, columns="_cycle").toDF("day")
-    times = scan(spark, journal.path, columns="sched long, actual long")
+        return scan(spark, path, columns="_cycle", **options).toDF("day")
+    times = scan(spark, path, columns="sched long, actual long", **options)
     return times.selectExpr(f"cast(coalesce(actual, sched) div {DAY_MS} as int) as day")
 
 

@@ -29,8 +29,18 @@ class DemoFolder:
 
     @property
     def node_log(self) -> Path:
-        """What the commands of a replicated run wrote to stderr."""
+        """What the commands of a replicated or served run wrote to stderr."""
         return self.path / "nodes.log"
+
+    @property
+    def served(self) -> Path:
+        """What the server of a served run serves; the journal is a queue below it."""
+        return self.path / "served"
+
+    @property
+    def tokens(self) -> Path:
+        """The file of the server's tokens, of a served run."""
+        return self.path / "tokens"
 
     @property
     def pruned(self) -> Path:
@@ -51,6 +61,7 @@ class DemoFolder:
         """Return what the run made, by what it is."""
         made = {
             "journal": self.queue,
+            "served": self.served,
             "dead node": self.first_node,
             "node log": self.node_log,
             "pruned": self.pruned,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,3 +120,52 @@ class Journal:
         if self.store_of_day is None or last is None:
             return int(event["actual"] or event["sched"]) // DAY_MS
         return numbering_of(queue).to_cycle(last)
+
+    @property
+    def place(self) -> tuple[str, dict[str, str]]:
+        """What Spark reads it by: its path, and options."""
+        return str(self.path), {}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedJournal(Journal):
+    """
+    A queue of events that is used through a server alone, whose clock is the machine's.
+
+    Attributes:
+        address: The address of the queue.
+        token: What the server asks for.
+
+    """
+
+    address: str = ""
+    token: str = field(default="", repr=False)
+
+    @property
+    def store_of_day(self) -> str | None:
+        """Nothing separates the days: all messages are appended today."""
+        return None
+
+    @property
+    def has_life(self) -> bool:
+        """No metrics, and no files that could be copied and pruned."""
+        return False
+
+    def create(self, clock: quire.ManualClock) -> quire.Queue:
+        """Make the queue at the server."""
+        del clock
+        return _open(self.address, token=self.token)
+
+    def open(self, *, read_only: bool) -> quire.Queue:
+        """Open the queue, which may have no message yet."""
+        return _open(self.address, token=self.token, read_only=read_only, create=False)
+
+    @property
+    def place(self) -> tuple[str, dict[str, str]]:
+        """What Spark reads it by: its address, and the token."""
+        return self.address, {"token": self.token}
+
+    def write_all(self, appender: quire.Appender, events: Iterable[Mapping[str, Any]]) -> int:
+        """Append at least one event, many in one command; return the index of the last."""
+        payloads = (quire.types.parse_json(json.dumps(event)) for event in events)
+        return appender.write_many(payloads) or 0

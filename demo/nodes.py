@@ -1,4 +1,4 @@
-"""The commands of two nodes, each a process of its own: a source, a sink, and a promotion."""
+"""Commands, each a process of its own: a source, a sink, a promotion, and a server."""
 
 from __future__ import annotations
 
@@ -66,6 +66,25 @@ def sink(copy: Path, origin: str, log: Path) -> Generator[Node]:
                 raise WaitTimeoutError(f"the sink does not replicate: log={log}")
             time.sleep(_POLL_S)
         yield Node(process)
+
+
+@contextmanager
+def server(folder: Path, tokens: Path, log: Path) -> Generator[tuple[Node, str]]:
+    """Serve the queues below a directory, with Flight; yield a token that may use them, too."""
+    rights = ("--read", "*", "--append", "*", "--create", "*")
+    with log.open("a", encoding="utf-8") as errors:
+        made = subprocess.run(  # noqa: S603 - the command of this checkout
+            [*_QUIRE, "token", "add", "demo", "--tokens", str(tokens), *rights],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            check=True,
+            timeout=_TIMEOUT_S,
+        )
+    ports = ("--listen", "127.0.0.1:0", "--flight", "127.0.0.1:0")
+    with _started(["serve", str(folder), *ports, "--tokens", str(tokens)], log) as process:
+        lines = [process.stdout.readline() if process.stdout else "" for _ in range(2)]
+        yield Node(process, _found(_LISTENING, lines[0], log)), made.stdout.strip()
 
 
 def promote(copy: Path, log: Path) -> int:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import quire
 from demo.events import DAY_MS, Event, date_of
 from demo.follow import TIMED_EVERY, Follower, Totals
-from demo.journal import Journal
+from demo.journal import Journal, ServedJournal
 from quire.metrics import Metrics
 
 _ST_BLOCK_BYTES: Final = 512
@@ -75,7 +75,8 @@ def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recordin
         queue.appender() as appender,
         Follower(journal) as follower,
     ):
-        writer = Writer(journal, appender, clock)
+        is_served = isinstance(journal, ServedJournal)
+        writer = (ServedWriter if is_served else Writer)(journal, appender, clock)
         start = time.perf_counter()
         messages: dict[date, int] = {}
         for day, of_day in groupby(events, key=_day):
@@ -142,6 +143,22 @@ class Writer:
             self.last_index = self._journal.write(self._appender, event._asdict())
             self.count += 1
         return self.count - before
+
+
+class ServedWriter(Writer):
+    """Appends the events of a day together: each command to a server has many."""
+
+    def write(self, events: Iterable[Event]) -> int:
+        """Append *events*, at least one, and return how many they were."""
+        found, before = [*events], self.count
+        begun_ns = time.monotonic_ns()
+        numbers = range(before, before + len(found))
+        self.written_ns |= {it: begun_ns for it in numbers if it % TIMED_EVERY == 0}
+        assert isinstance(self._journal, ServedJournal)  # noqa: S101 - what it is made for
+        rows = (event._asdict() for event in found)
+        self.last_index = self._journal.write_all(self._appender, rows)
+        self.count += len(found)
+        return len(found)
 
 
 def timed(written_ns: Mapping[int, int], read_ns: Sequence[int]) -> list[tuple[float, float]]:

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from rich.columns import Columns
 from rich.console import Console
 
+from demo import nodes
 from demo.analyse import Analysis, analyse, figures_from_journal
 from demo.checks import Check, checks_of
 from demo.events import Event, timeline
@@ -21,7 +22,7 @@ from demo.figures import figures_from_csv
 from demo.flights import data_folder, read_airlines, read_flights, read_zones
 from demo.folder import DemoFolder
 from demo.follow import TAILER
-from demo.journal import Journal
+from demo.journal import Journal, ServedJournal
 from demo.life import AUDIT, GROUP, Life, prune, share
 from demo.record import Recording, record
 from demo.report import recording_bar, table_by_carrier, table_by_hour
@@ -60,6 +61,18 @@ class DemoRun:
         self._data = data_folder()
         self._engine = "plain Python"
         self._start = time.perf_counter()
+
+    def run_served(self, *, spark: bool) -> list[str]:
+        """Run all steps through a server: neither recorder nor follower nor Spark opens a file."""
+        folder = self._folder
+        folder.served.mkdir(mode=0o700)
+        folder.node_log.touch()
+        with nodes.server(folder.served, folder.tokens, folder.node_log) as (node, token):
+            address = f"quire://{node.address}/{folder.queue.name}"
+            self._tell("serving", f"{address}, with Arrow Flight and a token")
+            path = folder.served / folder.queue.name
+            self._journal = ServedJournal(path, address=address, token=token)
+            return self.run(spark=spark)
 
     def run(self, *, spark: bool, replicated: bool = False) -> list[str]:
         """Run all steps and return what was found wrong, a line each; nothing when all is right."""

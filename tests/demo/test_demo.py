@@ -147,6 +147,31 @@ def test_the_figures_are_those_of_the_whole_recording_when_a_node_is_killed(
         queue.appender().write_map({"event": "the second node takes appends"})
 
 
+@pytest.mark.spark
+def test_the_figures_are_the_same_through_a_server(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "demo", "--served", "--limit", "3000", "--dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stderr == ""
+    assert "all equal" in ran.stdout
+    assert "serving  quire://127.0.0.1:" in ran.stdout
+    with quire.open(tmp_path / "served" / "flights", read_only=True) as queue:
+        recorded = re.search(r"recorded  ([\d,]+) events", ran.stdout)
+        assert recorded is not None
+        assert queue.entry_count == int(recorded[1].replace(",", ""))
+
+
+def test_a_served_demo_takes_one_format(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--served", "--replicated"]) == 2
+    assert "--served goes with neither --replicated nor" in capsys.readouterr().err
+
+
 def test_two_nodes_take_one_format(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--replicated", "--queue-format", "vanilla"]) == 2
     assert "--replicated goes with the queue format chronicle alone" in capsys.readouterr().err

@@ -82,7 +82,7 @@ def test_tail_follows(server: str, cli: Cli, tmp_path: Path) -> None:
     address = f"{server}/orders"
     cli.ok("write", address, tmp_path / "lines.jsonl", "--create")
     assert len(cli.ok("tail", address, "-n", "2", "--no-follow", "--format", "jsonl").lines) == 2
-    shown = ["-n", "1", "--format", "text", "--no-index", "--token-file", tmp_path / "token"]
+    shown = ["-n", "1", "--format", "text", "--no-index", "--token-file", f"{tmp_path}/token"]
     with started("tail", address, *shown) as tail:
         assert tail.stdout is not None
         assert b"x5" in tail.stdout.readline()
@@ -194,10 +194,10 @@ def test_tls(tmp_path: Path, cli: Cli, token: str) -> None:
     (tmp_path / "lines.jsonl").write_text(LINES)
     files = ["--certificate", tmp_path / "node.pem", "--key", tmp_path / "node.key"]
     files += ["--authority", tmp_path / "ca.pem", "--tokens", tmp_path / "tokens"]
-    given = ["--token-file", tmp_path / "token", "--authority", tmp_path / "ca.pem"]
+    given = ["--token-file", f"{tmp_path}/token", "--authority", f"{tmp_path}/ca.pem"]
     with serving(tmp_path / "queues", *files) as (port, _):
         address = f"quire://127.0.0.1:{port}/orders"
-        mutual = [*given, "--client-certificate", tmp_path / "mine.pem"]
+        mutual = [*given, "--client-certificate", f"{tmp_path}/mine.pem"]
         cli.ok("write", address, tmp_path / "lines.jsonl", "--create", *mutual)
         assert len(cli.ok("read", address, "--format", "jsonl", *mutual).lines) == FIRST
         assert cli("read", address, *given).code == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,12 +109,14 @@ def _tls(given: Mapping[str, Any]) -> Tls:
         return trusted or None
     if not trusted:
         raise click.UsageError("--client-certificate needs --tls or --authority")
+    from ssl import SSLError
+
     from quire.remote.address import client_context
 
     context = client_context(trusted)
     assert context is not None  # noqa: S101 - it trusts something
     try:
         context.load_cert_chain(certificate)
-    except (OSError, ssl.SSLError) as error:
+    except (OSError, SSLError) as error:
         raise click.UsageError(f"no certificate with its key: {certificate}: {error}") from None
     return context

@@ -40,6 +40,10 @@ class FarQueue(ABC):
     def _periods(self) -> Periods: ...
     @abstractmethod
     def _cycle_counts(self) -> dict[int, int]: ...
+    @abstractmethod
+    def _count(self, cycle: int) -> int: ...
+    @abstractmethod
+    def _range_tailer(self, past: int) -> Any: ...  # noqa: ANN401 - of the room above
     @property
     @abstractmethod
     def _is_wire(self) -> bool: ...
@@ -106,7 +110,7 @@ class RemoteAdapter(Adapter[Any]):
 
     def count(self, queue: FarQueue, cycle: int) -> int:
         """Return the sequence after the last message of a cycle."""
-        return queue._cycle_counts().get(cycle, 0)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return queue._count(cycle)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def first_index(self, queue: FarQueue) -> int | None:
         """Return the index of the oldest message."""

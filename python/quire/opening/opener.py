@@ -149,7 +149,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     wait: WaitOptions | None = None,
     ring: RingOptions | None = None,
     token: str | None = None,
-    tls: ssl.SSLContext | str | PathLike[str] | bool | None = None,
+    tls: ssl.SSLContext | str | PathLike[str] | bytes | bool | None = None,
 ) -> JournalQueue:
     """
     Open the queue in a directory, or create it there; or one of a server, by its address.
@@ -216,7 +216,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             A remote queue takes *timeout_s*, *read_only*, *create* and what a queue is made with;
             its handles say why they lack what they lack: see ``docs/remote.md``.
         tls: With an address, how the server is trusted: the PEM file of the authority that signed
-            its certificate, True for the authorities of the system, or a context. None: no TLS.
+            its certificate, or its text as bytes; True for the authorities of the system; or a
+            context. None: no TLS.
 
     Raises:
         NotAQueueError: *path* holds something other than a queue, or a queue of another format than

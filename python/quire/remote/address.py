@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 from quire.errors import OptionsError
 
 SCHEME: Final = "quire://"
-Tls: TypeAlias = "ssl.SSLContext | str | PathLike[str] | bool | None"
+Tls: TypeAlias = "ssl.SSLContext | str | PathLike[str] | bytes | bool | None"
 """How a server is trusted: see :func:`quire.open`."""
 
 
@@ -80,8 +80,15 @@ def client_context(tls: Tls) -> ssl.SSLContext | None:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     if tls is not True:
         try:
-            context = ssl.create_default_context(cafile=fspath(tls))
-        except (OSError, ssl.SSLError) as error:
-            raise OptionsError(f"cannot use TLS: authority={tls} error={error}") from None
+            context = _trusting(tls)
+        except (OSError, ssl.SSLError, UnicodeDecodeError) as error:
+            shown = "(its text)" if isinstance(tls, bytes) else tls
+            raise OptionsError(f"cannot use TLS: authority={shown} error={error}") from None
         context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
+
+
+def _trusting(authority: str | PathLike[str] | bytes) -> ssl.SSLContext:
+    if isinstance(authority, bytes):
+        return ssl.create_default_context(cadata=authority.decode("ascii"))
+    return ssl.create_default_context(cafile=fspath(authority))

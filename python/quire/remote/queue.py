@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quire.arrow.schema import SchemaLike
     from quire.dataframes.scan import Scan
     from quire.groups.states import GroupState
-    from quire.remote.flight_scan import FlightPlace
+    from quire.remote.flight_client import FlightPlace
 
 _CREATION: Final = (
     "format",
@@ -54,6 +54,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
         self._options = dict(options)
         self._read_only = bool(options.get("read_only"))
         self._handles: list[RemoteAppender | RemoteTailer] = []
+        self._counts: dict[int, int] = {}
         self._link = RemoteLink(address, options, created_with)
         self._facts = self._link.facts
 
@@ -200,6 +201,17 @@ class RemoteQueue(Queue, FarQueue, Handle):
         self._keep(made)
         return made
 
+    def _range_tailer(self, past: int) -> RemoteTailer:
+        """Return a tailer for the messages before an index: by Flight, if the server has it."""
+        place = self._flight() if self._numbering().is_dense else None
+        if place is None:
+            return self.tailer()
+        from quire.remote.flight_tailer import FlightTailer
+
+        made = FlightTailer(self._link, self, place, past)
+        self._keep(made)
+        return made
+
     def _keep(self, handle: RemoteAppender | RemoteTailer) -> None:
         if self.closed:
             handle.close()
@@ -243,7 +255,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
         return FlightScan.of(self, schema, **options)
 
     def _flight(self) -> FlightPlace | None:
-        from quire.remote.flight_scan import FlightPlace
+        from quire.remote.flight_client import FlightPlace
 
         return FlightPlace.of(self._link, self._options.get("tls"))
 
@@ -263,7 +275,14 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     def _cycle_counts(self) -> dict[int, int]:
         cycles, counts = (array("q", it) for it in self._link.ask("QUIRE.CYCLES", self._link.topic))
-        return dict(zip(cycles, counts, strict=True))
+        self._counts = dict(zip(cycles, counts, strict=True))
+        return self._counts
+
+    def _count(self, cycle: int) -> int:
+        known = self._counts  # of all but the last cycle, from when they were listed
+        if cycle not in known or cycle == max(known):
+            known = self._cycle_counts()
+        return known.get(cycle, 0)
 
     @property
     def _is_wire(self) -> bool:

@@ -46,7 +46,9 @@ class Queues:
         self._most = most
         self._open: dict[str, ServedQueue] = {}
         if not self.path.is_dir():
-            raise NotAQueueError(f"no such directory: path={self.path}")
+            raise NotAQueueError(
+                f"no such directory: path={self.path} (make it, or name one with queues below it)"
+            )
         if format_of(str(self.path)) is not None:
             raise NotAQueueError(
                 f"a queue, not a directory of queues: path={self.path} (give the one above it)"

@@ -32,6 +32,10 @@ def options_of_new(options: Mapping[str, str]) -> dict[str, str] | None:
     given = {name.lower(): value for name, value in options.items()}
     if _NEW not in given:
         return None
+    if f"{_OPTION}token" in given:
+        raise OptionsError(
+            "quire table: the catalogue would show the token: make a temp view with these options"
+        )
     own = {
         name.removeprefix(_OPTION): value
         for name, value in given.items()

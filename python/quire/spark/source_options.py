@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from quire._common.units import duration_us
 from quire.errors import OptionsError
 from quire.formats.detection import FORMATS, Format
 from quire.ranges.event_time import UNITS_NS, TimeField
+from quire.remote.place import RemotePlace
 from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
-from quire.spark.topics import local_path
+from quire.spark.topics import is_served, local_path
 
 RECORDS_PER_PARTITION: Final = 1_000_000
 BATCH_ROWS: Final = 32_768
@@ -49,6 +50,8 @@ _NAMES: Final = (
     "wireType",
     "queueFormat",
     "onError",
+    "token",
+    "tls",
 )
 
 OF_A_TABLE: Final = (
@@ -146,7 +149,13 @@ class Given:
 
     def directory(self) -> str:
         """Return the path, absolute."""
-        path = local_path(self.text("path") or "")
+        path = self.text("path") or ""
+        if is_served(path):
+            return self._address(path)
+        path = local_path(path)
+        for name in ("token", "tls"):
+            if self.text(name) is not None:
+                self._report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
         if (paths := self.text("paths")) is not None:
             self._report(
                 f"load takes one directory: load one above them, with topics= to choose, or unite"
@@ -157,6 +166,31 @@ class Given:
         elif not Path(path).is_dir():
             self._report(f"path is not a directory: path={path}")
         return path
+
+    def _address(self, path: str) -> str:
+        if self.text("wireType") is not None:
+            self._report("wireType is for queues of this machine: a server knows those of its own")
+        try:
+            return str(RemotePlace.of(path))
+        except OptionsError as error:
+            self._report(str(error))
+            return path
+
+    def server(self) -> dict[str, Any]:
+        """Return the token, and what is trusted: the text of an authority's file is taken along."""
+        found: dict[str, Any] = {}
+        if (token := self.text("token")) is not None:
+            found["token"] = token
+        tls = self.text("tls")
+        if tls is None or tls.strip().lower() == "false":
+            return found
+        if tls.strip().lower() == "true":
+            return found | {"tls": True}
+        try:
+            return found | {"tls": Path(local_path(tls)).read_bytes()}
+        except OSError as error:
+            self._report(f"tls is neither true nor a file that can be read: {error.strerror} {tls}")
+            return found
 
     def names(self, name: str) -> tuple[str, ...] | None:
         """Return names separated by commas, or a JSON array of them; None: not given."""
@@ -198,7 +232,8 @@ class ReadOptions:
     The options of a read.
 
     Attributes:
-        path: The directory of a queue, or of queues; absolute.
+        path: The directory of a queue, or of queues, absolute; or the address of a server, or of
+            a queue there.
         topics: The only topics that are read; None: every one.
         starting: Where it begins, that message included.
         ending: Where it ends, that message excluded.
@@ -221,6 +256,7 @@ class ReadOptions:
         queue_format: The only format of queues that is read; None: each queue's own.
         keep_errors: Whether messages that do not decode are rows with ``_error``.
         given: The names of the options that were given, in lower case.
+        server: The token, and what is trusted, where the path is an address. Never shown.
 
     """
 
@@ -247,6 +283,7 @@ class ReadOptions:
     queue_format: Format | None = None
     keep_errors: bool = False
     given: frozenset[str] = field(default=frozenset())
+    server: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     def chooses(self, topic: str) -> bool:
         """Return whether a topic is read."""
@@ -309,6 +346,7 @@ class ReadOptions:
             queue_format=given.choice("queueFormat", _QUEUE_FORMATS, None),
             keep_errors=given.choice("onError", {"fail": False, "column": True}, default=False),
             given=frozenset(name.lower() for name in options),
+            server=given.server(),
         )
         given.unknown(_NAMES)
         refuse(problems)
@@ -325,6 +363,19 @@ def refuse(problems: list[str], of: str = "source") -> None:
     """
     if problems:
         raise OptionsError(f"quire {of}: {'; '.join(problems)}")
+
+
+def refuse_streams(options: ReadOptions) -> None:
+    """
+    Refuse a stream of a server's queue.
+
+    Raises:
+        OptionsError: The path is an address.
+
+    """
+    if is_served(options.path):
+        why = "a stream reads files: start it where the queue is, or read the address in batches"
+        refuse([f"{why}: path={options.path}"])
 
 
 def _time_field(given: Given) -> TimeField | None:

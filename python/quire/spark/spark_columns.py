@@ -321,7 +321,7 @@ def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
     refuse(problems)
     for topic, path in topics.items():
         with topic_in_errors(topic):
-            queue = open_queue(path, options.wire_type, options.queue_format)
+            queue = open_queue(path, options)
         with queue:
             yield queue
 

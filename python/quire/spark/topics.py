@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import quire
 from quire._common.durable import SafeFolder
-from quire.errors import CorruptError, QuireError
+from quire.errors import CorruptError, NotAQueueError, QuireError
 from quire.formats.detection import Format
+from quire.formats.remote import FarQueue
 from quire.opening.discovery import TABLE, check_local, topics_of
+from quire.remote.address import SCHEME
+from quire.remote.place import RemotePlace
 
 __all__ = [
     "TABLE",
+    "is_served",
     "local_path",
     "open_queue",
     "selected_topics",
@@ -46,9 +50,33 @@ class Choice(Protocol):
         ...
 
 
-def selected_topics(path: str, choice: Choice, report: Callable[[str], None]) -> dict[str, str]:
-    """Return the directory of each topic that is read; report those that are missing."""
-    known = topics_of(path)
+class Opening(Choice, Protocol):
+    """How the queues of a read are opened."""
+
+    @property
+    def wire_type(self) -> str | None:
+        """The wire type; None: the one in the files."""
+        ...
+
+    @property
+    def queue_format(self) -> Format | None:
+        """The only format that is read; None: any."""
+        ...
+
+    @property
+    def server(self) -> Mapping[str, Any]:
+        """The token, and what is trusted, where the path is the address of a server."""
+        ...
+
+
+def is_served(path: str) -> bool:
+    """Return whether a path is the address of a server, or of a queue there."""
+    return path.startswith(SCHEME)
+
+
+def selected_topics(path: str, choice: Opening, report: Callable[[str], None]) -> dict[str, str]:
+    """Return the path of each topic that is read; report those that are missing."""
+    known = served_topics(path, choice) if is_served(path) else topics_of(path)
     found = {topic: path for topic, path in known.items() if choice.chooses(topic)}
     for topic in choice.topics or ():
         if topic not in known:
@@ -74,22 +102,60 @@ def topic_in_errors(topic: str) -> Generator[None]:
         raise type(error)(f"{error} topic={topic}") from None
 
 
-def open_queue(path: str, wire_type: str | None, kind: Format | None) -> quire.Queue:
+def served_topics(address: str, options: Opening) -> dict[str, str]:
     """
-    Open a queue read-only, on network file systems too.
+    Return the address of each queue of a server by its topic, as :func:`topics_of` does.
 
     Raises:
-        NotAQueueError: There is no queue at *path*, or one of another format than *kind*.
-        UnsupportedError: The queue is of another kind than *kind*.
+        NotAQueueError: There is no queue there that the token may read.
 
     """
+    place = RemotePlace.of(address, **options.server)
+    topic, found = place.address.topic, place.topics()
+    if found == [topic]:
+        return {topic.rpartition("/")[2]: str(place)}
+    before = f"{topic}/" if topic else ""
+    return {it.removeprefix(before): str(place.within(it)) for it in found}
+
+
+def open_queue(path: str, options: Opening) -> quire.Queue:
+    """
+    Open a queue read-only, on network file systems or at a server too.
+
+    Raises:
+        NotAQueueError: There is no queue at *path*, or one of another format than is read.
+        UnsupportedError: The queue is of another kind than is read.
+
+    """
+    if is_served(path):
+        return _open_served(path, options)
     return quire.open(
         path,
-        format=cast("Any", kind),
+        format=cast("Any", options.queue_format),
         read_only=True,
         create=False,
-        wire_type=wire_type,
+        wire_type=options.wire_type,
     )
+
+
+def _open_served(address: str, options: Opening) -> quire.Queue:
+    queue = RemotePlace.of(address, **options.server).open(read_only=True, create=False)
+    found = queue._link.format  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    if options.queue_format not in {None, found}:
+        queue.close()
+        raise NotAQueueError(
+            f"a queue of another format: path={address} found={found}"
+            f" expected={options.queue_format}"
+        )
+    return queue
+
+
+def tailer_for(queue: quire.Queue, past: int) -> quire.Tailer:
+    """Return a tailer for the messages before an index; at a server, by Flight if it has that."""
+    if isinstance(queue, FarQueue):
+        found: quire.Tailer = queue._range_tailer(past)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return found
+    return queue.tailer()
 
 
 def stored_wire_type(path: str) -> str | None:

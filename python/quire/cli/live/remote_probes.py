@@ -30,7 +30,7 @@ class ServerCalls:
     """
     One connection to a server, for all of its queues that are watched.
 
-    After a failure the next question connects anew, once: a server that is away holds nobody up.
+    After a failure the next question connects again, once: a server that is away holds nobody up.
 
     Args:
         place: Any place at the server.
@@ -46,7 +46,7 @@ class ServerCalls:
         Ask the server.
 
         Raises:
-            QuireError: It refuses, or is not reached.
+            QuireError: The server refuses, or is not reached.
 
         """
         if self._connection is None:

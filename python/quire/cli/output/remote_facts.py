@@ -1,4 +1,4 @@
-"""What `quire stat` says of a queue of a server: what the server tells of it."""
+"""What `quire stat` says of a queue of a server: what the server knows of it."""
 
 from __future__ import annotations
 

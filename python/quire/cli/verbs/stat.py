@@ -69,7 +69,7 @@ def stat(path: Place, *, as_json: bool, config: bool, style: str) -> None:
     """
     Describe a queue, one of its files, or each queue of a directory.
 
-    Of a quire:// address it shows what the server tells: no files, processes or locks.
+    Of a quire:// address it shows what the server says: no files, processes or locks.
 
     Changes nothing and waits for no lock: the queue may be in use by Java or Quire, or be on a
     read-only disk. In a queue in use, files are described as of slightly different moments.

@@ -39,7 +39,7 @@ def top(
     Watch queues live: rates, latency, lag of tailers, locks, files and disk space.
 
     PATH is a queue of any format, or a directory of queues; or quire://HOST:PORT/QUEUE, and
-    quire://HOST:PORT for all queues of that server, which tells nothing of locks and disks. Queues
+    quire://HOST:PORT for all queues of that server, which says nothing of locks and disks. Queues
     are only read, and no lock is waited for. With --once or --format jsonl, samples are printed
     instead.
 

@@ -280,7 +280,6 @@ def _open_at(place: Place, options: dict[str, Any]) -> quire.Queue:
     if not isinstance(place, Path):
         options.pop("buffer_mode", None)  # a server has no ring for its clients
         return place.open(**options)
-    refuse_part(str(place))
     opened = cast("Callable[..., quire.Queue]", quire.open)  # of the format that is there
     return opened(place, **options)
 
@@ -326,6 +325,8 @@ def open_target(
     **options: Any,  # noqa: ANN401 - those of quire.open
 ) -> quire.Queue:
     """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
+    if isinstance(path, Path):
+        refuse_part(str(path))
     may_create = create or roll_cycle is not None
     asked = {"roll_cycle": roll_cycle, "format": kind}
     options |= {name: value for name, value in asked.items() if value is not None}

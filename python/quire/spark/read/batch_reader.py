@@ -92,7 +92,7 @@ def planned(options: ReadOptions) -> list[TopicRange]:
 
 
 def _span(path: str, topic: str, options: ReadOptions) -> TopicRange:
-    with topic_in_errors(topic), open_queue(path, options.wire_type, options.queue_format) as queue:
+    with topic_in_errors(topic), open_queue(path, options) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
         end = resolved(queue, topic, options.ending, options.time_field, is_end=True)
         if options.starting.time_ns is None:
@@ -109,7 +109,7 @@ def _readable_span(path: str, topic: str, options: ReadOptions) -> TopicRange:
     try:
         with (
             topic_in_errors(topic),
-            open_queue(path, options.wire_type, options.queue_format) as queue,
+            open_queue(path, options) as queue,
         ):
             start, end = (
                 _resolved_anyhow(queue, topic, bound, options, is_end=is_end)

@@ -57,7 +57,7 @@ def _of_span(
         if needs_queue and span.runs:
             with (
                 topic_in_errors(span.topic),
-                open_queue(span.path, options.wire_type, options.queue_format) as queue,
+                open_queue(span.path, options) as queue,
             ):
                 runs = [*_in_cycles(numbering_of(queue), span.runs, *cycles)]
                 if field is not None:

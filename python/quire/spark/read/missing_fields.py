@@ -36,7 +36,7 @@ def warn_of_missing_fields(spans: Sequence[TopicRange], plan: RowPlan) -> None:
     try:
         for span in spans:
             with (
-                open_queue(span.path, options.wire_type, options.queue_format) as queue,
+                open_queue(span.path, options) as queue,
                 tailer_of(queue) as tailer,
             ):
                 for index, messages in _places(span.runs):

@@ -44,7 +44,7 @@ from quire.spark.read.partitions import Partition, TopicRange
 from quire.spark.read.scan_conditions import Condition, kept
 from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import arrow_schema, decoding, is_message_column
-from quire.spark.topics import open_queue, topic_in_errors
+from quire.spark.topics import open_queue, tailer_for, topic_in_errors
 
 # Memory of a worker: a batch ends before its messages have more bytes than this.
 _BATCH_BYTES: Final = 64 * 2**20
@@ -125,7 +125,7 @@ def _read_span(span: TopicRange, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     options = plan.options
     with (
         topic_in_errors(span.topic),
-        open_queue(span.path, options.wire_type, options.queue_format) as queue,
+        open_queue(span.path, options) as queue,
     ):
         numbering = numbering_of(queue)
         rows = _Rows(numbering, span, plan)
@@ -153,7 +153,7 @@ def _read_messages(
     Cycle by cycle: a tailer alone would wait after a file without an end-of-file marker, and skip
     a deleted one.
     """
-    with queue.tailer() as tailer:
+    with tailer_for(queue, span.runs[-1].end_index) as tailer:
         for run in span.runs:
             try:
                 if numbering.is_dense:

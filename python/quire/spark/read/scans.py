@@ -71,7 +71,8 @@ def scan(  # noqa: PLR0913 - by keyword
 
     Args:
         spark: The session.
-        path: The directory of a queue, or of queues.
+        path: The directory of a queue, or of queues; or the address of a server or of a queue
+            there, with the options ``token`` and ``tls``.
         topics: Only these topics.
         schema: What the messages look like: a schema, its text, the name of a class as
             ``module:Name``, or columns as ``"symbol string, price double"``. Of a Spark schema the
@@ -174,7 +175,7 @@ def _pieces(
     span: TopicRange, options: ReadOptions, size: int
 ) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield topic, cycle, the cycle's first index, and the first and last sequence of a piece."""
-    with open_queue(span.path, options.wire_type, options.queue_format) as queue:
+    with open_queue(span.path, options) as queue:
         numbering = numbering_of(queue)
     for run in span.runs:
         cycle = numbering.to_cycle(run.first_index)

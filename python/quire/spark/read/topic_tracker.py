@@ -121,9 +121,7 @@ class TopicTracker:
             self.close()
             if table != self._opened:
                 self._finished.clear()
-            self._queue = open_queue(
-                self._path, self._options.wire_type, self._options.queue_format
-            )
+            self._queue = open_queue(self._path, self._options)
             self._opened = table
         return self._queue
 

@@ -1,0 +1,122 @@
+"""Arrow Flight of a server: where it is, its streams, and its errors as Quire's."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+import quire.errors
+from quire.errors import QuireError, RefusedError, ServerLostError
+from quire.remote.address import SCHEME, parse
+
+if TYPE_CHECKING:
+    from quire.remote.address import Tls
+    from quire.remote.link import RemoteLink
+
+_ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - as a server says it, not to listen there
+_DETAIL: Final = (". Detail:", ". gRPC client debug context:", ". Client context:")
+
+
+class FlightPlace(NamedTuple):
+    """
+    Where a server has Arrow Flight, and how it is reached.
+
+    Attributes:
+        location: Its address, as gRPC takes it.
+        token: The token, if it needs one.
+        authority: The PEM text of who signs its certificate; None: those of the system.
+
+    """
+
+    location: str
+    token: str | None
+    authority: bytes | None
+
+    @classmethod
+    def of(cls, link: RemoteLink, tls: Tls) -> FlightPlace | None:
+        """Return where the server of a queue has Flight; None: it has none, or not for *tls*."""
+        greeting: dict[bytes | str, Any] = link.ask("HELLO", 3)
+        found = greeting.get("flight", greeting.get(b"flight"))
+        if found is None or isinstance(tls, ssl.SSLContext):
+            return None
+        at = parse(f"{SCHEME}{found.decode()}/flight")
+        at = at._replace(host=link.address.host) if at.host in _ANYWHERE else at
+        scheme = "grpc+tls://" if tls else "grpc://"
+        location = at.url.replace(SCHEME, scheme).removesuffix("/flight")
+        authority = tls if isinstance(tls, bytes) else None
+        if authority is None and tls is not None and not isinstance(tls, bool | bytes):
+            authority = Path(tls).read_bytes()
+        return cls(location, link.server.token, authority)
+
+
+@contextmanager
+def connected(place: FlightPlace) -> Generator[tuple[Any, Any]]:
+    """Yield a client, and the options of its calls."""
+    from pyarrow import flight
+
+    headers: Any = []
+    if place.token is not None:
+        headers = [(b"authorization", f"Bearer {place.token}".encode())]
+    authority: Any = place.authority  # bytes, although its stubs say text
+    client: Any = flight.FlightClient(place.location, tls_root_certs=authority)
+    with client:
+        yield client, flight.FlightCallOptions(headers=headers)
+
+
+def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose buffers were checked: the server may be anybody's."""
+    batch.validate(full=True)
+    return batch
+
+
+def batches_of(place: FlightPlace, ticket: str) -> Generator[pa.RecordBatch]:
+    """Yield the batches of one stream, which ends early where the caller stops."""
+    from pyarrow import flight
+
+    with connected(place) as (client, call):
+        reader = client.do_get(flight.Ticket(ticket.encode()), call)
+        is_whole = False
+        try:
+            for chunk in reader:
+                yield checked(chunk.data)
+            is_whole = True
+        finally:
+            if not is_whole:
+                reader.cancel()
+
+
+@contextmanager
+def raising(path: str) -> Generator[None]:
+    """
+    Raise the errors of Quire that a server names.
+
+    Raises:
+        RefusedError: The server refuses the token, or the call.
+        ServerLostError: The server was not reached.
+
+    """
+    from pyarrow import flight
+
+    try:
+        yield
+    except (flight.FlightUnauthenticatedError, flight.FlightUnauthorizedError) as error:
+        raise RefusedError(f"{_plain(error)} path={path}") from None
+    except (flight.FlightUnavailableError, flight.FlightTimedOutError) as error:
+        raise ServerLostError(f"{_plain(error)} path={path}") from None
+    except flight.FlightError as error:
+        named: Any = getattr(quire.errors, error.extra_info.decode("ascii", "replace"), None)
+        is_ours = isinstance(named, type) and issubclass(named, QuireError)
+        raise (named if is_ours else RefusedError)(f"{_plain(error)} path={path}") from None
+
+
+def _plain(error: Exception) -> str:
+    """Return what the server said, without what gRPC adds."""
+    text = str(error)
+    for mark in _DETAIL:
+        text = text.partition(mark)[0]
+    return text
