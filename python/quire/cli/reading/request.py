@@ -121,7 +121,7 @@ def _check_remote(request: Request, place: RemotePlace) -> None:
     Refuse what needs the files of a queue.
 
     Raises:
-        click.UsageError: Something of the kind was asked for.
+        click.UsageError: An option was given that needs the files.
 
     """
     asked = {
