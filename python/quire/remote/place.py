@@ -73,7 +73,7 @@ class RemotePlace:
         name, all of the server.
 
         Raises:
-            NotAQueueError: There is none.
+            NotAQueueError: There is no such queue.
             RefusedError: The server refuses the token, or the name.
             ServerLostError: The server was not reached.
 
