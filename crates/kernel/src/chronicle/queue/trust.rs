@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, TryLockError};
 
 use super::options::Options;
@@ -15,8 +15,8 @@ const BY_OTHERS: u32 = 0o002;
 const BY_GROUP: u32 = 0o020;
 const ROOT: u32 = 0;
 
-/// The directories that were warned of.
-static WARNED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+/// What was warned of, by device and inode, which a later file may have, and by path.
+static WARNED: Mutex<Vec<(u64, u64, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Warns once of a queue that others than this user may change: they can forge messages, hold its
 /// lock, and cut its files.
@@ -30,7 +30,7 @@ pub fn check(dir: &Path, options: &Options) {
     for (path, found) in looked {
         let Ok(found) = found else { continue };
         let Some(why) = who_else(&found, options) else { continue };
-        if is_new((found.dev(), found.ino())) {
+        if is_new((found.dev(), found.ino(), path.to_path_buf())) {
             let (mode, owner) = (found.mode() & 0o7777, found.uid());
             warnings::leave(format!(
                 "{why}: path={} mode={mode:04o} owner={owner} (who can change a queue can forge, \
@@ -60,7 +60,7 @@ fn who_else(found: &Metadata, options: &Options) -> Option<&'static str> {
 }
 
 /// Whether nobody was warned of this yet. A fork may have copied the list while it was in use.
-fn is_new(identity: (u64, u64)) -> bool {
+fn is_new(identity: (u64, u64, PathBuf)) -> bool {
     let mut warned = match WARNED.try_lock() {
         Ok(warned) => warned,
         Err(TryLockError::Poisoned(warned)) => warned.into_inner(),
