@@ -115,6 +115,33 @@ def test_what_was_never_acknowledged_is_put_aside(tmp_path: Path) -> None:
         assert cluster.errors("a").count("put aside") == 1
 
 
+def test_groups_go_on_at_the_next_source(tmp_path: Path) -> None:
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        for number in range(20):
+            cluster.append("a", b"%d" % number)
+        everything = [index for index, _ in cluster.payloads("a")]
+
+        def position(name: str) -> tuple[int, int] | None:
+            with quire.open(cluster.path(name), read_only=True) as queue:
+                return next(((it.next_index, it.pending) for it in queue.groups()), None)
+
+        with (
+            quire.open(cluster.path("a")) as queue,
+            queue.group("billing").consumer() as consumer,
+        ):
+            held = [consumer.read() for _ in range(8)]
+            assert all(message is not None and message.ack() for message in held[:5])
+            wait_until(lambda: position("b") == position("a"), limit_s=LIMIT_S)
+            cluster.kill("a")
+        assert cluster.wait_for_leader(after=1).name == "b"
+        with (
+            quire.open(cluster.path("b"), create=False) as queue,
+            queue.group("billing").consumer() as consumer,
+        ):
+            assert sorted(message.index for message in consumer if message.ack()) == everything[5:]
+
+
 def test_a_stopped_source_refuses_appends_and_becomes_a_sink(tmp_path: Path) -> None:
     with cluster_of("ab", tmp_path) as cluster:
         cluster.begin()

@@ -69,7 +69,7 @@ class SinkSession(Session):
         if address is not None:
             facts["address"] = address
         if not takes_over:
-            facts["features"] = []
+            facts["features"] = [it for it in wire.FEATURES if it != wire.HANDOVER]
         if refills:
             facts["features"] = [*wire.FEATURES, wire.REFILL]
         self._out.append(wire.facts(Kind.GREETING, facts))
