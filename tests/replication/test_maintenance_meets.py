@@ -21,7 +21,7 @@ from quire.errors import (
     TableLostError,
 )
 from quire.replication import Sink, Source, standing
-from replicas import messages, replicate
+from replicas import days_of_messages, messages, replicate
 
 WAIT_S = 60.0
 DAYS = 4
@@ -37,11 +37,8 @@ ACTIONS: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
-    path, clock = tmp_path / "orders", quire.ManualClock(START_MS)
-    with quire.open(path, roll_cycle="TEST4_DAILY", block_bytes=1 << 16, clock=clock) as queue:
-        for day in range(DAYS):
-            queue.appender().write_many([b"%d.%d" % (day, it) for it in range(20)])
-            clock.advance(DAY_MS)
+    path = tmp_path / "orders"
+    days_of_messages(path, DAYS)
     return path
 
 

@@ -30,7 +30,7 @@ from quire.errors import (
 from quire.replication import RefillSource, Sink, Source, promote, replica, standing
 from quire.replication.sink_session import SinkSession
 from quire.replication.source_session import SourceSession
-from replicas import messages, replicate
+from replicas import days_of_messages, messages, replicate
 
 WAIT_S = 60.0
 DAYS = 4
@@ -45,11 +45,8 @@ def part(path: Path) -> tuple[int, str]:
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
     """The queue of a source, of several cycles."""
-    path, clock = tmp_path / "orders", quire.ManualClock(START_MS)
-    with quire.open(path, roll_cycle="TEST4_DAILY", block_bytes=1 << 16, clock=clock) as queue:
-        for day in range(DAYS):
-            queue.appender().write_many([b"%d.%d" % (day, it) for it in range(20)])
-            clock.advance(DAY_MS)
+    path = tmp_path / "orders"
+    days_of_messages(path, DAYS)
     return path
 
 
@@ -301,7 +298,7 @@ def has_group(path: Path) -> bool:
 
 
 Step = tuple[object, str, str]
-KILLS: dict[str, Step] = {  # who dies, and where
+KILLS: dict[str, Step] = {  # which side is killed, and at which step
     "the source joins": (standing, "write", "taker"),
     "the source has stored a batch": (replica.Replica, "apply", "taker"),
     "the source is to begin its epoch": (replica.Replica, "promote", "taker"),

@@ -127,7 +127,7 @@ def test_executors_get_no_path_and_plans_show_no_token(
     quire.spark.register(spark)
     loaded = spark.read.format("quire").options(schema=SCHEMA, **reached).load(path)
     scanned = quire.spark.scan(spark, path, schema=SCHEMA, **reached)
-    # The server's process has the queue open; whoever came by the path would find nothing there.
+    # By its path Spark finds nothing while the directory is away.
     (tmp_path / "queues").rename(tmp_path / "elsewhere")
     (tmp_path / "queues").mkdir(mode=0o000)
     try:

@@ -17,8 +17,9 @@ import click
 
 import quire
 from quire._common.units import relative_time
-from quire.cli.remote_options import SCHEME, Place, place_of
+from quire.cli.remote_options import Place, place_of
 from quire.errors import WhereError
+from quire.opening.opener import SCHEME
 from quire.ranges.event_time import datetime_of
 
 if TYPE_CHECKING:
@@ -306,12 +307,13 @@ def open_read_only(place: Place) -> quire.Queue:
     return open_place(place, read_only=True)
 
 
-def open_place(place: Place, *, read_only: bool = False, **at_home: Any) -> quire.Queue:  # noqa: ANN401
-    """Open a queue that is there; a remote one without the options of queues *at_home*."""
+def open_place(place: Place, *, create: bool = False, **options: Any) -> quire.Queue:  # noqa: ANN401
+    """Open a queue with the options of :func:`quire.open`."""
     if isinstance(place, Path):
         opened = cast("Callable[..., quire.Queue]", quire.open)  # of the format that is there
-        return opened(place, read_only=read_only, create=False, **at_home)
-    return place.open(read_only=read_only, create=False)
+        return opened(place, create=create, **options)
+    options.pop("buffer_mode", None)  # a server has no ring for its clients
+    return place.open(create=create, **options)
 
 
 def open_journal(path: Path) -> quire.JournalQueue:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Place: TypeAlias = "Path | RemotePlace"
 """A path of this machine, or a place at a server."""
 
-SCHEME: Final = "quire://"
 _NAMES: Final = ("token", "token_file", "tls", "authority", "client_certificate")
 _LONGEST_TOKEN: Final = 4096
 

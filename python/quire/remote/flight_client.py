@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -49,7 +50,7 @@ class FlightPlace(NamedTuple):
         scheme = "grpc+tls://" if tls else "grpc://"
         location = at.url.replace(SCHEME, scheme).removesuffix("/flight")
         authority = tls if isinstance(tls, bytes) else None
-        if authority is None and tls is not None and not isinstance(tls, bool | bytes):
+        if isinstance(tls, str | PathLike):
             authority = Path(tls).read_bytes()
         return cls(location, link.server.token, authority)
 

@@ -91,6 +91,22 @@ class RemotePlace:
             raise NotAQueueError(f"no queue at this address{below}: path={self}")
         return found
 
+    def queues(self) -> dict[str, RemotePlace]:
+        """
+        Return the place of each queue here, by its name below this one; a queue's own by no name.
+
+        Raises:
+            NotAQueueError: There is no such queue.
+            RefusedError: The server refuses the token, or the name.
+            ServerLostError: The server was not reached.
+
+        """
+        before = f"{self.address.topic}/" if self.address.topic else ""
+        return {
+            "" if it == self.address.topic else it.removeprefix(before): self.within(it)
+            for it in self.topics()
+        }
+
 
 def _listed(connection: Connection) -> set[str]:
     """Return the names of all queues that may be read."""

@@ -57,6 +57,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
         self._counts: dict[int, int] = {}
         self._link = RemoteLink(address, options, created_with)
         self._facts = self._link.facts
+        self._check_roll_cycle(created_with.get("roll_cycle"))
 
     @classmethod
     def _reopen(cls, path: Any, options: dict[str, Any]) -> Self:  # noqa: ANN401 - an address
@@ -212,6 +213,15 @@ class RemoteQueue(Queue, FarQueue, Handle):
         self._keep(made)
         return made
 
+    def _check_roll_cycle(self, asked: str | None) -> None:
+        if asked is None or self._facts["first"] is None or RollCycle(asked) == self.roll_cycle:
+            return
+        self.close()
+        raise RollCycleMismatchError(
+            f"the queue has another roll cycle: asked={asked} found={self.roll_cycle.name}"
+            f" path={self.path} (leave roll_cycle out to join it)"
+        )
+
     def _keep(self, handle: RemoteAppender | RemoteTailer) -> None:
         if self.closed:
             handle.close()
@@ -318,13 +328,4 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
         raise UnsupportedError(
             f"not an option of a {FORMAT}: {', '.join(sorted(left))} (the server has its own)"
         )
-    queue = RemoteQueue(parse(url), options, created)
-    if (asked := created.get("roll_cycle")) is not None and queue.first_index is not None:
-        found = queue.roll_cycle
-        if RollCycle(asked) != found:
-            queue.close()
-            raise RollCycleMismatchError(
-                f"the queue has another roll cycle: asked={asked} found={found.name} path={url}"
-                " (leave roll_cycle out to join it)"
-            )
-    return queue
+    return RemoteQueue(parse(url), options, created)

@@ -16,7 +16,6 @@ from quire.replication import aside, standing, wire
 from quire.replication.drivers.any_source import AnySource
 from quire.replication.original import Original
 from quire.replication.positions import Positions, positions_of
-from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
 from quire.replication.succession import ClosedQueue, Succession, Successor
 from quire.replication.tls import Tls, check_allowed
@@ -138,16 +137,11 @@ class RefillSource(AnySource[SourceSession]):
         return _RefillSuccession(
             self._original,
             session,
-            lambda: session in self._sessions,
+            self._is_served(session),
             self._next_change,
             self._timeout_s,
             closed=self._closed,
         )
-
-    async def _next_change(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(TICK_S):
-                await self._changed.wait()
 
     def _new_session(self, peer: str) -> SourceSession:
         return SourceSession(self._original, peer, time.monotonic_ns())

@@ -43,7 +43,7 @@ class Replica:
         self, path: str | PathLike[str], options: Mapping[str, Any], *, refills: bool = False
     ) -> None:
         self.path = fspath(path)
-        self._options, self._refills = dict(options), refills
+        self._options, self.refills = dict(options), refills
         self._queue: JournalQueue | None = None
         self._writer: BatchWriter | None = None
         self._digests: CycleDigests | None = None
@@ -91,7 +91,7 @@ class Replica:
             WriterInUseError: The source of the queue runs.
 
         """
-        if not self._refills or self.standing is None or self.standing.role == "sink":
+        if not self.refills or self.standing is None or self.standing.role == "sink":
             return BatchWriter(queue)
         states = ReplicaStates.open_existing(self.path)
         if states is not None:
@@ -124,7 +124,7 @@ class Replica:
             text = "this is the replica of another queue"
             ids = f"queue={own.identity} source_queue={found.identity}"
             raise ReplicationError(f"{text}: path={self.path} {ids}")
-        if found.epoch == own.epoch and own.role == "source" and not self._refills:
+        if found.epoch == own.epoch and own.role == "source" and not self.refills:
             text = "this is the source's own queue, or another source of its epoch"
             raise ReplicationError(f"{text}: path={self.path} epoch={own.epoch}")
         if found.epoch < own.epoch:
@@ -182,7 +182,7 @@ class Replica:
         self.standing = replace(own, epoch=epoch, role="source")
         standing.write(self.path, self.standing)
         if self._queue is not None:
-            free_groups(self._queue, is_exact=not self._refills)
+            free_groups(self._queue, is_exact=not self.refills)
         writer.promote()
         self.close()
 

@@ -120,7 +120,6 @@ class Sink(AnySink[SinkSession]):
         self._on_promoted, self._address = on_promoted, address
         self._promoted_epoch: int | None = None
         self._takes_over = takes_over
-        self._refills = refills
         self._replica = Replica(path, options, refills=refills)
         self._stored: Place | None = None
         self._positions_s = 0.0
@@ -158,7 +157,6 @@ class Sink(AnySink[SinkSession]):
             now_ns=time.monotonic_ns(),
             address=self._address,
             takes_over=self._takes_over,
-            refills=self._refills,
         )
 
     async def _replicate(self, connection: Connection) -> None:

@@ -46,7 +46,6 @@ class SinkSession(Session):
         now_ns: The time, of a clock that is never set back.
         address: Where it will serve once it is promoted; None: nowhere.
         takes_over: Whether the source may hand over to it.
-        refills: Whether it is a source that takes its messages from a replica.
 
     """
 
@@ -60,17 +59,16 @@ class SinkSession(Session):
         now_ns: int,
         address: str | None = None,
         takes_over: bool = True,
-        refills: bool = False,
     ) -> None:
         super().__init__("source", peer, _EXPECTED, now_ns)
         self._replica, self._level = replica, level
-        self._takes_over, self._refills = takes_over, refills
+        self._takes_over = takes_over
         facts: dict[str, Any] = {"name": name}
         if address is not None:
             facts["address"] = address
         if not takes_over:
             facts["features"] = [it for it in wire.FEATURES if it != wire.HANDOVER]
-        if refills:
+        if replica.refills:
             facts["features"] = [*wire.FEATURES, wire.REFILL]
         self._out.append(wire.facts(Kind.GREETING, facts))
         self._search: _Search | None = None
@@ -182,7 +180,7 @@ class SinkSession(Session):
 
     def _join(self, facts: Mapping[str, Any]) -> None:
         self._check_version(facts)
-        if self._refills and wire.REFILL not in self.features:
+        if self._replica.refills and wire.REFILL not in self.features:
             text = "what listens there is a source, and no replica that refills one"
             hint = "`quire replicate sink` follows a source"
             raise ReplicationError(f"{text}: peer={self.peer} ({hint})")

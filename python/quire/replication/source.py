@@ -6,8 +6,6 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, NamedTuple, Self
 
 from quire._common import arguments
@@ -200,14 +198,6 @@ class Source(AnySource[SourceSession]):
         return Succession(
             self._original, session, self._is_served(session), self._next_change, timeout_s
         )
-
-    def _is_served(self, session: SourceSession) -> Callable[[], bool]:
-        return lambda: session in self._sessions
-
-    async def _next_change(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(TICK_S):
-                await self._changed.wait()
 
     def _named(self, to: str) -> SourceSession:
         named = [it for it in self._sessions if it.name]

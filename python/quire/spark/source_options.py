@@ -14,9 +14,10 @@ from quire._common.units import duration_us
 from quire.errors import OptionsError
 from quire.formats.detection import FORMATS, Format
 from quire.ranges.event_time import UNITS_NS, TimeField
+from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
 from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
-from quire.spark.topics import is_served, local_path
+from quire.spark.topics import local_path
 
 RECORDS_PER_PARTITION: Final = 1_000_000
 BATCH_ROWS: Final = 32_768
@@ -150,7 +151,7 @@ class Given:
     def directory(self) -> str:
         """Return the path, absolute."""
         path = self.text("path") or ""
-        if is_served(path):
+        if is_remote(path):
             return self._address(path)
         path = local_path(path)
         for name in ("token", "tls"):
@@ -373,7 +374,7 @@ def refuse_streams(options: ReadOptions) -> None:
         OptionsError: The path is an address.
 
     """
-    if is_served(options.path):
+    if is_remote(options.path):
         why = "a stream reads files: start it where the queue is, or read the address in batches"
         refuse([f"{why}: path={options.path}"])
 

@@ -14,12 +14,11 @@ from quire.errors import CorruptError, NotAQueueError, QuireError
 from quire.formats.detection import Format
 from quire.formats.remote import FarQueue
 from quire.opening.discovery import TABLE, check_local, topics_of
-from quire.remote.address import SCHEME
+from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
 
 __all__ = [
     "TABLE",
-    "is_served",
     "local_path",
     "open_queue",
     "selected_topics",
@@ -69,14 +68,9 @@ class Opening(Choice, Protocol):
         ...
 
 
-def is_served(path: str) -> bool:
-    """Return whether a path is the address of a server, or of a queue there."""
-    return path.startswith(SCHEME)
-
-
 def selected_topics(path: str, choice: Opening, report: Callable[[str], None]) -> dict[str, str]:
     """Return the path of each topic that is read; report those that are missing."""
-    known = served_topics(path, choice) if is_served(path) else topics_of(path)
+    known = served_topics(path, choice) if is_remote(path) else topics_of(path)
     found = {topic: path for topic, path in known.items() if choice.chooses(topic)}
     for topic in choice.topics or ():
         if topic not in known:
@@ -111,11 +105,8 @@ def served_topics(address: str, options: Opening) -> dict[str, str]:
 
     """
     place = RemotePlace.of(address, **options.server)
-    topic, found = place.address.topic, place.topics()
-    if found == [topic]:
-        return {topic.rpartition("/")[2]: str(place)}
-    before = f"{topic}/" if topic else ""
-    return {it.removeprefix(before): str(place.within(it)) for it in found}
+    own = place.address.topic.rpartition("/")[2]
+    return {name or own: str(it) for name, it in place.queues().items()}
 
 
 def open_queue(path: str, options: Opening) -> quire.Queue:
@@ -127,7 +118,7 @@ def open_queue(path: str, options: Opening) -> quire.Queue:
         UnsupportedError: The queue is of another kind than is read.
 
     """
-    if is_served(path):
+    if is_remote(path):
         return _open_served(path, options)
     return quire.open(
         path,

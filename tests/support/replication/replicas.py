@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import quire
-from queues import DAY_MS
+from queues import DAY_MS, START_MS
 from quire.replication import Sink, Source
 
 HANG_S = 120.0
@@ -50,6 +50,15 @@ def last_index(path: Path) -> int:
 def messages(path: Path) -> list[Message]:
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
         return [(it.index, it.data) for it in tailer]
+
+
+def days_of_messages(path: Path, days: int) -> None:
+    """Make the queue of a source, of several cycles that have ended."""
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, roll_cycle="TEST4_DAILY", block_bytes=1 << 16, clock=clock) as queue:
+        for day in range(days):
+            queue.appender().write_many([b"%d.%d" % (day, it) for it in range(20)])
+            clock.advance(DAY_MS)
 
 
 def replicate(origin: Path, copy: Path, *, repair: bool = False) -> None:

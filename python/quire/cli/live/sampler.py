@@ -122,12 +122,12 @@ class Sampler:
                 yield name, source
 
     def _sources(self, path: Place) -> list[Source]:
-        return sources_of(path) if isinstance(path, Path) else self._servers.sources(path)
+        return sources_of(path) if isinstance(path, Path) else self._servers.known(path)
 
     def _changed(self) -> list[object]:
         """Return when each path last had an entry added or removed; of a server, its queues."""
         return [
-            _identity(path)[2] if isinstance(path, Path) else self._servers.sources(path)
+            _identity(path)[2] if isinstance(path, Path) else self._servers.listed(path)
             for path in self._paths
         ]
 
@@ -154,8 +154,12 @@ class _Servers:
             self._calls[key] = ServerCalls(replace(place, options=options))
         return self._calls[key]
 
-    def sources(self, place: RemotePlace) -> list[Source]:
-        """Return the queues of a place; those that were there while the server is away."""
+    def known(self, place: RemotePlace) -> list[Source]:
+        """Return the queues of a place that were listed last."""
+        return self._known[str(place)]
+
+    def listed(self, place: RemotePlace) -> list[Source]:
+        """List the queues of a place; those that were there while the server is away."""
         known = self._known.get(str(place))
         try:
             known = self._known[str(place)] = sources_of(place)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
@@ -17,9 +17,6 @@ from quire.errors import NotAQueueError
 from quire.formats.adapters import adapter_at, numbering_of
 from quire.formats.detection import format_of, is_producers
 from quire.formats.protocols import AnyQueue
-
-if TYPE_CHECKING:
-    from quire.remote.place import RemotePlace
 
 _PAGES: Final = {".qx", ".qmx", ".qd"}
 _LEVELS: Final = 6  # directories of a Vanilla cycle, at most
@@ -55,7 +52,7 @@ class Source(NamedTuple):
 def sources_of(path: Place) -> list[Source]:
     """Return the queue that a path names, or each one below it, in the order of their names."""
     if not isinstance(path, Path):
-        return _served(path)
+        return [Source(name, place) for name, place in path.queues().items()]
     _refuse_data(path)
     if path.suffix in _PAGES and path.is_file():
         return [Source("", path.parent, int(path.stem) if path.stem.isdecimal() else None)]
@@ -65,15 +62,6 @@ def sources_of(path: Place) -> list[Source]:
         return [Source("", path)]
     found = [Source(folder.relative_to(path).as_posix(), folder) for folder in _queues(path)]
     return found or [Source("", path)]
-
-
-def _served(place: RemotePlace) -> list[Source]:
-    topic = place.address.topic
-    before = f"{topic}/" if topic else ""
-    found = place.topics()
-    if found == [topic]:
-        return [Source("", place)]
-    return [Source(it.removeprefix(before), place.within(it)) for it in found]
 
 
 def _refuse_data(path: Path) -> None:

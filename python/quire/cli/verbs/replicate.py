@@ -370,8 +370,6 @@ def refill(  # noqa: PLR0913 - its options
     from quire.cli.replicas import Refill
 
     tls = _tls_of(certificate, key, authority)
-    if (origin is None) == (listen is None):
-        raise click.UsageError("give --from or --listen")
     if repair and origin is None:
         raise click.UsageError("--repair goes with --from")
     if (found := format_of(str(path))) not in {None, CHRONICLE}:
@@ -380,10 +378,11 @@ def refill(  # noqa: PLR0913 - its options
         )
     work = Refill(path, tls, insecure=insecure)
     with _options_as_usage():
-        if listen is not None:
+        if listen is not None and origin is None:
             return run_until_signal(lambda: work.give(listen))
-        address = origin or ("", 0)
-        return run_until_signal(lambda: work.take(address, repair=repair))
+        if origin is not None and listen is None:
+            return run_until_signal(lambda: work.take(origin, repair=repair))
+    raise click.UsageError("give --from or --listen")
 
 
 @replicate.command()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import click
 
 import quire
 from quire.cli.exit_codes import INTERRUPTED, error_text, print_error
 from quire.cli.output.progress import Progress
-from quire.cli.parameters import QUEUE, reference_of, value_errors_as_usage
+from quire.cli.parameters import QUEUE, open_place, reference_of, value_errors_as_usage
 from quire.cli.reading.inputs import INPUTS, Input, Item, Target
 from quire.cli.remote_options import Place
 from quire.errors import MalformedInputError
@@ -276,14 +276,6 @@ def _target(
         yield calls
 
 
-def _open_at(place: Place, options: dict[str, Any]) -> quire.Queue:
-    if not isinstance(place, Path):
-        options.pop("buffer_mode", None)  # a server has no ring for its clients
-        return place.open(**options)
-    opened = cast("Callable[..., quire.Queue]", quire.open)  # of the format that is there
-    return opened(place, **options)
-
-
 def _one_style(style: str | None, *, text: bool, hexadecimal: bool) -> str | None:
     """
     Return the one format that was asked for, if any.
@@ -332,7 +324,7 @@ def open_target(
     options |= {name: value for name, value in asked.items() if value is not None}
     try:
         with value_errors_as_usage():
-            queue = _open_at(path, {**options, "create": may_create})
+            queue = open_place(path, create=may_create, **options)
     except quire.errors.NotAQueueError as error:
         if may_create:
             raise

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from quire._waiting.sleeping import Sleeper
+
+TICK_S: Final = 0.25
+"""How often a driver looks again at what wakes nobody."""
 
 
 class AnySession(Protocol):

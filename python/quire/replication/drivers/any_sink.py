@@ -8,17 +8,16 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from quire.errors import ClosedError, QuireError, ReplicationError
-from quire.replication.drivers.any_session import ReceivingSession
+from quire.replication.drivers.any_session import TICK_S, ReceivingSession
 from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
 from quire.replication.drivers.receiving import Receiving
 
 _S = TypeVar("_S", bound=ReceivingSession)
-_TICK_S: Final = 0.25
 _log = logging.getLogger("quire")
 
 
@@ -175,7 +174,7 @@ class AnySink(ABC, Generic[_S]):
             return
         try:
             while not self._failed.done() and self._is_to_go_on():
-                await asyncio.wait({self._failed}, timeout=_TICK_S)
+                await asyncio.wait({self._failed}, timeout=TICK_S)
         finally:
             await self._listener.close()
         if self._failed.done():

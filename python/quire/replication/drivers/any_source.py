@@ -7,11 +7,12 @@ import logging
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
 from quire.errors import ClosedError, PeerLostError, QuireError
-from quire.replication.drivers.any_session import SendingSession
+from quire.replication.drivers.any_session import TICK_S, SendingSession
 from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
@@ -132,6 +133,16 @@ class AnySource(ABC, Generic[_S]):
             if ended.done():
                 ended.result()
             await self._changed.wait()
+
+    def _is_served(self, session: _S) -> Callable[[], bool]:
+        """Return what says whether a sink is still connected."""
+        return lambda: session in self._sessions
+
+    async def _next_change(self) -> None:
+        """Wait until a sink has said something, or for a moment."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TICK_S):
+                await self._changed.wait()
 
     def _notify(self) -> None:
         """Wake those who wait for what sinks do."""
