@@ -25,6 +25,7 @@ from bench import (
     older,
     replicated,
     scenarios,
+    sealed,
     spark,
     tools,
 )
@@ -233,6 +234,14 @@ def _replication(
         yield {**what, **_scenario(scenario, setting, wanted, fewer, say)}
 
 
+def _sealed(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    for what, scenario, setting in sealed.settings(places(), volume):
+        wanted = [it for it in scenarios.SEALED[what["kind"]] if it in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+
+
 def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -281,6 +290,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "life": [one for wanted in scenarios.LIFE.values() for one in wanted],
     "idle": [one for wanted in scenarios.IDLE.values() for one in wanted],
     "replication": [one for wanted in scenarios.REPLICATION.values() for one in wanted],
+    "sealed": [one for wanted in scenarios.SEALED.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -299,6 +309,7 @@ _PARTS: dict[
     "life": _life,
     "idle": _idle,
     "replication": _replication,
+    "sealed": _sealed,
     "spark": _spark,
     "peers": _peers,
 }

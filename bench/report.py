@@ -20,6 +20,7 @@ from bench import (
     parts,
     plots,
     replicated,
+    sealed,
     spark_tables,
     summary,
     tables,
@@ -47,6 +48,7 @@ _TITLES = {
     "life": "Groups, rolling, finding, logging, recording",
     "idle": "Readers that wait",
     "replication": "Replication",
+    "sealed": "Encryption, compression and seals",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -114,6 +116,7 @@ _BODIES = {
     "life": life_tables.text,
     "idle": idle.text,
     "replication": replicated.text,
+    "sealed": sealed.text,
     "spark": spark_tables.text,
 }
 

@@ -19,6 +19,7 @@ PARTS = (
     "life",
     "idle",
     "replication",
+    "sealed",
     "spark",
     "peers",
 )
@@ -206,6 +207,24 @@ REPLICATION = {
 }
 """From one process to another through a replica, and what replication takes of the appender."""
 
+SEALED = {
+    "encrypt": (
+        *(Operation("sealed", name) for name in ("append@plain", "append@encrypted")),
+        Operation("seal_crate", "seal"),
+    ),
+    "compress": tuple(
+        Operation("sealed", f"{what}@{name}")
+        for what, names in (
+            ("flights", ("plain", "zstd", "zstd_dictionary", "lz4", "snappy", "gzip", "lzw")),
+            ("library", ("zstd", "lz4", "snappy", "gzip")),
+        )
+        for name in names
+    ),
+    "cycles": tuple(Operation("sealed", f"cycles@{name}") for name in ("plain", "compressed")),
+    "seal": tuple(Operation("sealed", name) for name in ("seal", "verify")),
+}
+"""Encrypted and compressed messages, and the proof that they are as they were."""
+
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
     "query": (
@@ -333,6 +352,8 @@ class Volume:
     life: Life
     idle: Idle
     replication: Replication
+    sealed: Amount
+    """Messages; with those to warm up at most as many as there are flights, 336,776."""
     spark: int
     """The number of messages in the queue that Spark reads."""
     peer: Amount
@@ -384,6 +405,7 @@ FULL = Volume(
         caught_up=Amount(10_000_000, 0),
         cost=Amount(300_000, 50_000),
     ),
+    sealed=Amount(200_000, 50_000),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -421,6 +443,7 @@ QUICK = Volume(
         caught_up=Amount(2_000_000, 0),
         cost=Amount(50_000, 10_000),
     ),
+    sealed=Amount(50_000, 10_000),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench import harness, life_targets, older_targets, replicated_targets, spark_targets, summary
+from bench import (
+    harness,
+    life_targets,
+    older_targets,
+    replicated_targets,
+    sealed_targets,
+    spark_targets,
+    summary,
+)
 from bench.harness import Result
 from bench.messages import SIZE as MESSAGE_SIZE
 from bench.summary import CPU_TIME, TIME, Spread
@@ -329,6 +337,17 @@ def _at_most(scenario: Result, what: str, found: Spread, most: float) -> Verdict
     )
 
 
+def _sealed(scenario: Result) -> Iterator[Verdict]:
+    measured, wanted = set(summary.operations(scenario)), sealed_targets
+    if {wanted.PLAIN, wanted.ENCRYPTED, wanted.CIPHER} <= measured:
+        what = "what encryption adds to an append : the cipher alone"
+        share = wanted.share_of_cipher(scenario)
+        yield _at_most(scenario, what, share, wanted.MOST_OF_CIPHER)
+    if wanted.CYCLES in measured:
+        what = "read from compressed cycles"
+        yield _rate(scenario, wanted.CYCLES, what, wanted.LEAST_FROM_CYCLES)
+
+
 def _growth(scenario: Result) -> Iterator[Verdict]:
     small, large = scenario["amounts"]
     for name in scenario["names"]:
@@ -370,5 +389,6 @@ _OF_PART: dict[str, Callable[[Result], Iterator[Verdict]]] = {
     "tools": _tools,
     "life": _life,
     "replication": _replication,
+    "sealed": _sealed,
     "spark": _spark,
 }

@@ -102,6 +102,7 @@ __all__ = [
     "times_file",
     "to_json",
     "to_yaml",
+    "train_dictionary",
     "verify_journal",
     "whole_cycle_digest",
     "wrap_new_key",
@@ -400,6 +401,25 @@ def rewrap_key(
     old: bytes, new: bytes, queue: bytes, number: int, wrapped: bytes, /
 ) -> bytes | None:
     """Return a data key wrapped by another key; None if the old one does not unwrap it."""
+
+def train_dictionary(
+    samples: Sequence[bytes], /, *, longest: int, cipher: Cipher | None = None
+) -> tuple[int, bytes]:
+    """
+    Train a dictionary of zstd for messages like the samples.
+
+    Args:
+        samples: Messages.
+        longest: The most bytes it may have.
+        cipher: What encrypts it; None: nothing.
+
+    Returns:
+        The number that names it, and what its file holds.
+
+    Raises:
+        ValueError: The samples are too few, or have too little in common.
+
+    """
 
 def is_encrypted(stored: bytes, /) -> bool:
     """Return whether a stored message has the marker of an encrypted one."""

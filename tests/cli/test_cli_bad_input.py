@@ -26,6 +26,7 @@ OUT = "OUT"
 # What follows the verb and its path; OUT becomes a path of the test's own.
 REST: dict[str, list[str]] = {
     "archive": [OUT],
+    "compress-dictionary": [],
     "convert": [OUT, "--into", "vanilla"],
     "copy": [OUT],
     "diff": ["whole"],

@@ -28,6 +28,7 @@ REST: dict[str, list[str]] = {
     "archive": ["whole", "archived"],
     "bench": [".", "--seconds", "0.05"],
     "completion": ["bash"],
+    "compress-dictionary": ["whole"],
     "convert": ["whole", "converted", "--into", "vanilla"],
     "copy": ["whole", "copied"],
     "diff": ["whole", "whole"],
@@ -59,6 +60,7 @@ REST: dict[str, list[str]] = {
 }
 # How the verbs that cannot end well here end.
 REFUSALS = {
+    "compress-dictionary": b"no dictionary can be trained",
     "handover": b"no source of this queue took the request",
     "history": b"no message has a history",
     "check-proof": b"No such file",

@@ -329,6 +329,7 @@ ENCODED = {
     "TAILER, deleted": reference.tailer("replicated:risk", None),
     "GROUPS": reference.groups("billing", "risk"),
     "TAILERS": reference.tailers(**{"replicated:risk": 7}),
+    "FILE, `dictionary.quire`": reference.file("dictionary.quire", b"0123abc\n"),
     "GROUP, next index 0x4d1900000005, the message before it in work": reference.group(
         "billing",
         GroupState(

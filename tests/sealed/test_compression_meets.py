@@ -116,3 +116,26 @@ def test_archives_and_arrow_show_the_messages(tmp_path: Path) -> None:
         batch = tailer.read_batch(schema=quire.Schema.infer(queue))
         assert batch["number"].to_pylist()[:EACH] == [*range(EACH)]
         assert batch.num_rows == len(expected)
+
+
+@pytest.mark.parametrize("key", [None, bytes(range(32))])
+def test_metrics_count_what_is_stored(tmp_path: Path, key: bytes | None) -> None:
+    path, options = tmp_path / "q", {} if key is None else {"key": key}
+    opened: Any = quire.open
+    with opened(path, compression="zstd", metrics=True, **options) as queue:
+        with queue.appender() as appender:
+            for _ in range(3):
+                appender.write_bytes(b"the same words " * 40)
+            appender.write_many([b"the same words " * 40, b"short"])
+            with appender.writing_document() as document:
+                document.write("words", "the same words " * 40)
+        with queue.tailer() as tailer:
+            assert tailer.read_bytes() is not None
+            assert len(tailer.read_many(2)) == 2
+            assert tailer.read_batch(2).num_rows == 2
+            with tailer.reading_document() as document:
+                assert document.is_present
+        found = queue.metrics()
+    stored = sum(len(payload) for _, payload in read_queue(path))
+    assert found.messages_appended == found.messages_read == 6
+    assert found.bytes_appended == found.bytes_read == stored < 6 * 600

@@ -29,6 +29,7 @@ from quire.errors import (
 )
 from quire.maintenance import rewrap, seal
 from quire.sealed.key_file import KEYS
+from reference import read_queue
 
 KEY: Final = bytes(range(32))
 OTHER: Final = bytes(range(1, 33))
@@ -260,6 +261,30 @@ def test_keys_from_files_the_environment_and_commands(
         quire.KeyRing.from_command([sys.executable, "-c", "raise SystemExit(1)"])
 
 
+def test_keys_from_a_hook(tmp_path: Path) -> None:
+    vault, asked = tmp_path / "q", list[str]()
+    service = {"2026": KEY, "2027": OTHER}
+
+    def fetch(name: str) -> bytes:
+        asked.append(name)
+        return service[name]
+
+    fill(vault, 2, quire.KeyRing.from_hook(fetch, current="2026"))
+    ring = quire.KeyRing.from_hook(fetch, current="2027")
+    fill(vault, 2, ring)  # a data key more
+    assert asked == ["2026", "2027", "2026"]
+    assert len(texts(vault, key=ring)) == 4
+    assert asked == ["2026", "2027", "2026"]
+    assert "2026" in repr(ring)
+    del service["2026"]
+    assert rewrap(vault, key=ring, new_key=KEY) == 2
+    assert len(texts(vault, key=KEY)) == 4
+    with pytest.raises(LookupError):
+        quire.KeyRing.from_hook(fetch, current="2028")
+    with pytest.raises(ValueError, match="a key has 32 bytes"):
+        quire.KeyRing.from_hook(lambda _: b"short", current="a")
+
+
 def test_keys_are_neither_shown_nor_pickled(tmp_path: Path) -> None:
     ring = quire.KeyRing({"2026": KEY}, current="2026")
     with pytest.raises(TypeError, match="not pickled"):
@@ -375,14 +400,7 @@ def test_nonces_never_repeat(tmp_path: Path) -> None:
     count = 0
     for path in (vault, copied):
         fill(path, 50)
-        hidden = (path / KEYS).rename(tmp_path / KEYS)
-        with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
-            stored = (
-                [bytes(it.data) for it in tailer][50:]
-                if path == copied
-                else [bytes(it.data) for it in tailer]
-            )
-        hidden.rename(path / KEYS)
+        stored = [payload for _, payload in read_queue(path)][50 if path == copied else 0 :]
         assert all(map(is_encrypted, stored))
         nonces |= {it[20:32] for it in stored}
         count += len(stored)

@@ -22,8 +22,8 @@ GREETING, WELCOME, REFUSAL, DIGEST_REQUEST, DIGEST = 1, 2, 3, 4, 5
 START, BATCH, ACKNOWLEDGEMENT, HEARTBEAT, END = 6, 7, 8, 9, 10
 HANDOVER, TAKEN_OVER = 11, 12
 CYCLES_REQUEST, CYCLES = 13, 14
-TAILER, GROUP, GROUPS, TAILERS = 15, 16, 17, 18
-KINDS: Final = range(GREETING, TAILERS + 1)
+TAILER, GROUP, GROUPS, TAILERS, FILE = 15, 16, 17, 18, 19
+KINDS: Final = range(GREETING, FILE + 1)
 METADATA: Final = 0x4000_0000
 HASH_BYTES: Final = 32
 SEQUENCE_BITS: Final = 32  # of an index, in the roll cycles that the tests have
@@ -203,9 +203,15 @@ def tailers(**versions: object) -> bytes:
     return facts(TAILERS, **versions)
 
 
+def file(name: str, content: bytes) -> bytes:
+    return frame(FILE, bytes([len(name)]) + name.encode() + content)
+
+
 def decode_position(kind: int, body: bytes) -> tuple[Any, ...]:
     if kind in {GROUPS, TAILERS}:
         return (json.loads(body),)
+    if kind == FILE:
+        return body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
     if kind == GROUP:
         return body[1 : 1 + body[0]].decode(), GroupState.decode(body[1 + body[0] :])
     at = _READ.unpack_from(body, 1) if body[0] else None
@@ -216,7 +222,7 @@ def decode(kind: int, body: bytes) -> tuple[Any, ...]:  # noqa: PLR0911 - a kind
     """Return what a body holds; what is left over is an error."""
     if kind in {GREETING, WELCOME, REFUSAL, TAKEN_OVER}:
         return (json.loads(body),)
-    if kind in {TAILER, GROUP, GROUPS, TAILERS}:
+    if kind in {TAILER, GROUP, GROUPS, TAILERS, FILE}:
         return decode_position(kind, body)
     if kind in _NUMBERS:
         return _NUMBERS[kind].unpack(body)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use quire_kernel::sealed::cipher::{self, DataKey, KEY_LEN, Key, QueueId};
+use quire_kernel::sealed::cipher::{self, KEY_LEN, Key, QueueId};
 
 use crate::error::to_py;
 
@@ -31,7 +31,8 @@ impl Cipher {
         let mut found = Vec::new();
         for (number, wrapped, keys) in &records {
             for given in keys {
-                if let Some(key) = cipher::unwrap(&key_of(given)?, &queue, *number, wrapped) {
+                let key = cipher::unwrap(&key_of(given)?, &queue, *number, wrapped);
+                if let Some(key) = key.map_err(to_py)? {
                     found.push(key);
                     break;
                 }
@@ -69,8 +70,9 @@ pub fn rewrap_key(
     wrapped: &[u8],
 ) -> PyResult<Option<Bytes>> {
     let (old, new, queue) = (key_of(old)?, key_of(new)?, queue_id(queue)?);
-    let Some(key) = cipher::unwrap(&old, &queue, number, wrapped) else { return Ok(None) };
-    let made = cipher::wrap(&new, &queue, &DataKey { number, key: key.key }).map_err(to_py)?;
+    let key = cipher::unwrap(&old, &queue, number, wrapped).map_err(to_py)?;
+    let Some(key) = key else { return Ok(None) };
+    let made = cipher::wrap(&new, &queue, &key).map_err(to_py)?;
     Ok(Some(made.to_vec().into()))
 }
 

@@ -135,26 +135,29 @@ fn hole_error(text: &str, file: PathBuf) -> PyErr {
     PyOSError::new_err((Error::NO_SPACE, text, file.into_os_string()))
 }
 
-/// The exception of an encrypted queue.
-fn of_encryption(error: &Error, text: String) -> PyErr {
-    match error {
+/// The exception of what is encrypted or compressed; None of anything else.
+fn of_sealed(error: &Error, text: &str) -> Option<PyErr> {
+    let text = text.to_owned();
+    Some(match error {
         Error::NotAuthentic { .. } => ForgedMessageError::new_err(text),
         Error::Plain { .. } => PlainMessageError::new_err(text),
-        _ => EncryptionError::new_err(text),
-    }
+        Error::Encrypted { .. } | Error::KeyMissing { .. } | Error::KeysMissing { .. } => {
+            EncryptionError::new_err(text)
+        }
+        Error::DictionaryMissing { .. } => DictionaryError::new_err(text),
+        _ => return None,
+    })
 }
 
 /// Converts a kernel error to an exception.
 #[cold]
 pub fn to_py(error: Error) -> PyErr {
     let text = error.to_string();
+    if let Some(found) = of_sealed(&error, &text) {
+        return found;
+    }
     match error {
         Error::Io { what, path, source } => io_error(text, what, path, &source),
-        Error::Encrypted { .. }
-        | Error::KeyMissing { .. }
-        | Error::NotAuthentic { .. }
-        | Error::Plain { .. } => of_encryption(&error, text),
-        Error::DictionaryMissing { .. } => DictionaryError::new_err(text),
         Error::Hole { file, .. } => hole_error(&text, file),
         Error::Corrupt { file, position, found, expected, .. } => {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))

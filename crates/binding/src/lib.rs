@@ -147,7 +147,7 @@ mod _native {
         BatchReader, BatchWriter, cycle_digest, keep_tailer, whole_cycle_digest,
     };
     #[pymodule_export]
-    use crate::sealed::hash_cycle;
+    use crate::sealed::{hash_cycle, train_dictionary};
     #[pymodule_export]
     use crate::values::codec::Codec;
     #[pymodule_export]

@@ -1,12 +1,15 @@
-//! Hashes of the messages of a cycle, for seals.
+//! Hashes of the messages of a cycle, for seals, and dictionaries for their compression.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quire_kernel::sealed::dictionary;
 use quire_kernel::sealed::leaves::{self, Asked, Hashed};
 use quire_kernel::sealed::tree::{HASH_LEN, Hash, Tree};
 
+use crate::cipher::Cipher;
 use crate::detached::detached;
 use crate::error::or_raise;
 use crate::handles::queue::Queue;
@@ -78,4 +81,28 @@ fn row(hashed: Hashed) -> HashedRow {
 
 fn bytes(hash: Hash) -> Bytes {
     hash.to_vec().into()
+}
+
+#[doc = stub!("train_dictionary")]
+#[pyfunction]
+#[pyo3(signature = (samples, /, *, longest, cipher = None))]
+#[allow(clippy::needless_pass_by_value)] // a Python signature
+pub fn train_dictionary(
+    py: Python<'_>,
+    samples: Vec<Vec<u8>>,
+    longest: usize,
+    cipher: Option<PyRef<'_, Cipher>>,
+) -> PyResult<(u32, Bytes)> {
+    let cipher = cipher.map(|it| Arc::clone(&it.0));
+    let made = detached(py, |_| {
+        let made = dictionary::train(&samples, longest)?;
+        let number = dictionary::number_of(&made);
+        let stored = match cipher {
+            None => made,
+            Some(cipher) => dictionary::encrypted(&cipher, number, &made)?,
+        };
+        Ok((number, stored))
+    });
+    let (number, stored) = or_raise(py, made)?;
+    Ok((number, stored.into()))
 }

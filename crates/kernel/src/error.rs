@@ -119,6 +119,11 @@ pub enum Error {
     #[error("none of the keys opens the data key of a message: data_key={}", number_text(*number))]
     KeyMissing { number: Option<u32> },
     #[error(
+        "a message is encrypted, and the queue had no wrapped keys when it was opened: path={} \
+         (restore keys.quire from a copy of the queue, and open it with key=)", path.display()
+    )]
+    KeysMissing { path: PathBuf },
+    #[error(
         "the message is not what was written here: index={index:#x} (it was changed, or moved from \
          another place or queue)"
     )]

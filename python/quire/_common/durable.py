@@ -33,7 +33,7 @@ _NOT_FOLLOWED: Final = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
 _OTHERS_WRITE: Final = 0o022
 _READ_LIMIT: Final = 64 << 20
 _POLL_S: Final = 0.02
-_TEMPORARY: Final = re.compile(r"\..*\.tmp")
+_TEMPORARY: Final = re.compile(r"\.(.*?)(\.[0-9a-f]{16})?\.tmp")
 
 
 class Access(NamedTuple):
@@ -291,10 +291,17 @@ class SafeFolder:
         with contextlib.suppress(OSError, RecursionError):
             shutil.rmtree(name, dir_fd=self._handle)
 
-    def sweep(self) -> None:
-        """Remove what a killed process left of :meth:`replace`; its lock has to be held."""
+    def sweep(self, *endings: str) -> None:
+        """
+        Remove what a killed process left of :meth:`replace`; its lock has to be held.
+
+        Args:
+            endings: How the names end that the lock is for; none: it is for all of the folder.
+
+        """
         for name in self.names():
-            if _TEMPORARY.fullmatch(name):
+            found = _TEMPORARY.fullmatch(name)
+            if found is not None and (not endings or found[1].endswith(endings)):
                 self.remove(name)
 
     def sync(self) -> None:

@@ -15,6 +15,7 @@ VERBS: Final = {
     "bench": "quire.cli.verbs.bench:bench",
     "check-proof": "quire.cli.verbs.check_proof:check_proof",
     "completion": "quire.cli.verbs.completion:completion",
+    "compress-dictionary": "quire.cli.verbs.compress_dictionary:compress_dictionary",
     "convert": "quire.cli.verbs.convert:convert",
     "copy": "quire.cli.verbs.copy:copy",
     "diff": "quire.cli.verbs.diff:diff",
@@ -60,8 +61,9 @@ VERBS: Final = {
 
 # Those that read or append messages: encrypted ones need a key.
 _NEEDS_KEY: Final = {
-    *("archive", "convert", "diff", "dump", "explain", "groups", "history", "merge", "publish"),
-    *("read", "record", "replay", "salvage", "split", "tail", "time-index", "write"),
+    *("archive", "compress-dictionary", "convert", "diff", "dump", "explain", "groups", "history"),
+    *("merge", "publish", "read", "record", "replay", "salvage", "split", "tail", "time-index"),
+    "write",
 }
 
 

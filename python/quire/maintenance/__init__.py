@@ -14,6 +14,7 @@ from quire._common.later import imported_later
 
 if TYPE_CHECKING:
     from quire.maintenance.copy_run import Copied
+    from quire.maintenance.dictionaries import TrainedDictionary, compress_dictionary
     from quire.maintenance.explaining import ExplainedPart, Explanation, explain
     from quire.maintenance.files import FileState, FileUser
     from quire.maintenance.filesystem import FilesystemCheck, FilesystemReport, verify_filesystem
@@ -38,9 +39,11 @@ __all__ = [
     "Proven",
     "RepairReport",
     "Seal",
+    "TrainedDictionary",
     "VerifyReport",
     "build_time_index",
     "check_proof",
+    "compress_dictionary",
     "explain",
     "merge_queues",
     "prove",
@@ -66,9 +69,11 @@ __getattr__ = imported_later(
         "Proven": "quire.maintenance.sealing",
         "RepairReport": "quire.maintenance.findings",
         "Seal": "quire.maintenance.sealing",
+        "TrainedDictionary": "quire.maintenance.dictionaries",
         "VerifyReport": "quire.maintenance.findings",
         "build_time_index": "quire.maintenance.time_index",
         "check_proof": "quire.maintenance.sealing",
+        "compress_dictionary": "quire.maintenance.dictionaries",
         "explain": "quire.maintenance.explaining",
         "merge_queues": "quire.maintenance.joining",
         "prove": "quire.maintenance.sealing",

@@ -34,7 +34,7 @@ from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.opening.discovery import TABLE, check_local
 from quire.opening.opener import open_without_key as open_queue
-from quire.sealed.key_file import KEYS
+from quire.sealed.needed_files import bring_needed
 from quire.sealed.seal_files import SEALS
 from quire.write_lock import lock_keys
 
@@ -125,6 +125,7 @@ class _Copy(CopyRun):
     def __init__(self, queue: JournalQueue, folder: SafeFolder, progress: Progress | None) -> None:
         super().__init__(Path(queue.path).absolute(), folder, progress)
         self._queue = queue
+        self._needed = list[str]()
 
     def run(self) -> Copied:
         """Copy the table, then each file in the order of its cycle, and complete the words."""
@@ -133,15 +134,16 @@ class _Copy(CopyRun):
 
     def _run(self, source: SafeFolder) -> Copied:
         seals = _content_of(source, SEALS)  # so that they speak of no later message
-        keys = _content_of(source, KEYS)
-        if keys is not None:
-            self._folder.replace(KEYS, keys)
+        bring_needed(source, self._folder)
         if source.has(TABLE):
             self._folder.replace(TABLE, source.read(TABLE))
         cycles = self._queue.cycles
         paths = [Path(self._queue.file_for_cycle(cycle)) for cycle in cycles]
         self._total = sum(path.stat().st_blocks * 512 for path in paths if path.exists())
         files = self._copy_all(source, cycles)
+        self._needed = bring_needed(
+            source, self._folder
+        )  # of messages that were appended meanwhile
         self._remove_others(files)
         for file in files:
             self._copy_times(file)
@@ -229,7 +231,7 @@ class _Copy(CopyRun):
 
     def _remove_others(self, files: list[_File]) -> None:
         """Remove what an earlier run copied, or this one began, and is no part of the copy."""
-        names = {it.name for it in files} | {TABLE, NOTE, KEYS}
+        names = {it.name for it in files} | {TABLE, NOTE, *self._needed}
         for name in self._folder.names():
             if name not in names:
                 self._folder.remove(name)

@@ -137,9 +137,9 @@ class Metrics:
         recorded: Whether any process counts: one that opened the queue with ``metrics=True``.
         since_ms: When counting began, in epoch milliseconds; 0 if nobody counts.
         messages_appended: Messages appended.
-        bytes_appended: The bytes of their payloads.
+        bytes_appended: The bytes of their payloads, as they are stored.
         messages_read: Messages read, by all tailers together.
-        bytes_read: The bytes of their payloads.
+        bytes_read: The bytes of their payloads, as they are stored.
         rolls: Roll files made.
         redeliveries: Messages that consumer groups delivered again.
         dead_letters: Messages that consumer groups wrote to their queue of dead letters.

@@ -29,6 +29,7 @@ from quire.errors import CorruptError, QuireError, UnsafePathError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import layout
+from quire.sealed.needed_files import bring_needed
 
 FOLDER: Final = "aside"
 """The folder of a queue in which the parts are that were put aside, each a queue of its own."""
@@ -200,6 +201,7 @@ def _go_on(
     with aside.sub(_BUILT) as built:
         note = _note_in(built)
         with aside.made(note.folder) as part:
+            bring_needed(folder, part)
             _move_later(queue, folder, part, queue.roll_cycle.to_cycle(note.index))
             if not note.is_built or built.has(note.name):
                 _move(folder, part, note.name)

@@ -9,10 +9,13 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
 
+from quire._common.durable import SafeFolder
 from quire._native import BatchWriter, ReplicaStates, cycle_digest
 from quire.errors import (
     CorruptError,
+    EncryptionError,
     IndexOutOfRangeError,
+    LockHeldError,
     OldEpochError,
     ReplicationError,
     RollCycleMismatchError,
@@ -26,6 +29,7 @@ from quire.replication.digests import CycleDigests
 from quire.replication.positions import KeptPositions, fit_groups, free_groups, take_groups
 from quire.replication.standing import Standing
 from quire.replication.wire import Place, PositionFrame
+from quire.sealed.needed_files import put_needed
 
 
 class Replica:
@@ -195,6 +199,23 @@ class Replica:
         """Keep where the source's readers are: may take long."""
         if self._positions is not None:
             self._positions.keep(frames)
+
+    def put_file(self, name: str, content: bytes) -> None:
+        """
+        Put what messages need beside them into the directory: before those messages.
+
+        Raises:
+            ReplicationError: The directory has the wrapped keys of another queue, or those that
+                the source sent are damaged.
+
+        """
+        self._joined()
+        try:
+            with SafeFolder.at(self.path) as folder:
+                put_needed(folder, name, content)
+        except (EncryptionError, LockHeldError) as error:
+            text = "the source sent a file that cannot be put beside the messages"
+            raise ReplicationError(f"{text}: path={self.path} {name=} reason={error}") from None
 
     def sync(self) -> None:
         """Return when what was applied is on the medium."""

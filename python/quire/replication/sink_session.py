@@ -29,7 +29,7 @@ _EXPECTED: Final = frozenset(
             Kind.HEARTBEAT,
             Kind.END,
         ),
-        *(Kind.HANDOVER, Kind.TAILER, Kind.GROUP, Kind.GROUPS, Kind.TAILERS),
+        *(Kind.HANDOVER, Kind.TAILER, Kind.GROUP, Kind.GROUPS, Kind.TAILERS, Kind.FILE),
     }
 )
 
@@ -129,10 +129,14 @@ class SinkSession(Session):
                 self._check_end(documents)
                 self.stored = self._replica.apply(documents, time_ns // 1_000_000)
                 self._unacknowledged = (time_ns, self.stored)
-            case wire.TailerAt() | wire.GroupAt() | wire.GroupNames() | wire.TailerVersions() if (
-                self.is_started and self.handed_over is None
-            ):
-                self._positions.append(frame)
+            case (
+                wire.TailerAt()
+                | wire.GroupAt()
+                | wire.GroupNames()
+                | wire.TailerVersions()
+                | wire.FileSent()
+            ) if self._is_welcome and self.handed_over is None:
+                self._take_aside(frame)
             case wire.Heartbeat():
                 pass
             case wire.Ended() if self.is_started:
@@ -140,6 +144,16 @@ class SinkSession(Session):
             case wire.HandedOver() if self.is_started and self.handed_over is None:
                 self._check_handover(frame)
                 self.handed_over = frame
+            case _:
+                self._out_of_turn(frame)
+
+    def _take_aside(self, frame: wire.PositionFrame | wire.FileSent) -> None:
+        """Take what stands beside the messages."""
+        match frame:
+            case wire.FileSent(name, content):
+                self._replica.put_file(name, content)
+            case _ if self.is_started:
+                self._positions.append(frame)
             case _:
                 self._out_of_turn(frame)
 

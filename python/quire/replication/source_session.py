@@ -13,6 +13,7 @@ from quire.replication.original import Original, Reader
 from quire.replication.positions import Positions, SentPositions
 from quire.replication.session import Session
 from quire.replication.wire import Frame, Kind, Place
+from quire.sealed.needed_files import ChangedFiles
 
 _WINDOW_BYTES: Final = 16 << 20
 _NAME_LIMIT: Final = 200
@@ -58,6 +59,7 @@ class SourceSession(Session):
         self.taken_over: wire.TakenOver | None = None
         self._promised: int | None = None
         self._positions = SentPositions()
+        self._files = ChangedFiles(original.queue.path)
 
     @property
     def reader(self) -> Reader | None:
@@ -134,6 +136,12 @@ class SourceSession(Session):
             raise ReplicationError(f"{text}: address={address!r} peer={self.peer}")
         self.name, self.address, self._is_greeted = name, address, True
         self._out.append(wire.facts(Kind.WELCOME, self._original.facts()))
+        self._send_files()
+
+    def _send_files(self) -> None:
+        """Send what the messages that follow need beside them, if that has changed."""
+        if wire.FILES in self.features:
+            self._out.extend(wire.file(name, content) for name, content in self._files.news())
 
     def _refusal(self, refused: wire.Refused) -> ReplicationError:
         """Return what a refusal means: a later epoch, if it has all that goes with one."""
@@ -190,6 +198,7 @@ class SourceSession(Session):
         self.sent = self._reader.end
         self._in_flight.append((self.sent, len(documents)))
         self._in_flight_bytes += len(documents)
+        self._send_files()
         self._out.append(wire.batch(time_ns, documents))
         self._spoke_ns = now_ns
         return True

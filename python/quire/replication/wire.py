@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple, cast
 
 from quire.errors import ReplicationError
+from quire.sealed.needed_files import NEEDED_LIMIT, is_needed
 
 VERSION: Final = 1
 """The version of the protocol."""
@@ -24,8 +25,9 @@ HANDOVER: Final = "handover"
 CYCLES: Final = "cycles"
 POSITIONS: Final = "positions"
 TAILERS: Final = "tailers"
+FILES: Final = "files"
 REFILL: Final = "refill"
-FEATURES: Final = (HANDOVER, CYCLES, POSITIONS, TAILERS)
+FEATURES: Final = (HANDOVER, CYCLES, POSITIONS, TAILERS, FILES)
 """What this side knows beyond version 1; a peer uses what both know. ``REFILL`` is named apart."""
 
 HEAD: Final = struct.Struct("<IB")
@@ -37,6 +39,9 @@ BATCH_LIMIT: Final = (1 << 30) + 4096
 
 GROUP_LIMIT: Final = 1 << 20
 """The longest body with the state of a group, or with the names of all groups or tailers."""
+
+FILE_LIMIT: Final = NEEDED_LIMIT + 256
+"""The longest body with a file that messages need beside them."""
 
 _LENGTH: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<qIB")
@@ -69,6 +74,7 @@ class Kind(IntEnum):
     GROUP = 16
     GROUPS = 17
     TAILERS = 18
+    FILE = 19
 
 
 _LIMITS: Final[Mapping[Kind, int]] = {
@@ -90,6 +96,7 @@ _LIMITS: Final[Mapping[Kind, int]] = {
     Kind.GROUP: GROUP_LIMIT,
     Kind.GROUPS: GROUP_LIMIT,
     Kind.TAILERS: GROUP_LIMIT,
+    Kind.FILE: FILE_LIMIT,
 }
 
 
@@ -237,6 +244,14 @@ class GroupNames:
 
 
 @dataclass(frozen=True, slots=True)
+class FileSent:
+    """A file that messages need beside them to be read: wrapped keys, or a dictionary."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TailerVersions:
     """The versions of all ``replicated:`` tailers, by name."""
 
@@ -246,7 +261,16 @@ class TailerVersions:
 PositionFrame = TailerAt | GroupAt | GroupNames | TailerVersions
 Answer = Batch | Acknowledged | Heartbeat | Ended | HandedOver | TakenOver
 Frame = (
-    Facts | Refused | DigestAsked | Digest | CyclesAsked | Cycles | Started | Answer | PositionFrame
+    Facts
+    | Refused
+    | DigestAsked
+    | Digest
+    | CyclesAsked
+    | Cycles
+    | Started
+    | Answer
+    | PositionFrame
+    | FileSent
 )
 
 
@@ -321,6 +345,16 @@ def taken_over(epoch: int, address: tuple[str, int] | None) -> bytes:
     return _text(Kind.TAKEN_OVER, {"epoch": epoch, "host": host, "port": port})
 
 
+def file(name: str, content: bytes) -> bytes:
+    """Return the frame with a file that messages need beside them."""
+    return _framed(Kind.FILE, _named(name, content))
+
+
+def _named(name: str, content: bytes) -> bytes:
+    encoded = name.encode()
+    return bytes((len(encoded),)) + encoded + content
+
+
 def position(found: PositionFrame) -> bytes:
     """Return the frame that says where readers are."""
     match found:
@@ -328,8 +362,7 @@ def position(found: PositionFrame) -> bytes:
             has = b"\0" if at is None else b"\1" + _READ.pack(*at)
             return _framed(Kind.TAILER, has + name.encode())
         case GroupAt(name, state):
-            encoded = name.encode()
-            return _framed(Kind.GROUP, bytes((len(encoded),)) + encoded + state)
+            return _framed(Kind.GROUP, _named(name, state))
         case GroupNames(names):
             return _text(Kind.GROUPS, names)
         case TailerVersions(versions):
@@ -486,6 +519,14 @@ def _group_at(body: bytes) -> GroupAt:
     return GroupAt(body[1:start].decode(), body[start:])
 
 
+def _file_sent(body: bytes) -> FileSent:
+    start = 1 + body[0]
+    name = body[1:start].decode()
+    if not is_needed(name):
+        raise ValueError(f"no name of wrapped keys or of a dictionary: {name!r}")
+    return FileSent(name, body[start:])
+
+
 def _group_names(body: bytes) -> GroupNames:
     found = _json_of(body)
     names = cast("list[object]", found) if isinstance(found, list) else [None]
@@ -533,4 +574,5 @@ _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
     Kind.GROUP: _group_at,
     Kind.GROUPS: _group_names,
     Kind.TAILERS: _tailer_versions,
+    Kind.FILE: _file_sent,
 }

@@ -27,6 +27,7 @@ from quire.maintenance.removal import LOCK, Moves
 from quire.opening.discovery import TABLE, topics_of
 from quire.retaining.pruning_plan import Cycle
 from quire.retaining.rule import Rule
+from quire.sealed.needed_files import bring_needed
 from quire.vanilla import VanillaQueue
 
 AnyQueue: TypeAlias = JournalQueue | VanillaQueue
@@ -99,6 +100,7 @@ def saver_of(rule: Rule, path: str, folder: SafeFolder, check: Check) -> Generat
         return
     with SafeFolder.at(dest, create=Access.of(path)) as there, there.locked(LOCK):
         there.sweep()
+        bring_needed(folder, there)
         yield _Move(folder, there, check)
 
 

@@ -80,15 +80,38 @@ def read(folder: SafeFolder) -> KeyFile:
     """
     file = folder.path / KEYS
     try:
-        return _parse(folder.read(KEYS, _LONGEST))
-    except (ValueError, KeyError, TypeError, RecursionError, UnsafePathError) as error:
-        raise EncryptionError(
-            f"the wrapped keys are damaged: file={file} reason={error!s:.200}"
-            " (restore the file from a copy of the queue)"
-        ) from None
+        content = folder.read(KEYS, _LONGEST)
+    except UnsafePathError as error:
+        raise _damaged(file, error) from None
+    return parse(content, file)
 
 
-def _parse(content: bytes) -> KeyFile:
+def parse(content: bytes, file: Path) -> KeyFile:
+    """
+    Return what a file of wrapped keys says.
+
+    Args:
+        content: It.
+        file: Where it is, or is to be, for errors.
+
+    Raises:
+        EncryptionError: The content is not what it has to be.
+
+    """
+    try:
+        return _parsed(content)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damaged(file, error) from None
+
+
+def _damaged(file: Path, why: Exception) -> EncryptionError:
+    return EncryptionError(
+        f"the wrapped keys are damaged: file={file} reason={why!s:.200}"
+        " (restore the file from a copy of the queue)"
+    )
+
+
+def _parsed(content: bytes) -> KeyFile:
     found = cast("dict[str, Any]", json.loads(content))
     if found["version"] != _VERSION:
         raise ValueError(f"version={found['version']!r}")
@@ -166,7 +189,7 @@ def options_for(
 
 def _create(path: Path, ring: KeyRing, *, allow_plain: bool) -> None:
     with SafeFolder.at(path) as folder, folder.locked(LOCK, _WAIT_S):
-        folder.sweep()
+        folder.sweep(KEYS)
         if folder.has(KEYS):
             return
         if not allow_plain and (folder.files(".cq4") or folder.files(".zst")):
@@ -206,7 +229,7 @@ def _current(file: KeyFile, ring: KeyRing, opened: Sequence[int]) -> int | None:
 def _with_current(folder: SafeFolder, ring: KeyRing) -> KeyFile:
     """Add a data key that the current key wraps, unless another process has meanwhile."""
     with folder.locked(LOCK, _WAIT_S):
-        folder.sweep()
+        folder.sweep(KEYS)
         file = read(folder)
         if _current(file, ring, [it.number for it in file.keys]) is None:
             file = file.with_new_key(ring)
@@ -237,7 +260,7 @@ def rewrap(path: str | os.PathLike[str], ring: KeyRing, new: KeyRing) -> int:
         if not folder.has(KEYS):
             raise EncryptionError(f"the queue is not encrypted: path={os.fspath(path)}")
         with folder.locked(LOCK, _WAIT_S):
-            folder.sweep()
+            folder.sweep(KEYS)
             file = read(folder)
             keys = tuple(_rewrapped(file, it, ring, new) for it in file.keys)
             folder.replace(KEYS, replace(file, keys=keys).to_bytes())

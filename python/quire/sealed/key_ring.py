@@ -6,8 +6,8 @@ import base64
 import binascii
 import os
 import subprocess
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Final, NoReturn, Self, cast
 
@@ -49,10 +49,11 @@ class KeyRing:
 
     """
 
-    __slots__ = ("_keys", "current")
+    __slots__ = ("_fetch", "_keys", "current")
 
     def __init__(self, keys: Mapping[str, bytes], *, current: str) -> None:
         self._keys: Final = {_name(name): _checked(key) for name, key in keys.items()}
+        self._fetch: Callable[[str], bytes] | None = None
         self.current: Final = current
         if current not in self._keys:
             raise ValueError(f"no key has this name: current={current!r:.80} names={self.names}")
@@ -102,14 +103,48 @@ class KeyRing:
             ) from None
         return cls({name: parse_key(ran.stdout, f"command={program}")}, current=name)
 
+    @classmethod
+    def from_hook(cls, fetch: Callable[[str], bytes], *, current: str) -> Self:
+        """
+        Have a function fetch keys by their names, such as one that asks a key service.
+
+        It is called for *current* at once, and for another name when a data key is found that was
+        wrapped by it; never twice for a key that it returned. What it raises, but `LookupError`,
+        ends the call that needed the key.
+
+        Args:
+            fetch: Returns the 32 bytes of a key; raises `LookupError` if there is none.
+            current: The name of the key to encrypt by.
+
+        Raises:
+            LookupError: There is no key of the name *current*.
+            ValueError: A key has another length.
+
+        Examples:
+            >>> import secrets
+            >>> service = {"2026": secrets.token_bytes(32), "2027": secrets.token_bytes(32)}
+            >>> quire.KeyRing.from_hook(service.__getitem__, current="2027")
+            KeyRing(names=['2027'], current='2027')
+
+        """
+        made = cls({current: fetch(current)}, current=current)
+        made._fetch = fetch
+        return made
+
     @property
     def names(self) -> list[str]:
-        """The names of the keys."""
+        """The names of the keys; of a hook, those that it was asked for."""
         return [*self._keys]
+
+    def _found(self, name: str) -> bytes | None:
+        if self._fetch is not None and name not in self._keys:
+            with suppress(LookupError):
+                self._keys[_name(name)] = _checked(self._fetch(name))
+        return self._keys.get(name)
 
     def candidates(self, name: str) -> list[bytes]:
         """Return the keys that may have wrapped a data key by this name, the likeliest first."""
-        found = self._keys.get(name)
+        found = self._found(name)
         others = [key for key in self._keys.values() if key is not found]
         return others if found is None else [found, *others]
 

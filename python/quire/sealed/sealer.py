@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quire._common.durable import SafeFolder
+from quire._common.roll_file_names import SEAL
 from quire._native import hash_cycle
 from quire.errors import SealError
 from quire.sealed.seal_chain import (
@@ -89,7 +90,7 @@ def seal_queue(
 
     """
     with folder.locked(LOCK, wait_s):
-        folder.sweep()
+        folder.sweep(SEALS, SEAL)
         chain, problem = read_chain(folder)
         if problem is not None and not problem.endswith("cut off"):
             raise SealError(

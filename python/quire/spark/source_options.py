@@ -16,6 +16,7 @@ from quire.formats.detection import FORMATS, Format
 from quire.ranges.event_time import UNITS_NS, TimeField
 from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
+from quire.spark.key_source import KeySource
 from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
 from quire.spark.topics import local_path
 
@@ -53,6 +54,8 @@ _NAMES: Final = (
     "onError",
     "token",
     "tls",
+    "keyFile",
+    "keyVariable",
 )
 
 OF_A_TABLE: Final = (
@@ -77,6 +80,7 @@ _WIRE_TYPES: Final[Mapping[str, str | None]] = {
 
 _QUEUE_FORMATS: Final[Mapping[str, Format | None]] = {name: name for name in FORMATS}
 
+_NO_KEY: Final = KeySource()
 _START: Final = Bound(EARLIEST)
 _END: Final = Bound(LATEST)
 
@@ -94,7 +98,7 @@ class Given:
     def __init__(self, options: Mapping[str, str], report: Callable[[str], None]) -> None:
         """Look at them without case."""
         self._values = {name.lower(): value for name, value in options.items()}
-        self._report = report
+        self.report = report
 
     def text(self, name: str) -> str | None:
         """Return the text of an option; None if absent."""
@@ -106,7 +110,7 @@ class Given:
         if text is None:
             return default
         if (word := text.strip().lower()) not in choices:
-            self._report(f"{name} is not one of {', '.join(choices)}: {name}={text}")
+            self.report(f"{name} is not one of {', '.join(choices)}: {name}={text}")
             return default
         return choices[word]
 
@@ -122,7 +126,7 @@ class Given:
         value = int(text) if text.strip().isdecimal() else 0
         if value < 1 or (maximum is not None and value > maximum):
             bound = "" if maximum is None else f" of at most {maximum}"
-            self._report(f"{name} is not a positive whole number{bound}: {name}={text}")
+            self.report(f"{name} is not a positive whole number{bound}: {name}={text}")
         return value
 
     def optional_count(self, name: str) -> int | None:
@@ -135,7 +139,7 @@ class Given:
         try:
             return default if text is None else duration_us(text)
         except ValueError as error:
-            self._report(f"{name}: {error}")
+            self.report(f"{name}: {error}")
             return default
 
     def pattern(self, name: str) -> str | None:
@@ -144,7 +148,7 @@ class Given:
         try:
             re.compile(text or "")
         except re.error as error:
-            self._report(f"{name} is not a regular expression, {error}: {name}={text}")
+            self.report(f"{name} is not a regular expression, {error}: {name}={text}")
             return None
         return text
 
@@ -156,25 +160,25 @@ class Given:
         path = local_path(path)
         for name in ("token", "tls"):
             if self.text(name) is not None:
-                self._report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
+                self.report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
         if (paths := self.text("paths")) is not None:
-            self._report(
+            self.report(
                 f"load takes one directory: load one above them, with topics= to choose, or unite"
                 f" frames of each: paths={paths:.200}"
             )
         elif not path:
-            self._report(f"path is missing: use .load(path); {OF_A_TABLE}")
+            self.report(f"path is missing: use .load(path); {OF_A_TABLE}")
         elif not Path(path).is_dir():
-            self._report(f"path is not a directory: path={path}")
+            self.report(f"path is not a directory: path={path}")
         return path
 
     def _address(self, path: str) -> str:
         if self.text("wireType") is not None:
-            self._report("wireType is for queues of this machine: a server knows those of its own")
+            self.report("wireType is for queues of this machine: a server knows those of its own")
         try:
             return str(RemotePlace.of(path))
         except OptionsError as error:
-            self._report(str(error))
+            self.report(str(error))
             return path
 
     def server(self) -> dict[str, Any]:
@@ -190,7 +194,7 @@ class Given:
         try:
             return found | {"tls": Path(local_path(tls)).read_bytes()}
         except OSError as error:
-            self._report(f"tls is neither true nor a file that can be read: {error.strerror} {tls}")
+            self.report(f"tls is neither true nor a file that can be read: {error.strerror} {tls}")
             return found
 
     def names(self, name: str) -> tuple[str, ...] | None:
@@ -202,10 +206,10 @@ class Given:
             found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
             names = tuple(dict.fromkeys(filter(None, (str(each).strip() for each in found))))
         except ValueError:
-            self._report(f"{name} is no JSON array: {name}={text!r:.80}")
+            self.report(f"{name} is no JSON array: {name}={text!r:.80}")
             return ()
         if not names:
-            self._report(f"{name} names none: {name}={text}")
+            self.report(f"{name} names none: {name}={text}")
         return names
 
     def bound(self, side: str, offset: str) -> Bound:
@@ -213,9 +217,9 @@ class Given:
         offsets, time = f"{side}Offsets", f"{side}Timestamp"
         given, moment = self.text(offsets), self.text(time)
         if given is not None and moment is not None:
-            self._report(f"give {offsets} or {time}, not both")
-        found = None if given is None else parse_offsets(given, offsets, offset, self._report)
-        time_ns = None if moment is None else parse_time(moment, time, self._report)
+            self.report(f"give {offsets} or {time}, not both")
+        found = None if given is None else parse_offsets(given, offsets, offset, self.report)
+        time_ns = None if moment is None else parse_time(moment, time, self.report)
         return (found or Bound(offset))._replace(time_ns=time_ns)
 
     def unknown(self, known: tuple[str, ...]) -> None:
@@ -224,7 +228,7 @@ class Given:
         for name in sorted(self._values.keys() - lower.keys() - {"paths"}):
             close = get_close_matches(name, lower, n=1)
             meant = f", did you mean {lower[close[0]]}?" if close else ""
-            self._report(f"unknown option: {name}{meant} (known: {', '.join(known)})")
+            self.report(f"unknown option: {name}{meant} (known: {', '.join(known)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +259,7 @@ class ReadOptions:
         fail_on_data_loss: Whether messages that are gone are an error.
         wire_type: The wire type; None: the one in the files.
         queue_format: The only format of queues that is read; None: each queue's own.
+        key: Where the key of encrypted queues is.
         keep_errors: Whether messages that do not decode are rows with ``_error``.
         given: The names of the options that were given, in lower case.
         server: The token, and what is trusted, where the path is an address. Never shown.
@@ -282,6 +287,7 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     wire_type: str | None = None
     queue_format: Format | None = None
+    key: KeySource = _NO_KEY
     keep_errors: bool = False
     given: frozenset[str] = field(default=frozenset())
     server: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
@@ -345,6 +351,7 @@ class ReadOptions:
             fail_on_data_loss=given.flag("failOnDataLoss", default=True),
             wire_type=given.choice("wireType", _WIRE_TYPES, None),
             queue_format=given.choice("queueFormat", _QUEUE_FORMATS, None),
+            key=_key(given),
             keep_errors=given.choice("onError", {"fail": False, "column": True}, default=False),
             given=frozenset(name.lower() for name in options),
             server=given.server(),
@@ -377,6 +384,13 @@ def refuse_streams(options: ReadOptions) -> None:
     if is_remote(options.path):
         why = "a stream reads files: start it where the queue is, or read the address in batches"
         refuse([f"{why}: path={options.path}"])
+
+
+def _key(given: Given) -> KeySource:
+    file, variable = given.text("keyFile"), given.text("keyVariable")
+    if file is not None and variable is not None:
+        given.report("give keyFile or keyVariable, not both")
+    return KeySource(None if file is None else local_path(file), variable)
 
 
 def _time_field(given: Given) -> TimeField | None:

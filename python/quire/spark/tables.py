@@ -38,6 +38,7 @@ from quire.arrow.schema_loader import load_schema
 from quire.errors import ArchiveError, CorruptError, OptionsError
 from quire.formats.adapters import adapter_of, cycles_of, numbering_of
 from quire.opening.discovery import topics_of
+from quire.opening.opener import open_without_key
 from quire.ranges.cycles import CycleRange, cycle_ranges
 from quire.spark.arrow_types import from_arrow_schema
 from quire.spark.read import row_plan
@@ -225,7 +226,7 @@ def _live(topic: Topic, root: str, asked: _Asked) -> tuple[TopicRange | None, li
     """Return what of a topic its queue has alone, and what is in no place."""
     try:
         path = topics_of(root)[topic.name]
-        queue = quire.open(path, read_only=True, create=False)
+        queue = open_without_key(path, read_only=True, create=False)
     except KeyError:
         return None, topic.problems if topic.gone else [f"its queue is gone: path={root}"]
     except (quire.QuireError, OSError) as error:

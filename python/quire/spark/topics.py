@@ -14,8 +14,10 @@ from quire.errors import CorruptError, NotAQueueError, QuireError
 from quire.formats.detection import Format
 from quire.formats.remote import FarQueue
 from quire.opening.discovery import TABLE, check_local, topics_of
+from quire.opening.opener import open_without_key
 from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
+from quire.spark.key_source import KeySource
 
 __all__ = [
     "TABLE",
@@ -60,6 +62,11 @@ class Opening(Choice, Protocol):
     @property
     def queue_format(self) -> Format | None:
         """The only format that is read; None: any."""
+        ...
+
+    @property
+    def key(self) -> KeySource:
+        """Where the key of encrypted queues is."""
         ...
 
     @property
@@ -116,6 +123,7 @@ def open_queue(path: str, options: Opening) -> quire.Queue:
     Raises:
         NotAQueueError: There is no queue at *path*, or one of another format than is read.
         UnsupportedError: The queue is of another kind than is read.
+        EncryptionError: The queue is encrypted, and there is no key here, or a wrong one.
 
     """
     if is_remote(path):
@@ -126,6 +134,7 @@ def open_queue(path: str, options: Opening) -> quire.Queue:
         read_only=True,
         create=False,
         wire_type=options.wire_type,
+        **options.key.opening(path),
     )
 
 
@@ -151,7 +160,7 @@ def tailer_for(queue: quire.Queue, past: int) -> quire.Tailer:
 
 def stored_wire_type(path: str) -> str | None:
     """Return ``FIELDLESS_BINARY`` if the newest file of a queue is so, else None."""
-    with quire.open(path, read_only=True, create=False) as queue:
+    with open_without_key(path, read_only=True, create=False) as queue:
         for cycle in reversed(queue.cycles):
             folder, name = os.path.split(queue.file_for_cycle(cycle))
             with SafeFolder.at(folder) as safe, safe.open(name) as file:

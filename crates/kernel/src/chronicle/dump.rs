@@ -18,6 +18,7 @@ use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
 use crate::os::detached::Detached;
 use crate::os::{interrupt, paths};
+use crate::sealed::cipher::Encryption;
 use crate::sealed::dictionary::Dictionaries;
 use crate::sealed::packed;
 use crate::sealed::packing::ZSTD_LEVEL;
@@ -52,12 +53,17 @@ fn title(out: &mut String, path: &Path) {
 enum Source<'a> {
     Table(&'a TableStore),
     Owned(Arc<TableStore>),
-    Roll(Box<View>),
+    /// With the dictionaries that its messages name.
+    Roll(Box<(View, Dictionaries)>),
     Unready,
 }
 
 fn source(view: Option<View>) -> Source<'static> {
-    view.map_or(Source::Unready, |view| Source::Roll(Box::new(view)))
+    view.map_or(Source::Unready, |view| {
+        let folder = view.file().window.path().parent().unwrap_or(Path::new("."));
+        let dictionaries = Dictionaries::new(folder, ZSTD_LEVEL, Encryption::No);
+        Source::Roll(Box::new((view, dictionaries)))
+    })
 }
 
 /// The dump of one file.
@@ -92,10 +98,10 @@ impl Dump<'static> {
     /// Leaves out the documents of a roll file before the message numbered `range.start`, unless
     /// that is the first, and those after the last message of the range.
     pub fn limit(&mut self, range: Range<u64>) -> Result<()> {
-        let Source::Roll(view) = &mut self.source else { return Ok(()) };
+        let Source::Roll(roll) = &mut self.source else { return Ok(()) };
         self.past = Some(range.end);
         if range.start > 0 {
-            match locate::locate(view, range.start)? {
+            match locate::locate(&mut roll.0, range.start)? {
                 Located::Found(position) => self.position = position,
                 _ => self.is_over = true,
             }
@@ -124,8 +130,8 @@ impl<'a> Dump<'a> {
                 Source::Owned(table) => {
                     put_entry(out, table, &mut self.position, &mut self.sequence)
                 }
-                Source::Roll(view) => {
-                    put_document(out, view, &mut self.position, &mut self.sequence)?
+                Source::Roll(roll) => {
+                    put_document(out, roll, &mut self.position, &mut self.sequence)?
                 }
                 Source::Unready => {
                     out.push_str("# no ready header\n");
@@ -167,7 +173,7 @@ fn put_entry(
 /// Puts the document at `position`, or the end of the file: then it returns true.
 fn put_document(
     out: &mut String,
-    view: &mut View,
+    (view, dictionaries): &mut (View, Dictionaries),
     position: &mut u64,
     sequence: &mut Option<u64>,
 ) -> Result<bool> {
@@ -194,7 +200,7 @@ fn put_document(
         return Ok(true);
     }
     match view.copied(*position + HEADER_LEN, u64::from(found.length))? {
-        Some(payload) => found.put_payload(out, &unpacked(view, word, payload)),
+        Some(payload) => found.put_payload(out, &unpacked(dictionaries, word, payload)),
         None => out.push_str("# a hole that the disk has no room for\n\n"),
     }
     *position = next;
@@ -202,13 +208,12 @@ fn put_document(
 }
 
 /// What a compressed message holds; what is stored, if it does not decompress.
-fn unpacked(view: &View, word: u32, payload: Vec<u8>) -> Vec<u8> {
+fn unpacked(dictionaries: &Dictionaries, word: u32, payload: Vec<u8>) -> Vec<u8> {
     let is_message = word & (document::NOT_COMPLETE | document::META_DATA) == 0;
     if !is_message || !packed::is_packed(&payload) {
         return payload;
     }
-    let folder = view.file().window.path().parent().unwrap_or(Path::new("."));
-    match packed::unpack(&payload, 0, &Dictionaries::new(folder, ZSTD_LEVEL)) {
+    match packed::unpack(&payload, 0, dictionaries) {
         Ok(Some(found)) => found,
         _ => payload,
     }

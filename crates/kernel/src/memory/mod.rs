@@ -16,6 +16,8 @@ mod reservation;
 #[cfg(not(loom))]
 pub mod reserved_range;
 #[cfg(not(loom))]
+pub mod secret;
+#[cfg(not(loom))]
 pub mod window;
 
 #[cfg(loom)]

@@ -39,13 +39,13 @@ const _: () = assert!(BUCKETS_AT + histogram::BUCKETS * 8 <= HISTOGRAM_LEN);
 pub enum Counter {
     /// Messages appended.
     MessagesAppended,
-    /// The bytes of their payloads.
+    /// The bytes of their payloads, as they are stored.
     BytesAppended,
     /// Roll files made.
     Rolls,
     /// Messages read.
     MessagesRead,
-    /// The bytes of their payloads.
+    /// The bytes of their payloads, as they are stored.
     BytesRead,
     /// Messages that consumer groups delivered again.
     Redeliveries,

@@ -16,6 +16,7 @@ use aes_gcm_siv::{Aes256GcmSiv, Nonce, Tag};
 use zeroize::Zeroizing;
 
 use crate::chronicle::protocol::publish::Payload;
+use crate::memory::secret::{Secret, wipe_stack};
 use crate::{Error, Result};
 
 pub const KEY_LEN: usize = 32;
@@ -52,8 +53,11 @@ const KEPT: usize = 4;
 /// A data key.
 pub struct DataKey {
     pub number: u32,
-    pub key: Key,
+    pub key: Secret<[u8; KEY_LEN]>,
 }
+
+/// The number of a data key, a cycle, and the cipher by the key that is derived for both.
+type OfCycle = (u32, i32, Arc<Secret<Aes256GcmSiv>>);
 
 /// What encrypts and decrypts the messages of a queue.
 pub struct Cipher {
@@ -63,7 +67,7 @@ pub struct Cipher {
     current: Option<u32>,
     /// Messages that are not encrypted are read as they are.
     allows_plain: bool,
-    of_cycles: Mutex<Vec<(u32, i32, Arc<Aes256GcmSiv>)>>,
+    of_cycles: Mutex<Vec<OfCycle>>,
 }
 
 impl fmt::Debug for Cipher {
@@ -115,6 +119,14 @@ pub struct Place {
     pub is_metadata: bool,
 }
 
+impl Place {
+    /// That of a dictionary: in a cycle that no queue has, so by a key of its own.
+    #[must_use]
+    pub fn of_dictionary(number: u32) -> Self {
+        Self { cycle: i32::MIN, index: i64::from(number), is_metadata: false }
+    }
+}
+
 /// Where an appender encrypts, and its nonces.
 #[derive(Default)]
 pub struct Sealing {
@@ -149,24 +161,32 @@ impl Cipher {
         Self { queue, keys, current, allows_plain, of_cycles: Mutex::default() }
     }
 
-    fn of_cycle(&self, number: u32, cycle: i32) -> Option<Arc<Aes256GcmSiv>> {
+    fn of_cycle(&self, number: u32, cycle: i32) -> Result<Arc<Secret<Aes256GcmSiv>>> {
         let mut kept = self.of_cycles.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((.., found)) = kept.iter().rev().find(|it| (it.0, it.1) == (number, cycle)) {
-            return Some(Arc::clone(found));
+            return Ok(Arc::clone(found));
         }
-        let data_key = self.keys.iter().find(|it| it.number == number)?;
+        let data_key = self.keys.iter().find(|it| it.number == number);
+        let data_key = data_key.ok_or(Error::KeyMissing { number: Some(number) })?;
+        let made = self.derived(data_key, cycle);
+        wipe_stack();
+        let made = Arc::new(made?);
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((number, cycle, Arc::clone(&made)));
+        Ok(made)
+    }
+
+    #[inline(never)]
+    fn derived(&self, data_key: &DataKey, cycle: i32) -> Result<Secret<Aes256GcmSiv>> {
         let mut hasher = blake3::Hasher::new_derive_key(CYCLE_KEY);
         hasher.update(data_key.key.as_slice());
         hasher.update(&self.queue);
         hasher.update(&cycle.to_le_bytes());
         let mut key: Key = Zeroizing::new([0; KEY_LEN]);
         hasher.finalize_xof().fill(key.as_mut_slice());
-        let made = Arc::new(cipher_of(&key));
-        if kept.len() >= KEPT {
-            kept.remove(0);
-        }
-        kept.push((number, cycle, Arc::clone(&made)));
-        Some(made)
+        Secret::new(cipher_of(&key))
     }
 
     fn authenticated(&self, place: Place, number: u32) -> [u8; 45] {
@@ -187,8 +207,7 @@ impl Cipher {
         sealing: &'b mut Sealing,
     ) -> Result<&'b [u8]> {
         let number = self.current.ok_or(Error::KeyMissing { number: None })?;
-        let missing = Error::KeyMissing { number: Some(number) };
-        let cipher = self.of_cycle(number, place.cycle).ok_or(missing)?;
+        let cipher = self.of_cycle(number, place.cycle)?;
         let nonce = sealing.next_nonce()?;
         let too_long = || Error::MessageTooLarge {
             length: payload.len(),
@@ -231,8 +250,7 @@ impl Cipher {
                 Err(Error::Plain { index: place.index })
             };
         };
-        let missing = Error::KeyMissing { number: Some(number) };
-        let cipher = self.of_cycle(number, place.cycle).ok_or(missing)?;
+        let cipher = self.of_cycle(number, place.cycle)?;
         let mut plain = Vec::new();
         plain.try_reserve_exact(body.len()).map_err(|_| Error::OutOfMemory(body.len()))?;
         plain.extend_from_slice(body);
@@ -277,8 +295,8 @@ fn parts(stored: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { number, nonce: &stored[NONCE_AT..BODY_AT], body, tag })
 }
 
-fn cipher_of(key: &Key) -> Aes256GcmSiv {
-    Aes256GcmSiv::new(key.as_slice().into())
+fn cipher_of(key: &[u8; KEY_LEN]) -> Aes256GcmSiv {
+    Aes256GcmSiv::new(key.into())
 }
 
 /// Fills bytes from the system's source of randomness.
@@ -301,31 +319,37 @@ pub fn wrap(by: &Key, queue: &QueueId, data_key: &DataKey) -> Result<[u8; WRAPPE
     let made = cipher_of(by)
         .encrypt_in_place_detached(Nonce::from_slice(nonce), &authenticated, body)
         .map_err(|_| Error::KeyMissing { number: Some(data_key.number) })?;
+    wipe_stack();
     tag.copy_from_slice(&made);
     Ok(wrapped)
 }
 
 /// Unwraps a data key; None if it was wrapped by another key, or is damaged.
-#[must_use]
-pub fn unwrap(by: &Key, queue: &QueueId, number: u32, wrapped: &[u8]) -> Option<DataKey> {
-    let wrapped: &[u8; WRAPPED_LEN] = wrapped.try_into().ok()?;
+pub fn unwrap(by: &Key, queue: &QueueId, number: u32, wrapped: &[u8]) -> Result<Option<DataKey>> {
+    let Ok(wrapped) = wrapped.try_into() else { return Ok(None) };
+    let mut key = Secret::new([0; KEY_LEN])?;
+    let is_right = unwrap_into(&mut key, by, &of_wrap(queue, number), wrapped);
+    wipe_stack();
+    Ok(is_right.then_some(DataKey { number, key }))
+}
+
+#[inline(never)]
+fn unwrap_into(
+    key: &mut [u8; KEY_LEN],
+    by: &Key,
+    authenticated: &[u8],
+    wrapped: &[u8; WRAPPED_LEN],
+) -> bool {
     let (nonce, rest) = wrapped.split_at(NONCE_LEN);
     let (body, tag) = rest.split_at(KEY_LEN);
-    let mut key: Key = Zeroizing::new(body.try_into().ok()?);
-    cipher_of(by)
-        .decrypt_in_place_detached(
-            Nonce::from_slice(nonce),
-            &of_wrap(queue, number),
-            key.as_mut_slice(),
-            Tag::from_slice(tag),
-        )
-        .ok()?;
-    Some(DataKey { number, key })
+    key.copy_from_slice(body);
+    let (nonce, tag) = (Nonce::from_slice(nonce), Tag::from_slice(tag));
+    cipher_of(by).decrypt_in_place_detached(nonce, authenticated, key, tag).is_ok()
 }
 
 /// A new data key.
 pub fn new_data_key(number: u32) -> Result<DataKey> {
-    let mut key: Key = Zeroizing::new([0; KEY_LEN]);
+    let mut key = Secret::new([0; KEY_LEN])?;
     random(key.as_mut_slice())?;
     Ok(DataKey { number, key })
 }
@@ -335,7 +359,7 @@ mod tests {
     use super::*;
 
     fn cipher(queue: u8, number: u32) -> Cipher {
-        let keys = vec![DataKey { number, key: Zeroizing::new([7; KEY_LEN]) }];
+        let keys = vec![DataKey { number, key: Secret::new([7; KEY_LEN]).unwrap() }];
         Cipher::new([queue; QUEUE_ID_LEN], keys, Some(number), false)
     }
 
@@ -392,14 +416,14 @@ mod tests {
         let (by, other) = (Zeroizing::new([1; KEY_LEN]), Zeroizing::new([2; KEY_LEN]));
         let (queue, made) = ([3; QUEUE_ID_LEN], new_data_key(9).unwrap());
         let mut wrapped = wrap(&by, &queue, &made).unwrap();
-        let found = unwrap(&by, &queue, 9, &wrapped).unwrap();
+        let found = unwrap(&by, &queue, 9, &wrapped).unwrap().unwrap();
         assert_eq!(*found.key, *made.key);
-        assert!(unwrap(&other, &queue, 9, &wrapped).is_none());
-        assert!(unwrap(&by, &queue, 8, &wrapped).is_none());
-        assert!(unwrap(&by, &[4; QUEUE_ID_LEN], 9, &wrapped).is_none());
-        assert!(unwrap(&by, &queue, 9, &wrapped[1..]).is_none());
+        assert!(unwrap(&other, &queue, 9, &wrapped).unwrap().is_none());
+        assert!(unwrap(&by, &queue, 8, &wrapped).unwrap().is_none());
+        assert!(unwrap(&by, &[4; QUEUE_ID_LEN], 9, &wrapped).unwrap().is_none());
+        assert!(unwrap(&by, &queue, 9, &wrapped[1..]).unwrap().is_none());
         wrapped[20] ^= 1;
-        assert!(unwrap(&by, &queue, 9, &wrapped).is_none());
+        assert!(unwrap(&by, &queue, 9, &wrapped).unwrap().is_none());
     }
 
     fn bytes(hex: &str) -> Vec<u8> {

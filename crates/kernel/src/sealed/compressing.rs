@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::cipher::Encryption;
 use super::dictionary::Dictionaries;
 use super::packed;
 use super::packing::{Compression, Method, ZSTD_LEVEL};
@@ -16,8 +17,8 @@ pub struct Compressing {
 
 impl Compressing {
     /// That of a queue in a directory: with zstd, the queue's dictionary is used if it has one.
-    pub fn open(dir: &Path, method: Option<Method>) -> Result<Self> {
-        let dictionaries = Dictionaries::new(dir, ZSTD_LEVEL);
+    pub fn open(dir: &Path, method: Option<Method>, encryption: &Encryption) -> Result<Self> {
+        let dictionaries = Dictionaries::new(dir, ZSTD_LEVEL, encryption.clone());
         let compression = match method {
             None => None,
             Some(Method::Zstd) => {

@@ -10,13 +10,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use zstd::zstd_safe::{CDict, DDict};
 
+use super::cipher::{Cipher, Encryption, Place, Sealing};
+use crate::chronicle::protocol::publish::Payload;
 use crate::os::files::{self, Access};
 use crate::{Error, Result};
 
 /// The longest dictionary, in bytes.
 pub const LONGEST: usize = 1 << 20;
+/// The longest file of one: it may be encrypted.
+const LONGEST_STORED: usize = LONGEST + 1024;
 /// Names the dictionary to compress with.
 pub const CURRENT: &str = "dictionary.quire";
+/// The longest content of that.
+const LONGEST_NAME: usize = 64;
 /// What follows its number in the name of a dictionary's file.
 pub const SUFFIX: &str = ".dictionary.quire";
 /// Four groups of seven bits.
@@ -38,9 +44,10 @@ impl fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    fn new(content: &[u8], level: i32) -> Self {
-        let encoder = CDict::create(content, level);
-        Self { number: number_of(content), encoder, decoder: DDict::create(content) }
+    /// None where zstd refuses the content.
+    fn new(content: &[u8], level: i32) -> Option<Self> {
+        let (encoder, decoder) = (CDict::try_create(content, level)?, DDict::try_create(content)?);
+        Some(Self { number: number_of(content), encoder, decoder })
     }
 
     /// The number that messages name it by.
@@ -79,6 +86,7 @@ pub fn file_name(number: u32) -> String {
 pub struct Dictionaries {
     folder: PathBuf,
     level: i32,
+    encryption: Encryption,
     known: Mutex<Vec<Arc<Dictionary>>>,
 }
 
@@ -89,10 +97,10 @@ impl fmt::Debug for Dictionaries {
 }
 
 impl Dictionaries {
-    /// Those in a directory, to compress at a level of zstd.
+    /// Those in a directory, to compress at a level of zstd; encrypted as its messages are.
     #[must_use]
-    pub fn new(folder: &Path, level: i32) -> Self {
-        Self { folder: folder.to_path_buf(), level, known: Mutex::default() }
+    pub fn new(folder: &Path, level: i32, encryption: Encryption) -> Self {
+        Self { folder: folder.to_path_buf(), level, encryption, known: Mutex::default() }
     }
 
     /// The dictionary with this number.
@@ -102,9 +110,14 @@ impl Dictionaries {
             return Ok(Arc::clone(found));
         }
         let path = self.folder.join(file_name(number));
-        let content = read(&path)?.filter(|content| number_of(content) == number);
-        let content = content.ok_or(Error::DictionaryMissing { path })?;
-        let made = Arc::new(Dictionary::new(&content, self.level));
+        let made = read(&path, LONGEST_STORED)?
+            .map(|stored| self.opened(number, stored))
+            .transpose()?
+            .flatten()
+            .filter(|content| number_of(content) == number)
+            .and_then(|content| Dictionary::new(&content, self.level))
+            .ok_or(Error::DictionaryMissing { path })?;
+        let made = Arc::new(made);
         if known.len() >= KEPT {
             known.remove(0);
         }
@@ -112,10 +125,23 @@ impl Dictionaries {
         Ok(made)
     }
 
-    /// The dictionary to compress with, if the queue has one.
+    /// What a dictionary's file holds; None if it is not what was encrypted.
+    fn opened(&self, number: u32, stored: Vec<u8>) -> Result<Option<Vec<u8>>> {
+        let Some(cipher) = self.encryption.cipher() else { return Ok(Some(stored)) };
+        match cipher.open(Place::of_dictionary(number), &stored) {
+            Ok(opened) => Ok(Some(opened.unwrap_or(stored))),
+            Err(Error::NotAuthentic { .. } | Error::Plain { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The dictionary to compress with, if the queue has one, and messages can be appended.
     pub fn current(&self) -> Result<Option<Arc<Dictionary>>> {
+        if matches!(self.encryption, Encryption::WithoutKey) {
+            return Ok(None);
+        }
         let path = self.folder.join(CURRENT);
-        let Some(content) = read(&path)? else { return Ok(None) };
+        let Some(content) = read(&path, LONGEST_NAME)? else { return Ok(None) };
         let number = std::str::from_utf8(&content)
             .ok()
             .and_then(|text| u32::from_str_radix(text.trim(), 16).ok())
@@ -124,15 +150,29 @@ impl Dictionaries {
     }
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
-        return Ok(None);
+/// What is in a file; None if it is missing. An error if it is no file, or longer than this.
+fn read(path: &Path, longest: usize) -> Result<Option<Vec<u8>>> {
+    let file = match files::open(path, Access { write: false, create_mode: None }) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(None),
+        Err(Error::NotAQueue { path, .. }) => return Err(Error::DictionaryMissing { path }),
+        Err(error) => return Err(error),
     };
     let mut content = Vec::new();
-    file.take(LONGEST as u64 + 1)
+    file.take(longest as u64 + 1)
         .read_to_end(&mut content)
         .map_err(|error| Error::io("cannot read", path, error))?;
-    Ok((content.len() <= LONGEST).then_some(content))
+    if content.len() > longest {
+        return Err(Error::DictionaryMissing { path: path.to_path_buf() });
+    }
+    Ok(Some(content))
+}
+
+/// A dictionary as an encrypted queue stores it.
+pub fn encrypted(cipher: &Cipher, number: u32, content: &[u8]) -> Result<Vec<u8>> {
+    let (place, mut sealing) = (Place::of_dictionary(number), Sealing::default());
+    let sealed = cipher.seal(place, Payload::new(content), &mut sealing)?;
+    Ok(sealed.body.to_vec())
 }
 
 /// Trains a dictionary on samples; an error if there are too few of them.

@@ -32,7 +32,7 @@ _PADDING: Final = {"PADDING", "padding"}
 @row_format_option()
 def explain(path: Path, index: int, *, style: str) -> None:
     """
-    Show what each byte of a message means, and the index entries that lead to it.
+    Show what each byte of a message means, and which index entries lead to it.
 
     Each line has a position in the file, the bytes there, their code in BinaryWire or the name
     of the word, and what they mean; see docs/format.md. Messages of a Vanilla Chronicle or a

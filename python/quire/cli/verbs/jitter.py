@@ -79,7 +79,7 @@ def jitter(  # noqa: PLR0913 - its options
     style: str,
 ) -> int:
     """
-    Measure the pauses of a spinning loop, or where a program is while it is late.
+    Measure the pauses of a spinning loop, or where a program is when it is late.
 
     Without PROGRAM, nothing but the clock is read, so a pause is the machine's: another process,
     an interrupt, the hypervisor. A queue cannot be faster than that.

@@ -39,7 +39,7 @@ def pretouch(  # noqa: PLR0913 - by keywords
     path: Path, *, interval: float, early: bool, preroll: float | None, dont_write: bool, once: bool
 ) -> None:
     """
-    Prepare a queue's files ahead of its appenders, those of other processes and of Java.
+    Prepare a queue's files ahead of its appenders, also of other processes.
 
     Runs until interrupted (Ctrl-C). QUIRE_EARLY_ACQUIRE_NEXT_CYCLE, QUIRE_PREROLL_TIME_S and
     QUIRE_DONT_WRITE, or a quire.toml, set what is not given.

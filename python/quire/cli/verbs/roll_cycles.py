@@ -55,7 +55,7 @@ def roll_cycles(  # noqa: PLR0913 - its options
     style: str,
 ) -> None:
     """
-    Show the roll cycles, or convert between index, cycle, sequence, time and file name.
+    Show roll cycles, or convert between index, cycle, sequence, time and file.
 
     per_second is how many messages a second, on average, fill a cycle, rounded down.
 

@@ -77,7 +77,7 @@ def serve(  # noqa: PLR0913 - its options
     max_connections: int,
 ) -> int:
     """
-    Serve the queues below a directory to clients of Redis Streams and Arrow Flight.
+    Serve the queues below a directory to clients of Redis and Arrow Flight.
 
     It prints `listening ADDRESS` for each address, that of --listen first. A queue's name is its
     path below DIRECTORY. Any process of this machine may append to the queues and read them

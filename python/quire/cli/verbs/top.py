@@ -36,7 +36,7 @@ def top(
     paths: tuple[Place, ...], *, interval: float, time_field: str | None, once: bool, style: str
 ) -> None:
     """
-    Watch queues live: rates, latency, lag of tailers, locks, files and disk space.
+    Watch queues live: rates, latency, lag of tailers, locks, files, disk space.
 
     PATH is a queue of any format, or a directory of queues; or quire://HOST:PORT/QUEUE, and
     quire://HOST:PORT for all queues of that server, which says nothing of locks and disks. Queues

@@ -191,7 +191,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
                     None => tail.publish_message(guard, payload)?,
                     Some(cipher) => tail.publish_encrypted(guard, payload, cipher, sealing)?,
                 };
-                self.note(index, payload.len());
+                self.note(index, length);
                 Ok(Some(index))
             }
             _ => Ok(None),
@@ -238,7 +238,7 @@ impl End<'_, DetachedGuard<'_>> {
             },
             _ => self.append_with_room(payload, false)?,
         };
-        self.note(index, payload.len());
+        self.note(index, length);
         Ok(index)
     }
 
@@ -297,6 +297,7 @@ impl End<'_, DetachedGuard<'_>> {
     /// Stores a message in the run; false if that needs a step that waits.
     #[inline]
     pub fn store_in_run(&mut self, payload: Payload<'_>) -> Result<bool> {
+        let length = self.stored_length(payload);
         let State { tail: Some(tail), sealing, .. } = &mut *self.state else { return Ok(false) };
         let (guard, cycle) = (self.guard, self.cycle);
         let is_stored = match self.cipher {
@@ -305,7 +306,7 @@ impl End<'_, DetachedGuard<'_>> {
         };
         if is_stored {
             self.stored.messages += 1;
-            self.stored.bytes += payload.len();
+            self.stored.bytes += length;
         }
         Ok(is_stored)
     }

@@ -314,7 +314,7 @@ fn opened(
         index_spacing,
         block: blocks::block(options.block_bytes, index_count),
         table,
-        compressing: Compressing::open(dir, options.compression)?,
+        compressing: Compressing::open(dir, options.compression, &options.encryption)?,
     })
 }
 

@@ -48,18 +48,11 @@ impl Tailer {
     ) -> Result<Scan<()>> {
         let timer = Timer::start(self.queue.metrics());
         let (before, mut bytes) = (reading.taken, 0);
-        let mut counted = |index, payload: &[u8]| {
-            let taken = take(index, payload)?;
-            if taken != Take::NotThis {
-                bytes += payload.len() as u64;
-            }
-            Ok(taken)
-        };
         let read = match how {
-            How::Try => self.read_some(reading, count, how, counted),
-            How::Wait(may_wait) => {
-                self.through_buffer(may_wait, || self.read_some(reading, count, how, &mut counted))
-            }
+            How::Try => self.read_some(reading, count, how, &mut bytes, take),
+            How::Wait(may_wait) => self.through_buffer(may_wait, || {
+                self.read_some(reading, count, how, &mut bytes, &mut take)
+            }),
         };
         timer.read((reading.taken - before) as u64, bytes);
         match read {
@@ -75,6 +68,7 @@ impl Tailer {
         reading: &mut Reading,
         count: usize,
         how: How<'_>,
+        bytes: &mut u64,
         mut take: impl FnMut(i64, &[u8]) -> Result<Take>,
     ) -> Result<Scan<()>> {
         let Some((mut inner, _)) = self.enter_to(how)? else { return Ok(Scan::WouldWait) };
@@ -86,7 +80,11 @@ impl Tailer {
             }
             let step = self.advance(&mut inner, What::message(ask), how, &mut looks, |found| {
                 let taken = take(found.index, found.bytes())?;
-                Ok((taken, taken != Take::NotThis))
+                let is_taken = taken != Take::NotThis;
+                if is_taken {
+                    *bytes += u64::from(found.message.document.length);
+                }
+                Ok((taken, is_taken))
             });
             let became = match step {
                 Ok(Scan::Found(Take::NotThis)) => break Ok(Scan::Found(())),

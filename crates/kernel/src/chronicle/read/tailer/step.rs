@@ -70,7 +70,7 @@ impl Tailer {
         let (mut looks, mut counted) = (MESSAGES_BETWEEN_PAUSES, None);
         let found = self.advance(&mut inner, what, how, &mut looks, |found| {
             if !what.include_metadata || !found.message.document.is_metadata {
-                counted = Some(found.bytes().len() as u64);
+                counted = Some(u64::from(found.message.document.length));
             }
             take(found).map(|taken| (taken, !what.stays))
         })?;
@@ -234,7 +234,7 @@ impl Tailer {
             inner.step_over(&self.queue, &open.document, index)?;
         }
         if !open.is_metadata() {
-            timer.read(1, open.payload().len() as u64);
+            timer.read(1, u64::from(open.document.length));
         }
         self.finish(How::Wait(may_wait), &mut inner).map(drop)
     }
@@ -381,7 +381,12 @@ impl Inner {
         if document.is_metadata {
             return Ok(plain);
         }
-        let unpacked = queue.compressing().unpacked(plain.as_deref().unwrap_or(stored), index)?;
+        let stored = plain.as_deref().unwrap_or(stored);
+        let is_encrypted = plain.is_none() && cipher::is_sealed(stored);
+        if is_encrypted && matches!(queue.options().encryption, Encryption::No) {
+            return Err(Error::KeysMissing { path: queue.path().to_path_buf() });
+        }
+        let unpacked = queue.compressing().unpacked(stored, index)?;
         Ok(unpacked.or(plain))
     }
 

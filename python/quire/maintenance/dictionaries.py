@@ -1,0 +1,101 @@
+"""Training a dictionary on the messages of a queue, for ``compression="zstd"``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from os import PathLike
+from typing import Any, Final, NamedTuple, cast
+
+from quire._common import arguments
+from quire._common.durable import SafeFolder
+from quire._native import train_dictionary
+from quire.formats.adapters import require_journal
+from quire.handles.journal.queue import JournalQueue
+from quire.opening.opener import open as open_queue
+from quire.sealed.key_file import options_for
+from quire.sealed.key_ring import KeyRing
+from quire.sealed.needed_files import CURRENT, DICTIONARY_LIMIT, dictionary_file, put_needed
+
+_SAMPLES: Final = 10_000
+_SIZE: Final = 1 << 15
+_SAMPLED_BYTES: Final = 64 << 20
+
+
+class TrainedDictionary(NamedTuple):
+    """
+    A dictionary that was trained.
+
+    Attributes:
+        number: What messages name it by.
+        size: The length of its file in bytes.
+        samples: How many messages it was trained on.
+
+    Examples:
+        >>> quire.maintenance.TrainedDictionary(0x1234567, 32768, 10000).samples
+        10000
+
+    """
+
+    number: int
+    size: int
+    samples: int
+
+
+def compress_dictionary(
+    path: str | PathLike[str],
+    *,
+    samples: int = _SAMPLES,
+    size: int = _SIZE,
+    key: bytes | KeyRing | None = None,
+) -> TrainedDictionary:
+    """
+    Train a dictionary on messages of a queue, by which short ones get much shorter.
+
+    Appenders of queues that are opened with ``compression="zstd"`` from then on use it. The newest
+    messages are the samples. That of an encrypted queue is encrypted, too.
+
+    Args:
+        path: The queue's directory.
+        samples: At most how many messages to train it on.
+        size: At most how many bytes it has before it is encrypted.
+        key: That of an encrypted queue.
+
+    Raises:
+        ValueError: The messages are too few, or have too little in common.
+        EncryptionError: The queue is encrypted, and the key is missing or another.
+        UnsupportedError: The queue has another format.
+
+    Examples:
+        >>> with quire.open("quotes") as quotes, quotes.appender() as quoting:
+        ...     for number in range(2000):
+        ...         _ = quoting.write_map({"symbol": "EURUSD", "bid": number, "ask": number + 1})
+        >>> quire.maintenance.compress_dictionary("quotes").samples
+        2000
+
+    """
+    place = arguments.path("path", path)
+    require_journal(place, "dictionaries")
+    arguments.whole(8, 10_000_000)("samples", samples)
+    arguments.whole(256, DICTIONARY_LIMIT)("size", size)
+    found = _newest(place, samples, key)
+    options = cast("dict[str, Any]", options_for(place, key=key, may_write=True))
+    number, made = train_dictionary(found, longest=size, cipher=options.get("cipher"))
+    with SafeFolder.at(place) as folder:
+        put_needed(folder, dictionary_file(number), made)
+        put_needed(folder, CURRENT, f"{number:07x}\n".encode())
+    return TrainedDictionary(number, len(made), len(found))
+
+
+def _newest(place: str | PathLike[str], samples: int, key: bytes | KeyRing | None) -> list[bytes]:
+    options = {} if key is None else {"key": key}
+    opened = cast("JournalQueue", cast("Any", open_queue)(place, read_only=True, **options))
+    with opened as queue, queue.tailer() as tailer:
+        tailer.direction = "backward"
+        tailer.to_end()
+        found, left = list[bytes](), _SAMPLED_BYTES
+        for message in islice(tailer.payloads(), samples):
+            left -= len(message)
+            if left < 0:
+                break
+            found.append(bytes(message))
+        return found

@@ -1,0 +1,128 @@
+"""What messages need beside them to be read: wrapped keys and dictionaries (``docs/format.md``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from quire._common.durable import SafeFolder
+from quire.errors import EncryptionError, UnsafePathError
+from quire.sealed import key_file
+from quire.sealed.key_file import KEYS
+
+CURRENT: Final = "dictionary.quire"
+"""Names the dictionary to compress with."""
+DICTIONARY_LIMIT: Final = 1 << 20
+"""The longest dictionary, in bytes, before it is encrypted."""
+NEEDED_LIMIT: Final = (1 << 20) + 1024
+"""The longest of these files, in bytes."""
+_NAMES: Final = (KEYS, CURRENT)
+_SUFFIX: Final = ".dictionary.quire"
+_DIGITS: Final = 7
+_WAIT_S: Final = 10.0
+_Stamp = tuple[int, int, int]
+
+
+def dictionary_file(number: int) -> str:
+    """Return the name of a dictionary's file."""
+    return f"{number:0{_DIGITS}x}{_SUFFIX}"
+
+
+def is_needed(name: str) -> bool:
+    """Return whether a name is that of wrapped keys, or of a dictionary."""
+    number = name.removesuffix(_SUFFIX)
+    is_number = len(number) == _DIGITS and not set(number) - set("0123456789abcdef")
+    return name in _NAMES or (number != name and is_number)
+
+
+def read_needed(folder: SafeFolder) -> dict[str, bytes]:
+    """Return what such files hold, by their names; others cannot be trusted, and are left out."""
+    found = dict[str, bytes]()
+    for name in _in_order(folder.names()):
+        with suppress(OSError, UnsafePathError):
+            found[name] = folder.read(name, NEEDED_LIMIT)
+    return found
+
+
+def bring_needed(source: SafeFolder, target: SafeFolder) -> list[str]:
+    """
+    Put the files that messages need beside them where these are taken to; return their names.
+
+    Raises:
+        EncryptionError: The target has the wrapped keys of another queue, or those are damaged.
+
+    """
+    found = read_needed(source)
+    for name, content in found.items():
+        put_needed(target, name, content)
+    return [*found]
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Return those that are needed; dictionaries come before what names one of them."""
+    return sorted(filter(is_needed, names), key=lambda name: (name == CURRENT, name))
+
+
+def put_needed(folder: SafeFolder, name: str, content: bytes) -> None:
+    """
+    Put such a file beside messages, in place of an older one.
+
+    Raises:
+        EncryptionError: The directory has the wrapped keys of another queue, or these are damaged.
+
+    """
+    if folder.has(name) and folder.read(name, NEEDED_LIMIT) == content:
+        return
+    queue = key_file.parse(content, folder.path / KEYS).queue if name == KEYS else None
+    with folder.locked(key_file.LOCK, _WAIT_S):
+        folder.sweep(name)
+        if queue is not None and folder.has(KEYS):
+            _check_same_queue(folder, queue)
+        folder.replace(name, content)
+
+
+def _check_same_queue(folder: SafeFolder, queue: bytes) -> None:
+    file = folder.path / KEYS
+    if key_file.read(folder).queue != queue:
+        raise EncryptionError(
+            f"the directory has the wrapped keys of another queue: file={file}"
+            " (use a directory of its own)"
+        )
+
+
+class ChangedFiles:
+    """
+    What of these files a peer was not sent yet.
+
+    Args:
+        path: The queue's directory.
+
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen: list[_Stamp | None] = [None, None]
+        self._sent: dict[str, bytes] = {}
+
+    def news(self) -> Iterator[tuple[str, bytes]]:
+        """Yield names and contents that have changed: cheap where none has."""
+        seen = [_stamp(os.path.join(self._path, name)) for name in _NAMES]  # noqa: PTH118 - often
+        if seen == self._seen:
+            return
+        self._seen = seen
+        with SafeFolder.at(self._path) as folder:
+            found = read_needed(folder)
+        for name, content in found.items():
+            if self._sent.get(name) != content:
+                self._sent[name] = content
+                yield name, content
+
+
+def _stamp(path: str) -> _Stamp | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
