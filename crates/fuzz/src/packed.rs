@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use quire_kernel::Error;
 use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::sealed::cipher::Encryption;
 use quire_kernel::sealed::dictionary::{self, Dictionaries};
 use quire_kernel::sealed::packed::{self, unpack};
 use quire_kernel::sealed::packing::{Compression, Method, ZSTD_LEVEL, packed};
@@ -42,7 +43,8 @@ fn beside() -> &'static Beside {
         let number = dictionary::number_of(DICTIONARY);
         let path = folder.path().join(dictionary::file_name(number));
         std::fs::write(path, DICTIONARY).unwrap();
-        let known = Dictionaries::new(folder.path(), ZSTD_LEVEL).get(number).unwrap();
+        let known =
+            Dictionaries::new(folder.path(), ZSTD_LEVEL, Encryption::No).get(number).unwrap();
         let methods = [Method::Gzip, Method::Lzw, Method::Snappy, Method::Lz4, Method::Zstd];
         let plain = methods.map(|method| Some(Compression { method, dictionary: None }));
         let with = Compression { method: Method::Zstd, dictionary: Some(known) };
@@ -58,7 +60,7 @@ pub fn packed_message(data: &[u8]) {
         return;
     }
     let beside = beside();
-    let dictionaries = Dictionaries::new(beside.folder.path(), ZSTD_LEVEL);
+    let dictionaries = Dictionaries::new(beside.folder.path(), ZSTD_LEVEL, Encryption::No);
     let stored = match STARTS.get(usize::from(*choice)) {
         Some((name, start)) => with_blob(name, &[start, rest].concat()),
         None => rest.to_vec(),

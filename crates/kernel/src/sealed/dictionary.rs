@@ -172,7 +172,7 @@ fn read(path: &Path, longest: usize) -> Result<Option<Vec<u8>>> {
 pub fn encrypted(cipher: &Cipher, number: u32, content: &[u8]) -> Result<Vec<u8>> {
     let (place, mut sealing) = (Place::of_dictionary(number), Sealing::default());
     let sealed = cipher.seal(place, Payload::new(content), &mut sealing)?;
-    Ok(sealed.body.to_vec())
+    Ok(sealed.to_vec())
 }
 
 /// Trains a dictionary on samples; an error if there are too few of them.
