@@ -60,7 +60,6 @@ REST: dict[str, list[str]] = {
 }
 # How the verbs that cannot end well here end.
 REFUSALS = {
-    "compress-dictionary": b"no dictionary can be trained",
     "handover": b"no source of this queue took the request",
     "history": b"no message has a history",
     "check-proof": b"No such file",
