@@ -26,6 +26,7 @@ from bench import (
     replicated,
     scenarios,
     sealed,
+    served,
     spark,
     tools,
 )
@@ -242,6 +243,14 @@ def _sealed(
         yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 
+def _serve(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    for what, scenario, setting in served.settings(places(), volume):
+        wanted = [it for it in scenarios.SERVED[what["kind"]] if it in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+
+
 def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -291,6 +300,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "idle": [one for wanted in scenarios.IDLE.values() for one in wanted],
     "replication": [one for wanted in scenarios.REPLICATION.values() for one in wanted],
     "sealed": [one for wanted in scenarios.SEALED.values() for one in wanted],
+    "serve": [one for wanted in scenarios.SERVED.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -310,6 +320,7 @@ _PARTS: dict[
     "idle": _idle,
     "replication": _replication,
     "sealed": _sealed,
+    "serve": _serve,
     "spark": _spark,
     "peers": _peers,
 }

@@ -23,13 +23,13 @@ def settings(places: Sequence[Path], volume: Volume) -> Iterator[Described]:
     place, amounts = places[0], volume.replication
     for rate in REPLICATION_RATES:
         scenario = Scenario(place, REPLICATION_SIZE, *volume.at_rate(rate, amounts.seconds))
-        yield {"kind": "latency", "rate": rate}, scenario, partial(_following, scenario, rate)
+        yield {"kind": "latency", "rate": rate}, scenario, partial(following, scenario, rate)
     yield life.alone("catch-up", place, amounts.caught_up, size=REPLICATION_SIZE)
     yield life.alone("cost", place, amounts.cost, size=REPLICATION_SIZE)
 
 
 @contextmanager
-def _following(scenario: Scenario, rate: int) -> Generator[Measure]:
+def following(scenario: Scenario, rate: int) -> Generator[Measure]:
     """Each run has servers of its own; numbers and times are checked."""
 
     def measure(one: Operation) -> Result:

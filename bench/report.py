@@ -21,6 +21,7 @@ from bench import (
     plots,
     replicated,
     sealed,
+    served,
     spark_tables,
     summary,
     tables,
@@ -49,6 +50,7 @@ _TITLES = {
     "idle": "Readers that wait",
     "replication": "Replication",
     "sealed": "Encryption, compression and seals",
+    "serve": "The server, beside Redis Streams",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -117,6 +119,7 @@ _BODIES = {
     "idle": idle.text,
     "replication": replicated.text,
     "sealed": sealed.text,
+    "serve": served.text,
     "spark": spark_tables.text,
 }
 

@@ -20,6 +20,7 @@ PARTS = (
     "idle",
     "replication",
     "sealed",
+    "serve",
     "spark",
     "peers",
 )
@@ -225,6 +226,32 @@ SEALED = {
 }
 """Encrypted and compressed messages, and the proof that they are as they were."""
 
+SERVED_SIZE = 40
+SERVED_RATE = 2000
+
+
+def _served(*names: str, beside: tuple[str, ...] = ()) -> tuple[Operation, ...]:
+    own = [Operation("served", name) for name in names]
+    return (*own, *(Operation("served_redis", name) for name in beside))
+
+
+SERVED = {
+    "xadd": _served("xadd", beside=("xadd",)),
+    "append": _served("write_many", beside=("pipeline",)),
+    "tail": _served("read_many", "read_batch", beside=("xread",)),
+    "call": _served(
+        *("call@write_bytes", "call@redis_py", "call@socket"),
+        beside=("call@redis_py", "call@socket"),
+    ),
+    "flight": _served("flight", "loopback"),
+    "seen": tuple(
+        Operation(system, "latency")
+        for system in ("served", "served_resp", "served_redis", "served_nats", "tcp_echo")
+    ),
+    "idle": _served("tailers@1000", "streams@1000", "page@100", beside=("streams@1000",)),
+}
+"""What clients do by a server, beside Redis with an AOF that is synchronised each second."""
+
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
     "query": (
@@ -321,6 +348,22 @@ class Replication:
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """How much is measured of the part `serve`."""
+
+    added: Amount
+    """Appended by `XADD` in pipelines."""
+    appended: Amount
+    """Appended in batches, and read."""
+    calls: Amount
+    flown: Amount
+    """Messages read by Arrow Flight, without a warm-up."""
+    seen: Amount
+    quiet_ms: Amount
+    """Milliseconds without an append, and those waited before until all tailers are asleep."""
+
+
+@dataclass(frozen=True, slots=True)
 class Volume:
     """How much is measured."""
 
@@ -354,6 +397,7 @@ class Volume:
     replication: Replication
     sealed: Amount
     """Messages; with those to warm up at most as many as there are flights, 336,776."""
+    served: Served
     spark: int
     """The number of messages in the queue that Spark reads."""
     peer: Amount
@@ -406,6 +450,14 @@ FULL = Volume(
         cost=Amount(300_000, 50_000),
     ),
     sealed=Amount(200_000, 50_000),
+    served=Served(
+        added=Amount(1_000_000, 200_000),
+        appended=Amount(3_000_000, 500_000),
+        calls=Amount(20_000, 2000),
+        flown=Amount(1_000_000, 0),
+        seen=Amount(10_000, 2000),
+        quiet_ms=Amount(5000, 3000),
+    ),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -444,6 +496,14 @@ QUICK = Volume(
         cost=Amount(50_000, 10_000),
     ),
     sealed=Amount(50_000, 10_000),
+    served=Served(
+        added=Amount(200_000, 50_000),
+        appended=Amount(500_000, 100_000),
+        calls=Amount(2000, 200),
+        flown=Amount(200_000, 0),
+        seen=Amount(1500, 500),
+        quiet_ms=Amount(2000, 1500),
+    ),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

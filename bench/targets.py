@@ -12,6 +12,7 @@ from bench import (
     older_targets,
     replicated_targets,
     sealed_targets,
+    served_targets,
     spark_targets,
     summary,
 )
@@ -156,17 +157,22 @@ def _life(scenario: Result) -> Iterator[Verdict]:
             shares = life_targets.share(scenario, take)
             yield _at_most(scenario, what, shares, life_targets.MOST_OF_COLD)
     for most in life_targets.MOST:
-        if {most.key, most.less} - {""} <= measured:
-            spread = life_targets.spread(scenario, most)
-            yield Verdict(
-                most.what,
-                scenario["file_system"],
-                f"at most {most.limit:g}{most.unit}",
-                _spread(spread, most.unit),
-                "",
-                is_met=spread.median <= most.limit,
-                remark=_mark(scenario),
-            )
+        yield from _most(scenario, most)
+
+
+def _most(scenario: Result, most: life_targets.Most) -> Iterator[Verdict]:
+    """Hold what was found in the runs of an operation against a limit, if it was measured."""
+    if {most.key, most.less} - {""} <= set(summary.operations(scenario)):
+        spread = life_targets.spread(scenario, most)
+        yield Verdict(
+            most.what,
+            scenario["file_system"],
+            f"at most {most.limit:g}{most.unit}",
+            _spread(spread, most.unit),
+            "",
+            is_met=spread.median <= most.limit,
+            remark=_mark(scenario),
+        )
 
 
 def _replication(scenario: Result) -> Iterator[Verdict]:
@@ -348,6 +354,33 @@ def _sealed(scenario: Result) -> Iterator[Verdict]:
         yield _rate(scenario, wanted.CYCLES, what, wanted.LEAST_FROM_CYCLES)
 
 
+def _serve(scenario: Result) -> Iterator[Verdict]:
+    measured, wanted = set(summary.operations(scenario)), served_targets
+    for ours, other, what, least in wanted.RATIOS:
+        if {ours, other} <= measured:
+            yield _ratio(scenario, (ours, other), what, least)
+    for key, what, per_second in wanted.LEAST_RATES:
+        if key in measured:
+            yield _rate(scenario, key, what, per_second)
+    for ours, other, what in wanted.CALLS:
+        if {ours, other} <= measured:
+            times = summary.ratio(scenario, other, ours)
+            yield _at_most(scenario, what, times, wanted.MOST_OF_REDIS)
+    for most in wanted.MOST:
+        yield from _most(scenario, most)
+    if {wanted.FLIGHT, wanted.LOOPBACK} <= measured:
+        share = wanted.share_of_flight(scenario)
+        yield Verdict(
+            f"serve: DoGet : {wanted.LEAST_GB:g} GB/s, or what the loopback does",
+            scenario["file_system"],
+            "1.0 x",
+            _spread(share, " x"),
+            "",
+            is_met=share.median >= 1,
+            remark=_mark(scenario),
+        )
+
+
 def _growth(scenario: Result) -> Iterator[Verdict]:
     small, large = scenario["amounts"]
     for name in scenario["names"]:
@@ -390,5 +423,6 @@ _OF_PART: dict[str, Callable[[Result], Iterator[Verdict]]] = {
     "life": _life,
     "replication": _replication,
     "sealed": _sealed,
+    "serve": _serve,
     "spark": _spark,
 }

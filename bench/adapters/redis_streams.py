@@ -40,14 +40,22 @@ def free_port() -> int:
 @contextmanager
 def server(directory: Path, **more: str) -> Generator[int]:
     """Run a server that keeps all in memory, and give its port on the loopback."""
+    with running(directory, **more) as (port, _):
+        yield port
+
+
+@contextmanager
+def running(directory: Path, **more: str) -> Generator[tuple[int, int]]:
+    """Run a server with some options, and give its port and its process."""
     port = free_port()
-    options = {"port": str(port), "bind": "127.0.0.1", "dir": str(directory), "save": "", **more}
+    options = {"port": str(port), "bind": "127.0.0.1", "dir": str(directory), "save": ""}
+    options |= {"appendonly": "no", **more}
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
-    command = ["redis-server", *arguments, "--appendonly", "no"]
+    command = ["redis-server", *arguments]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             _wait_for(port)
-            yield port
+            yield port, process.pid
         finally:
             process.terminate()
 

@@ -38,9 +38,16 @@ def version() -> str:
 @contextmanager
 def services(task: Task) -> Generator[None]:
     """Run a cluster of two servers, with a stream that both keep."""
-    clients, routes = ([free_port() for _ in range(2)] for _ in range(2))
+    with running(task, servers=2):
+        yield
+
+
+@contextmanager
+def running(task: Task, servers: int) -> Generator[None]:
+    """Run servers, and make a stream that each of them keeps."""
+    clients, routes = ([free_port() for _ in range(servers)] for _ in range(2))
     with ExitStack() as stack:
-        for number in range(2):
+        for number in range(servers):
             path = Path(task.directory) / f"nats{number}"
             path.mkdir()
             config = path / "config"
@@ -48,17 +55,21 @@ def services(task: Task) -> Generator[None]:
             process = subprocess.Popen(["nats-server", "-c", str(config)])  # noqa: S607
             stack.callback(process.wait)
             stack.callback(process.terminate)
-        _create(clients[0], {"name": "m", "subjects": ["m"], "num_replicas": 2})
+        _create(clients[0], {"name": "m", "subjects": ["m"], "num_replicas": servers})
         tcp_echo.write_ports(task, clients)
         yield
 
 
 def _config(number: int, path: Path, clients: list[int], routes: list[int]) -> str:
-    return (
+    alone = (
         f"server_name: s{number}\nlisten: 127.0.0.1:{clients[number]}\nlog_file: '{path / 'log'}'\n"
         # By default it drops what comes faster than it can take it.
         f"jetstream {{ store_dir: '{path}', max_buffered_msgs: {_BUFFERED}, "
         "max_buffered_size: 1GB }\n"
+    )
+    if len(clients) == 1:
+        return alone
+    return alone + (
         f"cluster {{ name: c\n"
         f"  listen: 127.0.0.1:{routes[number]}\n"
         f"  routes: [ nats://127.0.0.1:{routes[1 - number]} ] }}\n"
