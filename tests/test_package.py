@@ -31,7 +31,7 @@ MODULES = {
     "record": "websockets",
     "remote": "hiredis",
     "sealed": "cryptography",
-    "server": "hiredis",
+    "server": "uvloop",
     "spark": "pyspark",
     "top": "textual",
     "web": "starlette",

@@ -20,7 +20,7 @@ RUST_LAYERS = [
     "quire_wire::compress quire_wire::latin1 quire_wire::number quire_wire::reader",
     "quire_wire::temporal quire_wire::writer",
     "quire_wire::convert quire_wire::fieldless quire_wire::history quire_wire::message",
-    "quire_wire::arrow quire_wire::text quire_wire::topic",
+    "quire_wire::arrow quire_wire::requests quire_wire::text quire_wire::topic",
     "quire_wire::explain",
     "quire_wire",
     "quire_kernel::error quire_kernel::explained quire_kernel::finding quire_kernel::probe",

@@ -52,6 +52,7 @@ __all__ = [
     "RawOut",
     "ReadDocument",
     "ReplicaStates",
+    "RequestReader",
     "Ring",
     "RollCycle",
     "Seen",
@@ -70,6 +71,7 @@ __all__ = [
     "count_pruned",
     "cycle_digest",
     "entry_bytes",
+    "entry_ids",
     "field_json",
     "first_entries",
     "group_backlog",
@@ -119,6 +121,9 @@ BUILD_PROFILE: Final[str]
 Value: TypeAlias = Any
 Direction: TypeAlias = Literal["forward", "backward", "none"]
 _Columns: TypeAlias = tuple[BufferLike | None, BufferLike, BufferLike]
+
+# A queue's name, and messages for it: how many, the length of the longest, offsets and bytes.
+PackedEntries: TypeAlias = tuple[bytes, int, int, bytes, bytes]
 
 # Name, kind, position of the first row, buffers, the columns inside.
 RenderedColumn: TypeAlias = tuple[str, str, int, list[Any], list[RenderedColumn]]
@@ -368,6 +373,31 @@ def cycle_digest(queue: Queue, place: tuple[int, int, bool], /) -> bytes | None:
     """
 
 @final
+class RequestReader:
+    """Parses what a client of Redis sends, in the pieces in which it arrives."""
+
+    def __new__(cls) -> RequestReader: ...
+    @property
+    def pending(self) -> int:
+        """How many bytes of an incomplete request there are."""
+
+    def feed(
+        self, data: bytes, size: int, words: int, /
+    ) -> tuple[list[list[bytes] | PackedEntries], str | None]:
+        """
+        Take bytes; return the requests that they complete, and what is wrong with the rest.
+
+        Plain ``XADD`` commands for one queue that follow one another are returned as their
+        messages. After an error the reader is of no more use.
+
+        Args:
+            data: The bytes.
+            size: How many bytes a request has at most.
+            words: How many words a request has at most, with the command's name.
+
+        """
+
+@final
 class Cipher:
     """What encrypts and decrypts the messages of a queue; it shows no key."""
 
@@ -470,6 +500,9 @@ def hash_cycle(
 
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""
+
+def entry_ids(first: int, count: int, /) -> bytes:
+    """Return the ids of *count* entries, as answers of a server: the first is of index *first*."""
 
 def text_bytes(text: str, /) -> bytes:
     """Return the message that :meth:`Appender.write_text` appends."""

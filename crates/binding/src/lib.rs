@@ -7,6 +7,7 @@
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
 //! - [`replication`] are batches of documents for replicas, and [`replica_states`] what those have;
+//! - [`requests`] are those of a server's clients;
 //! - [`maintenance`] checks and repairs the files of queues;
 //! - [`error`] converts errors to exceptions, [`arguments`] checks arguments, [`buffer`] is the
 //!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows;
@@ -36,6 +37,7 @@ mod quick_queue;
 mod replica_states;
 mod replication;
 mod repr;
+mod requests;
 mod sealed;
 mod values;
 mod vanilla;
@@ -146,6 +148,8 @@ mod _native {
     use crate::replication::{
         BatchReader, BatchWriter, cycle_digest, keep_tailer, whole_cycle_digest,
     };
+    #[pymodule_export]
+    use crate::requests::{RequestReader, entry_ids};
     #[pymodule_export]
     use crate::sealed::{hash_cycle, train_dictionary};
     #[pymodule_export]

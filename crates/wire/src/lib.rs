@@ -9,6 +9,7 @@
 //!   byte means;
 //! - [`text`] prints messages as YAML, JSON or hexadecimal, and parses YAML and JSON;
 //! - [`arrow`] converts messages to Arrow columns, and columns to messages;
+//! - [`requests`] parses what clients of Redis ask a server;
 //! - [`WireError`] states what is wrong with a message, and where.
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ pub mod message;
 pub mod number;
 pub mod out;
 pub mod reader;
+pub mod requests;
 pub mod temporal;
 pub mod text;
 pub mod topic;

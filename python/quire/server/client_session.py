@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from quire.errors import QuireError, RefusedError
 from quire.server.answers import Answer, encoded
-from quire.server.requests import BEFORE_AUTHENTICATION, Requests
+from quire.server.requests import BEFORE_AUTHENTICATION, Request, Requests
 from quire.server.served_queue import ServedQueue
 from quire.server.tokens import Right, Token
 
@@ -52,10 +52,12 @@ class Later:
 
     Attributes:
         call: Returns its answer.
+        count: How many commands it is: an error is the answer of each.
 
     """
 
     call: Callable[[], Answer]
+    count: int = 1
 
 
 class Holding(Protocol):
@@ -86,7 +88,7 @@ class Session:
         self.protocol, self.name = 2, ""
         self.library = {"lib-name": "", "lib-ver": ""}
         self.token: Token | None = None
-        self.commands: deque[list[bytes]] = deque()
+        self.commands: deque[Request] = deque()
         self.waiting: Waiting | None = None
         self.later: Later | None = None
         self.is_closing = False
@@ -159,7 +161,11 @@ class Session:
                 return self.may_run
         return False
 
-    def _run_one(self, request: list[bytes]) -> None:
+    def _run_one(self, request: Request) -> None:
+        if isinstance(request, tuple):
+            self.context.commands += request[1]
+            self._take(lambda: self.context.add_all(self, request), request[1])
+            return
         if not request[0] and len(request) == 2:  # noqa: PLR2004 - see receive
             self._say(RefusedError(request[1].decode()))
             self.close()
@@ -167,8 +173,8 @@ class Session:
         self.context.commands += 1
         self._take(lambda: self.context.carry_out(self, request))
 
-    def _take(self, call: Callable[[], Outcome]) -> None:
-        """Answer with what a call returns or raises, or wait for it."""
+    def _take(self, call: Callable[[], Outcome], count: int = 1) -> None:
+        """Answer with what a call returns, or each of the commands with what it raises, or wait."""
         try:
             outcome = call()
         except RefusedError as refusal:
@@ -185,6 +191,8 @@ class Session:
                 self.waiting = outcome
             case Later():
                 self.later = outcome
+            case RefusedError():
+                self.say_all([outcome] * count)
             case _:
                 self._say(outcome)
 
@@ -231,8 +239,9 @@ class Session:
 
     def finish(self, call: Callable[[], Answer]) -> None:
         """Answer with what a thread has found: *call* returns or raises it."""
+        count = 1 if self.later is None else self.later.count
         self.later = None
-        self._take(call)
+        self._take(call, count)
 
     def outgoing(self) -> bytes:
         """Return the bytes to send, and forget them."""

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quire.errors import OptionsError
 from quire.server.append_ids import AppendIds
@@ -14,6 +14,9 @@ from quire.server.queue_folder import Queues
 from quire.server.requests import RequestLimits
 from quire.server.stream_groups import StreamGroups
 from quire.server.tokens import Token, TokenFile
+
+if TYPE_CHECKING:
+    from quire._native import PackedEntries
 
 _LOOK_S: Final = 0.1
 
@@ -68,6 +71,7 @@ class Context:
         tokens: Who may use them; None: everybody.
         limits: What clients may use.
         carry_out: Carries out a command of a session.
+        add_all: Carries out XADD commands of a session that append to one queue.
         note: Writes to the audit log: what, by whom, from where, about which queue.
         run_id: A number of this run of the server, as Redis has it.
         started_s: When it began, in seconds since 1970.
@@ -84,6 +88,7 @@ class Context:
     tokens: TokenFile | None
     limits: Limits
     carry_out: Callable[[Any, Sequence[bytes]], Any]
+    add_all: Callable[[Any, PackedEntries], Any]
     note: Callable[[str, Any, str], object] = lambda _what, _session, _about: None
     run_id: str = field(default_factory=lambda: secrets.token_hex(20))
     started_s: float = field(default_factory=time.time)

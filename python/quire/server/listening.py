@@ -13,7 +13,7 @@ from quire.errors import OptionsError
 from quire.replication.tls import is_loopback
 from quire.server.append_ids import AppendIds
 from quire.server.audit import Audit
-from quire.server.commands import carry_out
+from quire.server.commands import add_all, carry_out
 from quire.server.connections import ClientConnection, Hub
 from quire.server.context import Context, Limits
 from quire.server.queue_folder import Queues
@@ -96,7 +96,9 @@ class Server:
         queues = Queues(directory)
         appends = AppendIds(queues.path, FOLDER)
         groups = StreamGroups(queues.path)
-        self.context = Context(queues, groups, appends, file, limits or Limits(), carry_out)
+        self.context = Context(
+            queues, groups, appends, file, limits or Limits(), carry_out, add_all
+        )
         if self._audit is not None:
             self.context.note = self._audit.note
         self._hub: Hub | None = None

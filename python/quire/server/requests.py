@@ -1,18 +1,18 @@
-"""Requests as they come: arrays of bulk strings of RESP, parsed by hiredis within limits."""
+"""Requests as they come: arrays of bulk strings of RESP, parsed by the kernel within limits."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import MutableSequence
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-import hiredis
-
+from quire._native import RequestReader
 from quire.errors import RefusedError
 
-_HELD: Final = re.compile(rb"[*%~>|$]\d*\r?\Z")
-_HEADER: Final = re.compile(rb"([*%~>|])(\d+)|(\$)(\d{5,})")
-_ANSWER_TYPES: Final = "an array of bulk strings"
+if TYPE_CHECKING:
+    from quire._native import PackedEntries
+
+Request: TypeAlias = "list[bytes] | PackedEntries"
+"""A command and its arguments, or plain XADD commands for one queue as their messages."""
 
 
 class RequestLimits(NamedTuple):
@@ -34,7 +34,7 @@ BEFORE_AUTHENTICATION: Final = RequestLimits(16 << 10, 64)
 
 class Requests:
     """
-    Takes bytes, gives requests. What hiredis would allocate before it is sent is refused here.
+    Takes bytes, gives requests. Nothing is allocated for what was only announced.
 
     Args:
         limits: What a request may have; can be changed between two requests.
@@ -43,16 +43,14 @@ class Requests:
 
     def __init__(self, limits: RequestLimits) -> None:
         self.limits = limits
-        self._reader = hiredis.Reader()
-        self._held = b""
-        self._pending = 0
+        self._reader = RequestReader()
 
     @property
     def pending(self) -> int:
-        """How many bytes of an incomplete request there are, at most."""
-        return self._pending + len(self._held)
+        """How many bytes of an incomplete request there are."""
+        return self._reader.pending
 
-    def feed(self, data: bytes, found: MutableSequence[list[bytes]]) -> None:
+    def feed(self, data: bytes, found: MutableSequence[Request]) -> None:
         """
         Add the requests that are complete now to those that were found before.
 
@@ -60,56 +58,7 @@ class Requests:
             RefusedError: The bytes are no request, or exceed a limit: close the connection.
 
         """
-        data = self._held + data
-        self._held = b""
-        if (held := _HELD.search(data)) is not None:
-            self._held, data = data[held.start() :], data[: held.start()]
-        start = 0
-        for match in _HEADER.finditer(data):
-            self._take(data[start : match.start()], found)
-            start = match.start()
-            if not self._reader.has_data():
-                self._check(match)
-        self._take(data[start:], found)
-        if self._pending > self.limits.size:
-            raise _refused(f"the request is too long: limit={self.limits.size} bytes")
-
-    def _check(self, header: re.Match[bytes]) -> None:
-        """Check a number that an array or a bulk string begins with."""
-        kind, count, bulk, length = header.groups()
-        if bulk:
-            if int(length[:20]) > self.limits.size:
-                raise _refused(f"invalid bulk length: limit={self.limits.size} bytes")
-        elif self._pending or kind != b"*":
-            raise _refused(f"expected {_ANSWER_TYPES}")
-        elif int(count[:20]) > self.limits.arguments:
-            raise _refused(f"invalid multibulk length: limit={self.limits.arguments}")
-
-    def _take(self, data: bytes, found: MutableSequence[list[bytes]]) -> None:
-        if not data:
-            return
-        if not self._pending and not data.startswith(b"*"):
-            raise _refused(f"expected '*', got {chr(data[0])!a}")
-        self._pending += len(data)
-        try:
-            self._reader.feed(data)
-            while (request := self._reader.gets()) is not False:
-                self._pending = len(data) if self._reader.has_data() else 0
-                if request:
-                    found.append(_checked(request))
-                elif request is not None and request != []:
-                    raise _refused(f"expected {_ANSWER_TYPES}")
-        except hiredis.ProtocolError as error:
-            raise _refused(str(error).removeprefix("Protocol error, ")) from None
-
-
-def _checked(request: Any) -> list[bytes]:  # noqa: ANN401 - whatever RESP can say
-    if type(request) is list:
-        words = cast("list[bytes]", request)
-        if all(type(it) is bytes for it in words):
-            return words
-    raise _refused(f"expected {_ANSWER_TYPES}")
-
-
-def _refused(text: str) -> RefusedError:
-    return RefusedError(f"Protocol error: {text}")
+        requests, wrong = self._reader.feed(data, *self.limits)
+        found += requests
+        if wrong is not None:
+            raise RefusedError(f"Protocol error: {wrong}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
@@ -64,26 +64,28 @@ class ServedQueue:
         """The name of its format."""
         return adapter_of(self.queue).name
 
-    def append(self, messages: Sequence[bytes], *, may_wait: bool) -> list[int] | None:
+    def append(self, message: bytes, *, may_wait: bool) -> int | None:
         """
-        Append messages, and return their indexes; None: it would have to wait, and may not.
+        Append a message, and return its index; None: it would have to wait, and may not.
 
         Raises:
             ReadOnlyError: The queue is only read.
 
         """
         appender = self._opened_appender()
-        if not isinstance(appender, JournalAppender):
-            return [appender.write_bytes(it) for it in messages]
-        if may_wait:
-            return self._indexes(appender.write_many(messages), len(messages))
+        if may_wait or not isinstance(appender, JournalAppender):
+            return cast("int", appender.write_bytes(message))
+        return self._at_once(appender, lambda: appender.write_bytes(message))
+
+    @staticmethod
+    def _at_once(appender: JournalAppender, write: Callable[[], int | None]) -> int | None:
+        """Append unless that would have to wait."""
         if appender._waits_for_disk:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             return None
         try:
-            last = appender._without_waiting(lambda: appender.write_many(messages))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            return appender._without_waiting(write)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         except LockTimeoutError:
             return None
-        return self._indexes(last, len(messages))
 
     def append_columns(
         self, offsets: bytes, data: bytes, count: int, *, may_wait: bool
@@ -105,12 +107,7 @@ class ServedQueue:
             return cast("int | None", column())
         if may_wait:
             return cast("int | None", column(text=False))
-        if appender._waits_for_disk:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            return None
-        try:
-            return cast("int | None", appender._without_waiting(lambda: column(text=False)))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        except LockTimeoutError:
-            return None
+        return self._at_once(appender, lambda: column(text=False))
 
     def append_metadata(self, documents: Sequence[bytes]) -> None:
         """
@@ -164,10 +161,8 @@ class ServedQueue:
             self._appender = self.queue.appender()
         return self._appender
 
-    def _indexes(self, last: int | None, count: int) -> list[int]:
+    def indexes(self, last: int, count: int) -> list[int]:
         """Return the indexes of messages that were appended together; a roll may lie between."""
-        if last is None:
-            return []
         numbering = self.numbering
         found: list[int] = []
         cycle, past = numbering.to_cycle(last), numbering.to_sequence(last) + 1

@@ -16,11 +16,13 @@ from quire.server.commands import (
     writing,
 )
 from quire.server.commands.command_table import COMMANDS
+from quire.server.commands.writing import add_all
 
 if TYPE_CHECKING:
     from quire.server.client_session import Outcome, Session
 
 __all__ = [
+    "add_all",
     "carry_out",
     "connecting",
     "consuming",

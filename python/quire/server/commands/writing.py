@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from quire._native import entry_ids
 from quire.errors import QuireError, RefusedError
 from quire.server.answers import Answer, Encoded, bulk, encoded
 from quire.server.client_session import Later
 from quire.server.commands.command_table import Arguments, command
 from quire.server.commands.ranging import existing
 from quire.server.entry_fields import message_of
-from quire.server.ids import index_of
+from quire.server.ids import id_of, index_of
 from quire.server.served_queue import ServedQueue
 from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
+    from quire._native import PackedEntries
     from quire.server.client_session import Outcome, Session
 
-_TOGETHER: Final = 512
-_SHORTEST: Final = 5
 _TRIMMING: Final = (b"MAXLEN", b"MINID", b"NOMKSTREAM")
 
 
@@ -43,10 +43,65 @@ def add(session: Session, request: Sequence[bytes]) -> Outcome:
     found = writable(session, topic, creates=creates)
     if found is None:
         return None
-    messages = [checked(found, message_of(fields))]
-    if found.takes_many:
-        messages += _more(session, found, request[1])
-    return _append(session, found, messages)
+    message = checked(found, message_of(fields))
+    answer = _answered(session, found, message, may_wait=False)
+    if answer is not None:
+        return answer
+    return Later(lambda: _answered(session, found, message, may_wait=True))
+
+
+def add_all(session: Session, entries: PackedEntries) -> Outcome:
+    """
+    Append the messages of ``XADD`` commands for one queue, and return their ids.
+
+    Raises:
+        RefusedError: The client may not; that is the answer of each command.
+
+    """
+    if not session.is_admitted:
+        raise RefusedError("NOAUTH Authentication required.")
+    key, count, longest, offsets, data = entries
+    found = writable(session, topic_of(key), creates=True)
+    if found is None:
+        return None
+    if not found.takes_many or longest > found.longest:
+        return _one_by_one(session, found, memoryview(offsets).cast("i"), data)
+
+    def appended(*, may_wait: bool) -> Answer:
+        try:
+            last = found.append_columns(offsets, data, count, may_wait=may_wait)
+        except (QuireError, OSError) as error:
+            session.context.queues.check(found, error)
+            return Encoded(encoded(RefusedError(f"ERR {error}"), 2) * count)
+        return None if last is None else _ids(found, last, count)
+
+    answer = appended(may_wait=False)
+    return Later(lambda: appended(may_wait=True), count) if answer is None else answer
+
+
+def _ids(found: ServedQueue, last: int, count: int) -> Answer:
+    """Return the answers of commands whose messages were appended together."""
+    if found.numbering.step == 1 and found.numbering.to_sequence(last) + 1 >= count:
+        return Encoded(entry_ids(last - count + 1, count))
+    return Encoded(b"".join([bulk(id_of(it)) for it in found.indexes(last, count)]))
+
+
+def _one_by_one(
+    session: Session, found: ServedQueue, offsets: memoryview[int], data: bytes
+) -> Outcome:
+    """Append messages of which some are too long, or that cannot be appended together."""
+
+    def answer(place: int) -> Answer:
+        message = data[offsets[place] : offsets[place + 1]]
+        try:
+            return _answered(session, found, checked(found, message), may_wait=True)
+        except RefusedError as refusal:
+            return refusal
+
+    def answers() -> Answer:
+        return Encoded(b"".join(encoded(answer(it), 2) for it in range(len(offsets) - 1)))
+
+    return Later(answers, len(offsets) - 1) if found.takes_many else answers()
 
 
 def checked(found: ServedQueue, message: bytes) -> bytes:
@@ -72,57 +127,14 @@ def writable(session: Session, topic: str, *, creates: bool) -> ServedQueue | No
     return found
 
 
-def _more(session: Session, queue: ServedQueue, key: bytes) -> list[bytes]:
-    """Take the commands that follow as far as they append to the same queue, too."""
-    found: list[bytes] = []
-    commands = session.commands
-    while commands and len(found) < _TOGETHER:
-        request = commands[0]
-        is_alike = (
-            len(request) >= _SHORTEST
-            and len(request) % 2 == 1
-            and request[1] == key
-            and request[2] == b"*"
-            and request[0].upper() == b"XADD"
-        )
-        if not is_alike:
-            break
-        try:
-            found.append(checked(queue, message_of(request[3:])))
-        except RefusedError:  # its turn comes
-            break
-        commands.popleft()
-        session.context.commands += 1
-    return found
-
-
-def _append(session: Session, found: ServedQueue, messages: list[bytes]) -> Outcome:
-    answer = _answered(session, found, messages, may_wait=False)
-    if answer is not None:
-        return answer
-    return Later(lambda: _answered(session, found, messages, may_wait=True))
-
-
-def _answered(
-    session: Session, found: ServedQueue, messages: list[bytes], *, may_wait: bool
-) -> Answer:
-    """Append messages together; None: it would have to wait, and may not."""
+def _answered(session: Session, found: ServedQueue, message: bytes, *, may_wait: bool) -> Answer:
+    """Append a message; None: it would have to wait, and may not."""
     try:
-        indexes = found.append(messages, may_wait=may_wait)
+        index = found.append(message, may_wait=may_wait)
     except (QuireError, OSError) as error:
         session.context.queues.check(found, error)
-        return _for_each(error, len(messages))
-    return None if indexes is None else _ids(indexes)
-
-
-def _for_each(error: QuireError | OSError, count: int) -> Answer:
-    """Return an error as the answer of several commands."""
-    return Encoded(encoded(RefusedError(f"ERR {error}"), 2) * count)
-
-
-def _ids(indexes: list[int]) -> Answer:
-    """Return the answers of several commands as one."""
-    return Encoded(b"".join([bulk(b"%d-0" % it) for it in indexes]))
+        return RefusedError(f"ERR {error}")
+    return None if index is None else id_of(index)
 
 
 @command("XTRIM", -4, "write", keys=(1, 1, 1))

@@ -277,10 +277,10 @@ class WebApp:
         self._visitors.check_form(request, visitor, form.get("form_key", ""))
         queue = self._shown.queue_of(request, visitor, "append")
         message = message_of(queue, form.get("kind", "text"), form.get("message", ""))
-        indexes = await self._shown.of_queue(queue, lambda: queue.append([message], may_wait=True))
-        if not indexes or not visitor.may("read", queue.topic):
-            return self.show(visitor, "appended.html.jinja", topic=queue.topic, indexes=indexes)
-        return RedirectResponse(url("/message/", queue.topic, index=indexes[0], new=1), _SEE_OTHER)
+        index = await self._shown.of_queue(queue, lambda: queue.append(message, may_wait=True))
+        if not visitor.may("read", queue.topic):
+            return self.show(visitor, "appended.html.jinja", topic=queue.topic, index=index)
+        return RedirectResponse(url("/message/", queue.topic, index=index, new=1), _SEE_OTHER)
 
 
 def _within(address: str) -> str:
