@@ -19,6 +19,9 @@ export UV_PYTHON := $(CURDIR)/.tools/bin/python
 export VIRTUAL_ENV := $(CURDIR)/.venv
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/bin:$(PATH)
 unexport CONDA_PREFIX
+# Images for containers set it. The tests start hundreds of processes, each of which would compile all that it
+# imports, and each worker of pytest all tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -35,9 +38,9 @@ help: ## Show this list
 demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
 	@$(BIN)/python -m demo $(ARGS)
 
-# One worker more than two cores: some tests wait. Each collects all tests, so more of them cost
-# more than they save; `-n 0` runs in one process.
-PYTEST := $(BIN)/pytest -n 3 --dist loadgroup
+# More workers than two cores: half of the time tests wait, for files and other processes. Sparks and Javas
+# wait less; `-n 0` runs in one process.
+PYTEST = $(BIN)/pytest -n $(if $(filter check,$(firstword $(1))),3,4) --dist loadgroup
 # What can be run here of $(1): all of it, or with a word about it what needs no Java.
 pytest = if .ci/needs jdk maven; then $(MAKE) --no-print-directory $(STAMPS)/interop && \
 	  echo "· pytest -m '$(1)' $(ARGS)" && $(PYTEST) -m "$(1)" $(ARGS); else \
