@@ -31,18 +31,14 @@ pub mod targets;
 pub mod vanilla;
 pub mod words;
 
-use peak_alloc::PeakAlloc;
+use allocation_counter::measure;
 
-#[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
-
-/// Runs `work` and checks that it allocates at most `most` bytes at any time. Counts the
-/// whole process: one at a time.
+/// Runs `work` and checks that this thread allocates at most `most` bytes at any time. Other threads
+/// may run meanwhile, and their memory is not counted.
 pub fn bounded<T>(most: usize, work: impl FnOnce() -> T) -> T {
-    MEMORY.reset_peak_usage();
-    let before = MEMORY.current_usage();
-    let result = work();
-    let used = MEMORY.peak_usage().saturating_sub(before);
+    let mut result = None;
+    let used = measure(|| result = Some(work())).bytes_max;
+    let used = usize::try_from(used).unwrap();
     assert!(used <= most, "too much memory: bytes={used} limit={most}");
-    result
+    result.unwrap() // the work was done
 }

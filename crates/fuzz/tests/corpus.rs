@@ -51,22 +51,34 @@ fn changed_bytes_of_indexed_chronicles_are_no_find() {
     changed_bytes("indexed", indexed::indexed);
 }
 
-/// One after the other: memory is counted for the whole process.
-#[test]
-fn the_corpus_holds_no_find() {
-    replay("store", targets::store);
-    replay("table", targets::table);
-    replay("index", targets::index);
-    replay("wire", targets::wire);
-    replay("columns", columns::columns);
-    replay("wire", columns::columns);
-    replay("wire", targets::shown);
-    replay("shown", targets::shown);
-    replay("text", targets::text);
-    replay("quick_queue", quick_queue::quick_queue);
-    replay("indexed", indexed::indexed);
-    replay("vanilla", vanilla::vanilla);
-    replay("group", group::group);
-    replay("ring", ring::ring);
-    replay("packed", packed::packed_message);
+/// A test for each target, so that they run beside one another.
+macro_rules! replayed {
+    ($($test:ident: $corpus:literal => $target:path;)+) => {
+        $(#[test]
+        fn $test() {
+            replay($corpus, $target);
+        })+
+    };
+}
+
+mod the_corpus_holds_no_find {
+    use super::*;
+
+    replayed! {
+        of_store: "store" => targets::store;
+        of_table: "table" => targets::table;
+        of_index: "index" => targets::index;
+        of_wire: "wire" => targets::wire;
+        of_columns: "columns" => columns::columns;
+        of_wire_in_columns: "wire" => columns::columns;
+        of_wire_that_is_shown: "wire" => targets::shown;
+        of_shown: "shown" => targets::shown;
+        of_text: "text" => targets::text;
+        of_quick_queue: "quick_queue" => quick_queue::quick_queue;
+        of_indexed: "indexed" => indexed::indexed;
+        of_vanilla: "vanilla" => vanilla::vanilla;
+        of_group: "group" => group::group;
+        of_ring: "ring" => ring::ring;
+        of_packed: "packed" => packed::packed_message;
+    }
 }
