@@ -11,7 +11,7 @@ from quire.handles.journal.queue import JournalQueue
 from quire.replication.election import Candidate
 from quire.replication.source import Source
 from quire.replication.source_session import SourceSession
-from quire.replication.succession import ClosedQueue, Succession, Successor
+from quire.replication.succession import ClosedQueue, Handover, Succession, Successor
 from quire.replication.tls import Tls
 from quire.replication.wire import Place
 
@@ -84,21 +84,14 @@ class NodeSource(Source):
         self._office = office
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
-        return _NodeSuccession(
-            self._original,
-            session,
-            self._is_served(session),
-            self._next_change,
-            timeout_s,
-            office=self._office,
-        )
+        return _NodeSuccession(self._handover_to(session, timeout_s), self._office)
 
 
 class _NodeSuccession(Succession):
     """A handover between nodes: etcd names the sink as the only one that may be the next source."""
 
-    def __init__(self, *given: object, office: Office) -> None:
-        super().__init__(*given)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    def __init__(self, handover: Handover, office: Office) -> None:
+        super().__init__(handover)
         self._office = office
 
     def _check(self) -> None:

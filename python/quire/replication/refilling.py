@@ -17,7 +17,7 @@ from quire.replication.drivers.any_source import AnySource
 from quire.replication.original import Original
 from quire.replication.positions import Positions, positions_of
 from quire.replication.source_session import SourceSession
-from quire.replication.succession import ClosedQueue, Succession, Successor
+from quire.replication.succession import ClosedQueue, Handover, Succession, Successor
 from quire.replication.tls import Tls, check_allowed
 
 _MAX_SOURCES: Final = 10
@@ -134,14 +134,9 @@ class RefillSource(AnySource[SourceSession]):
                 return await self._succession(session).run()
 
     def _succession(self, session: SourceSession) -> _RefillSuccession:
-        return _RefillSuccession(
-            self._original,
-            session,
-            self._is_served(session),
-            self._next_change,
-            self._timeout_s,
-            closed=self._closed,
-        )
+        is_served = self._is_served(session)
+        handover = Handover(self._original, session, is_served, self._next_change, self._timeout_s)
+        return _RefillSuccession(handover, self._closed)
 
     def _new_session(self, peer: str) -> SourceSession:
         return SourceSession(self._original, peer, time.monotonic_ns())
@@ -201,8 +196,8 @@ class _ClosedReplica(ClosedQueue):
 class _RefillSuccession(Succession):
     """A replica's source takes over again."""
 
-    def __init__(self, *given: object, closed: ClosedQueue | None) -> None:
-        super().__init__(*given)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    def __init__(self, handover: Handover, closed: ClosedQueue | None) -> None:
+        super().__init__(handover)
         self._closed = closed
 
     def _close(self) -> ClosedQueue:

@@ -9,6 +9,7 @@ import time
 from typing import Final, NamedTuple, Self
 
 from quire._common import arguments
+from quire._common.file_identity import Identity, identity_at
 from quire.errors import (
     HandoverError,
     OldEpochError,
@@ -26,7 +27,7 @@ from quire.replication.in_sync import InSyncSet
 from quire.replication.original import Original
 from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
-from quire.replication.succession import Succession, Successor, send_positions
+from quire.replication.succession import Handover, Succession, Successor, send_positions
 from quire.replication.tls import Tls, check_allowed
 
 _log = logging.getLogger("quire")
@@ -138,7 +139,7 @@ class Source(AnySource[SourceSession]):
         except BaseException:
             self._in_sync.close()
             raise
-        self._identity = _identity_of(self._path)
+        self._identity = _table_of(self._path)
         self._watching = [
             asyncio.create_task(self._watch_requests()),
             asyncio.create_task(self._watch_positions()),
@@ -195,9 +196,11 @@ class Source(AnySource[SourceSession]):
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
         """Return how the queue is given to a sink."""
-        return Succession(
-            self._original, session, self._is_served(session), self._next_change, timeout_s
-        )
+        return Succession(self._handover_to(session, timeout_s))
+
+    def _handover_to(self, session: SourceSession, timeout_s: float) -> Handover:
+        is_served = self._is_served(session)
+        return Handover(self._original, session, is_served, self._next_change, timeout_s)
 
     def _named(self, to: str) -> SourceSession:
         named = [it for it in self._sessions if it.name]
@@ -212,7 +215,7 @@ class Source(AnySource[SourceSession]):
         """Hand over when another process asks for it."""
         while True:
             await asyncio.sleep(TICK_S)
-            if _identity_of(self._path) != self._identity:
+            if _table_of(self._path) != self._identity:
                 text = "the directory of the source's queue was renamed, removed or replaced"
                 hint = "start a source where the queue is now"
                 self._end(TableLostError(f"{text}: path={self._path} ({hint})"))
@@ -315,13 +318,8 @@ class Source(AnySource[SourceSession]):
             self._end(error)
 
 
-def _identity_of(path: str) -> tuple[int, int] | None:
-    """Return which file the table of a queue is; None if there is none."""
-    try:
-        found = os.lstat(os.path.join(path, TABLE))  # noqa: PTH118 - looked at all the time
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+def _table_of(path: str) -> Identity | None:
+    return identity_at(os.path.join(path, TABLE), follow_links=False)  # noqa: PTH118 - looked at all the time
 
 
 def _has(session: SourceSession, index: int) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import struct
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from quire._native import BatchWriter
@@ -100,30 +100,29 @@ class ClosedQueue:
         self._queue.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What a source knows of the sink that is to take over."""
+
+    original: Original
+    """The source's queue."""
+    session: SourceSession
+    """What it says to the sink."""
+    is_served: Callable[[], bool]
+    """Whether the sink is still connected."""
+    next_change: Callable[[], Awaitable[None]]
+    """Returns when a sink has said something, or soon."""
+    timeout_s: float
+    """How long the sink may take for each of the two steps."""
+
+
 class Succession:
-    """
-    A handover, from the side of the source.
+    """A handover, from the side of the source."""
 
-    Args:
-        original: The source's queue.
-        session: What it says to the sink that takes over.
-        is_served: Whether that sink is still connected.
-        next_change: Returns when a sink has said something, or soon.
-        timeout_s: How long the sink may take for each of the two steps.
-
-    """
-
-    def __init__(
-        self,
-        original: Original,
-        session: SourceSession,
-        is_served: Callable[[], bool],
-        next_change: Callable[[], Awaitable[None]],
-        timeout_s: float,
-    ) -> None:
-        self._original, self._session = original, session
-        self._is_served, self._next_change = is_served, next_change
-        self._timeout_s = timeout_s
+    def __init__(self, handover: Handover) -> None:
+        self._original, self._session = handover.original, handover.session
+        self._is_served, self._next_change = handover.is_served, handover.next_change
+        self._timeout_s = handover.timeout_s
 
     async def run(self) -> Successor:
         """
