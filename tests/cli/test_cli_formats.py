@@ -118,7 +118,7 @@ def test_archive_has_a_row_a_cycle(cli: Cli, queues: Path, tmp_path: Path, style
         ["prune", "a", "--keep", "1s", "--dry-run"],
         ["roll-cycles"],
         ["explain", "a", "0x4d1900000000"],
-        ["top", "a", "--once"],
+        ["top", "a", "--once", "--interval", "0.1"],
     ],
     ids=lambda it: it[0],
 )

@@ -149,7 +149,9 @@ def test_stat_and_top_show_groups(cli: Cli, path: Path, last: int) -> None:
         header, row = cli.ok("stat", path, "--format", "csv").lines
         found = dict(zip(header.split(","), row.split(","), strict=True))
         assert (found["groups"], found["max_group_lag"]) == ("2", "4")
-        sample = json.loads(cli.ok("top", path, "--once", "--format", "jsonl").lines[0])
+        sample = json.loads(
+            cli.ok("top", path, "--once", "--interval", "0.1", "--format", "jsonl").lines[0]
+        )
         assert [(it["name"], it["lag"], it["pending"]) for it in sample["groups"]] == [
             ("audit", 4, 0),
             ("billing", 2, 1),
@@ -175,6 +177,8 @@ def test_a_group_that_cannot_be_read_is_named_by_stat_and_left_out_by_top(
     assert wrong["billing"] is None
     assert "a symbolic link" in wrong["other"]
     assert "a symbolic link" in cli.ok("stat", path).out
-    sample = json.loads(cli.ok("top", path, "--once", "--format", "jsonl").lines[0])
+    sample = json.loads(
+        cli.ok("top", path, "--once", "--interval", "0.1", "--format", "jsonl").lines[0]
+    )
     assert sample["state"] == "ok"
     assert [it["name"] for it in sample["groups"]] == ["billing", "third"]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from quire._common.file_identity import Identity
 from quire.maintenance import files
 
 
-def mapped(process: Path, line: str, file: files.Identity) -> bool:
+def mapped(process: Path, line: str, file: Identity) -> bool:
     (process / "maps").write_text(f"7f0000000000-7f0000001000 r--s 00000000 {line}\n")
     return files._mapped(process, {file}) == {file}  # pyright: ignore[reportPrivateUsage]
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from quire._common.file_identity import identity_of
 from quire.errors import LockHeldError, UnsafePathError
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -181,8 +182,7 @@ class SafeFolder:
     @property
     def identity(self) -> tuple[int, int]:
         """Its device and inode number."""
-        found = os.fstat(self._handle)
-        return found.st_dev, found.st_ino
+        return identity_of(os.fstat(self._handle))
 
     def names(self) -> list[str]:
         """Return the names of what is in it, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quire._common.file_identity import identity_of
 from quire.archive.archive_report import Failure, Report
 from quire.archive.checking import check_file, check_live
 from quire.archive.cycle_entry import Entry
@@ -12,7 +13,7 @@ from quire.archive.manifest import Topic
 from quire.errors import QuireError, UnsupportedError
 from quire.formats.adapters import adapter_at
 from quire.handles.journal.queue import JournalQueue
-from quire.maintenance.files import identity_of, open_reason
+from quire.maintenance.files import open_reason
 from quire.maintenance.holders import SINK_WRITE, growth_of, holders_of, reader_in
 from quire.maintenance.removal import check_place, reason_moved, removal
 
@@ -56,7 +57,7 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
                 reason = after or _kept(queue, entry.cycle, force=force)
                 if reason is None:
                     file = Path(queue.file_for_cycle(entry.cycle))
-                    identity = identity_of(file)
+                    identity = identity_of(file.lstat())
                     check_archived(topic, queue, entry)  # reads both, which may take long
                     if (reason := open_reason([file])) is not None:
                         after = f"kept after an older one that is kept: {file.name}"

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
+from quire._common.file_identity import identity_of
 from quire._common.roll_file_names import is_compressed, seal_file, times_file
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.formats.adapters import adapter_at, adapter_of
@@ -206,7 +207,7 @@ class _Copy(CopyRun):
                 continue  # compressed meanwhile, or decompressed
             if now is None and found is None:
                 raise FileNotFoundError(path)
-            if now is None or (now.st_dev, now.st_ino) == (seen.st_dev, seen.st_ino):
+            if now is None or identity_of(now) == identity_of(seen):
                 return found  # what was removed since then was whole when it was copied
             self._lengths.pop(path.name, None)
         file = self._queue.file_for_cycle(cycle)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple
 
 from quire._common import arguments
+from quire._common.file_identity import Identity, identity_of
 from quire.errors import UnsupportedError
 from quire.formats.adapters import require_journal
 from quire.maintenance.holders import growth_of, holders_of, reader_in
@@ -17,9 +18,6 @@ from quire.opening.discovery import check_local
 from quire.opening.opener import open_without_key as open_queue
 
 _PROC: Final = Path("/proc")
-
-Identity: TypeAlias = tuple[int, int]
-"""Device and inode number of a file."""
 
 
 class FileUser(NamedTuple):
@@ -86,7 +84,7 @@ def file_state(file: str | PathLike[str]) -> FileState:
     place = arguments.path("file", file)
     check_local(place)
     try:
-        identity = _identity(os.stat(place))  # noqa: PTH116 - also of bytes
+        identity = identity_of(os.stat(place))  # noqa: PTH116 - also of bytes
     except (FileNotFoundError, NotADirectoryError):
         return FileState("missing", (), 0)
     users, unseen = users_of({identity})
@@ -136,13 +134,8 @@ def identities_of(files: Iterable[Path]) -> set[Identity]:
     found = set[Identity]()
     for file in files:
         with suppress(FileNotFoundError, NotADirectoryError):
-            found.add(_identity(file.stat()))
+            found.add(identity_of(file.stat()))
     return found
-
-
-def identity_of(file: Path) -> Identity:
-    """Return device and inode number of a file, or of a link itself."""
-    return _identity(file.lstat())
 
 
 def open_reason(files: Iterable[Path]) -> str | None:
@@ -191,7 +184,7 @@ def _opened(process: Path) -> set[Identity]:
     with os.scandir(process / "fd") as handles:
         for handle in handles:
             with suppress(OSError):  # closed meanwhile
-                found.add(_identity(handle.stat()))
+                found.add(identity_of(handle.stat()))
     return found
 
 
@@ -229,7 +222,7 @@ def _is_mapped(file: Identity, mapped: tuple[bytes, ...], process: Path) -> bool
         named = os.stat(os.fsencode(process / "root") + path)  # noqa: PTH116 - of bytes
     except OSError:
         return True
-    return _identity(named)[1] != file[1] or _identity(named) == file
+    return identity_of(named)[1] != file[1] or identity_of(named) == file
 
 
 def _command(process: Path) -> str:
@@ -237,7 +230,3 @@ def _command(process: Path) -> str:
         words = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
         return b" ".join(words).decode(errors="replace")
     return ""
-
-
-def _identity(found: os.stat_result) -> Identity:
-    return found.st_dev, found.st_ino

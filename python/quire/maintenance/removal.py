@@ -16,9 +16,10 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self
 
 from quire._common.durable import SafeFolder
+from quire._common.file_identity import Identity, identity_of
 from quire._common.roll_file_names import (
     COMPRESSED,
     is_compressed,
@@ -30,9 +31,6 @@ from quire.errors import TableLostError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
 from quire.opening.opener import open_without_key as open_queue
-
-Identity: TypeAlias = tuple[int, int]
-"""Device and inode number of a file."""
 
 
 class Moves(NamedTuple):
@@ -119,7 +117,7 @@ def sweep_compressed(folder: SafeFolder) -> None:
 def reason_moved(folder: SafeFolder, name: str, identity: Identity) -> str | None:
     """Return why a file is not the one that was judged by its path, or None."""
     found = folder.stat(name)
-    if found is None or (found.st_dev, found.st_ino) != identity:
+    if found is None or identity_of(found) != identity:
         return "kept as another file took its place meanwhile"
     return None
 
@@ -136,7 +134,7 @@ def check_place(folder: SafeFolder, path: str) -> None:
         found = os.stat(path)  # noqa: PTH116 - also of bytes
     except (FileNotFoundError, NotADirectoryError):
         found = None
-    if found is None or (found.st_dev, found.st_ino) != folder.identity:
+    if found is None or identity_of(found) != folder.identity:
         raise TableLostError(_not_here(path))
 
 
@@ -168,7 +166,7 @@ def removal(path: str, *, table: Identity | None = None, **options: Any) -> Gene
 
 def _check_table(folder: SafeFolder, table: Identity | None) -> None:
     found = folder.stat(TABLE)
-    if table is not None and (found is None or (found.st_dev, found.st_ino) != table):
+    if table is not None and (found is None or identity_of(found) != table):
         raise TableLostError(_not_here(folder.path))
 
 

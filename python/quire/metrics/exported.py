@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
+from quire._common.file_identity import identity_of
 from quire.errors import NotAQueueError, QuireError
 from quire.formats.adapters import adapter_at, is_queue
 from quire.formats.protocols import AnyQueue
@@ -275,7 +276,7 @@ class _Source:
         except FileNotFoundError:
             self.close()
             return False
-        identity = (found.st_dev, found.st_ino)
+        identity = identity_of(found)
         if self._queue is not None and identity == self._opened_as:
             return True
         self.close()

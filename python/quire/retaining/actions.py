@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import ClassVar, Final, TypeAlias, cast
 
 from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_sync
+from quire._common.file_identity import identity_of
 from quire._common.roll_file_names import COMPRESSED, seal_file, times_file
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
@@ -181,7 +182,7 @@ class _Move(Saver):
         """Return whether a killed run has already put the file there."""
         with self._folder.open(name) as source, self._there.open(name) as found:
             here, there = os.fstat(source.fileno()), os.fstat(found.fileno())
-            if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+            if identity_of(here) == identity_of(there):
                 return True
             return here.st_size == there.st_size and _equal(source, found)
 

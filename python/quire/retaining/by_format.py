@@ -11,6 +11,7 @@ from stat import S_ISDIR
 from typing import Any, Final, Generic, TypeVar
 
 from quire._common.durable import SafeFolder
+from quire._common.file_identity import Identity, identity_of
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.formats.adapters import adapter_at, adapter_of
 from quire.formats.detection import refuse_part, refuse_queues
@@ -19,7 +20,6 @@ from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.holders import Holder, growth_of, holders_of
 from quire.maintenance.removal import (
     LOCK,
-    Identity,
     Moves,
     Removal,
     check_place,
@@ -59,7 +59,7 @@ class Cycles(ABC, Generic[_Queue]):
                 on_disk = sum(os.lstat(it).st_blocks for it in self.files_of(file)) * _BLOCK
             except FileNotFoundError:  # removed by hand since the listing
                 continue
-            identity = found.st_dev, found.st_ino
+            identity = identity_of(found)
             ended_ms = self.queue.cycle_start_ms(number + 1)
             yield Cycle(number, file, on_disk, ended_ms, identity)
 

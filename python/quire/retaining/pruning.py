@@ -9,12 +9,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from quire._common import arguments
+from quire._common.file_identity import Identity
 from quire._native import ManualClock, count_pruned
 from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.handles.base import Queue
 from quire.maintenance.files import identities_of, reason_of, users_of
 from quire.maintenance.holders import Holder, reader_in
-from quire.maintenance.removal import Identity
 from quire.opening.declaring import check_clock
 from quire.retaining.actions import Saver, check_dest, saver_of
 from quire.retaining.by_format import Cycles, check_format, opened_to_look, opened_to_prune

@@ -8,6 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from quire._common.durable import SafeFolder
+from quire._common.file_identity import identity_of
 from quire._common.watching import Watch, Watcher
 from quire.errors import LockHeldError, QuireError
 from quire.sealed.sealer import seal_queue
@@ -83,7 +84,7 @@ class _Thread:
         try:
             with SafeFolder.at(self._path) as folder:
                 found = folder.stat(_TABLE)
-                if found is None or (found.st_dev, found.st_ino) != self._table:
+                if found is None or identity_of(found) != self._table:
                     return True  # another queue took its place
                 seal_queue(queue, folder, wait_s=wait_s)
         except LockHeldError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
+from quire._common.file_identity import Identity, identity_at
 from quire._native import Tailer
 from quire.errors import LockTimeoutError, ReadOnlyError, UnsupportedError
 from quire.formats.adapters import (
@@ -303,14 +303,10 @@ class ServedQueue:
         self.queue.close()
 
 
-def _identity(queue: Queue) -> tuple[int, int] | None:
+def _identity(queue: Queue) -> Identity | None:
     if adapter_of(queue).leaves_path_free:
         return None
-    try:
-        found = os.lstat(queue.path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    return identity_at(queue.path, follow_links=False)
 
 
 def columns_before(columns: Columns, index: int) -> int:

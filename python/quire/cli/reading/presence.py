@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import click
+
+from quire._common.file_identity import identity_at
 
 _BETWEEN_S: Final = 1.0
 
@@ -23,7 +24,7 @@ class Presence:
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self._known = {path: found for path in paths if (found := _identity(path)) is not None}
+        self._known = {path: found for path in paths if (found := identity_at(path)) is not None}
         self._next = time.monotonic() + _BETWEEN_S
 
     def check(self) -> None:
@@ -37,14 +38,6 @@ class Presence:
         if time.monotonic() < self._next:
             return
         for path, known in self._known.items():
-            if _identity(path) != known:
+            if identity_at(path) != known:
                 raise click.ClickException(f"the queue was removed or replaced: path={path}")
         self._next = time.monotonic() + _BETWEEN_S
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - often, and the shortest way
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino

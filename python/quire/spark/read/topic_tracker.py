@@ -14,12 +14,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import quire
+from quire._common.file_identity import Identity, identity_at
 from quire.errors import CorruptError
 from quire.formats.adapters import (
     adapter_of,
@@ -263,12 +263,8 @@ class TopicTracker:
         kept = {each: n for each, n in self._finished.items() if each in counts or each == cycle}
         self._finished = kept
 
-    def _table(self) -> tuple[int, int] | None:
-        for path in (Path(self._path, TABLE), Path(self._path)):
-            with suppress(FileNotFoundError):
-                found = path.stat()
-                return found.st_dev, found.st_ino
-        return None
+    def _table(self) -> Identity | None:
+        return identity_at(Path(self._path, TABLE)) or identity_at(self._path)
 
 
 def now_ms() -> float:
