@@ -1462,6 +1462,17 @@ class ReplicaStates:
         """
 
     @staticmethod
+    def of_queue(queue: Queue, /, *, mode: int = 0o600) -> ReplicaStates:
+        """
+        Open the file of an open queue, as :meth:`open_or_create` does.
+
+        Raises:
+            CorruptError: The file is damaged.
+            TableLostError: The queue's directory was renamed, removed or replaced.
+
+        """
+
+    @staticmethod
     def open_existing(
         directory: str | PathLike[str], /, *, read_only: bool = False
     ) -> ReplicaStates | None:

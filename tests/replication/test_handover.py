@@ -16,6 +16,7 @@ from event_loops import until
 from java_peer import JavaProcess
 from paths import SUPPORT
 from ports import free_port
+from quire._common.durable import SafeFolder
 from quire._native import ReplicaStates
 from quire.errors import AppendLockedError, HandoverError, PeerSilentError, ReplicationError
 from quire.replication import Sink, Source, handover, promote, standing
@@ -233,12 +234,14 @@ def test_requests_that_are_none(content: bytes, orders: Path, tmp_path: Path) ->
     from quire.replication.handover_requests import take_request
 
     (orders / "handover.json").write_bytes(content)
-    assert take_request(orders, {"b"}) is None
+    with SafeFolder.at(orders) as folder:
+        assert take_request(folder, {"b"}) is None
     (orders / "handover.json").unlink()
     secret = tmp_path / "secret"
     secret.write_bytes(b'{"id":"x","to":"b","timeout_s":1,"until":1e99}')
     (orders / "handover.json").symlink_to(secret)
-    assert take_request(orders, {"b"}) is None
+    with SafeFolder.at(orders) as folder:
+        assert take_request(folder, {"b"}) is None
     assert secret.exists()
 
 

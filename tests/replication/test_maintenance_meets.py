@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from io import BufferedWriter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 import quire
 from cli_runs import Cli
 from event_loops import until
+from pause_points import Party
 from queues import DAY_MS, START_MS, exit_code, fork
+from quire._common.durable import SafeFolder
 from quire._native import ReplicaStates
 from quire.errors import (
     AppendLockedError,
@@ -289,3 +292,67 @@ def test_the_directory_of_a_sink_that_is_renamed_or_replaced(
         assert not copy.exists()
     replicate(orders, moved)
     assert messages(moved) == messages(orders)
+
+
+def test_a_source_of_a_handle_whose_directory_was_replaced_before(
+    orders: Path, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    with quire.open(orders) as queue:
+        replaced(orders, moved, by_a_queue=True)
+        with pytest.raises(TableLostError, match="open it where it is now"):
+            Source(queue)
+        with pytest.raises(TableLostError):
+            ReplicaStates.of_queue(queue)
+    for each in (orders, moved):
+        assert not SIDE_FILES & {it.name for it in each.iterdir()}
+
+
+def test_a_directory_that_is_replaced_while_a_source_begins(
+    orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was begun goes on in the directory that was opened."""
+    moved, create = tmp_path / "moved", SafeFolder.create
+
+    def replace_first(folder: SafeFolder, name: str) -> BufferedWriter:
+        if not moved.exists():
+            replaced(orders, moved, by_a_queue=True)
+        return create(folder, name)
+
+    monkeypatch.setattr(SafeFolder, "create", replace_first)
+
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            source = Source(queue)
+            assert (moved / "replication.json").exists()
+            with pytest.raises(TableLostError):
+                await source.__aenter__()
+
+    asyncio.run(work())
+    assert not SIDE_FILES & {it.name for it in orders.iterdir()}
+
+
+STATES = """
+queue = quire.open(sys.argv[1])
+arm()
+try:
+    quire._native.ReplicaStates.of_queue(queue).lock_source()
+    say("made")
+except quire.errors.QuireError as error:
+    say(type(error).__name__)
+"""
+
+
+@pytest.mark.check
+def test_a_directory_that_is_replaced_while_the_states_of_replicas_are_made(
+    orders: Path, tmp_path: Path
+) -> None:
+    """The file goes into the directory that was opened."""
+    moved = tmp_path / "moved"
+    with Party(STATES, orders, point="replicas.file.publish") as party:
+        party.wait_until_stopped()
+        replaced(orders, moved, by_a_queue=True)
+        party.go_on()
+        assert party.result() == ["made"]
+    assert "replicas.quire" not in {it.name for it in orders.iterdir()}
+    assert "replicas.quire" in {it.name for it in moved.iterdir()}

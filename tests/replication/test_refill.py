@@ -299,12 +299,12 @@ def has_group(path: Path) -> bool:
 
 Step = tuple[object, str, str]
 KILLS: dict[str, Step] = {  # which side is killed, and at which step
-    "the source joins": (standing, "write", "taker"),
+    "the source joins": (standing, "write_of", "taker"),
     "the source has stored a batch": (replica.Replica, "apply", "taker"),
     "the source is to begin its epoch": (replica.Replica, "promote", "taker"),
     "the source has begun its epoch": (SinkSession, "take_over", "taker"),
     "the replica sends": (SourceSession, "pull", "giver"),
-    "the replica has given": (standing, "write", "giver"),
+    "the replica has given": (standing, "write_of", "giver"),
     "the replica hands over": (SourceSession, "hand_over", "giver"),
 }
 

@@ -21,7 +21,7 @@ STEPS: dict[str, Step] = {  # where, what, and whether it dies before that or af
     "sent": (SourceSession, "outgoing", False),
     "confirmed": (succession, "Successor", True),
     "asked": (replica.Replica, "promote", True),
-    "kept": (standing, "write", False),
+    "kept": (standing, "write_of", False),
     "promoted": (replica.Replica, "promote", False),
     "answered": (SinkSession, "outgoing", False),
 }

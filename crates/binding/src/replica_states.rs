@@ -7,11 +7,13 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use quire_kernel::os::clock;
 use quire_kernel::os::interrupt::Signals;
+use quire_kernel::os::own_directory::OwnDirectory;
 use quire_kernel::replicas::side_file::{ReplicaStates as KernelStates, SourceLock};
 
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::handles::promise::quorum_of;
+use crate::handles::queue::Queue;
 
 /// Name, address, member, connected, level, acknowledged index, sent index, time.
 type Row = (String, String, bool, bool, &'static str, Option<i64>, Option<i64>, u64);
@@ -36,7 +38,20 @@ impl ReplicaStates {
     #[pyo3(signature = (directory, /, *, mode = 0o600))]
     fn open_or_create(py: Python<'_>, directory: PathBuf, mode: u32) -> PyResult<Self> {
         let opened = detached(py, |may_wait| {
-            KernelStates::open_or_create(&directory, mode, Signals::Handled(may_wait))
+            let directory = OwnDirectory::open(&directory)?;
+            KernelStates::open_or_create(directory, mode, Signals::Handled(may_wait))
+        });
+        or_raise(py, opened).map(Self::of)
+    }
+
+    #[doc = stub!("ReplicaStates.of_queue")]
+    #[staticmethod]
+    #[pyo3(signature = (queue, /, *, mode = 0o600))]
+    fn of_queue(py: Python<'_>, queue: &Bound<'_, Queue>, mode: u32) -> PyResult<Self> {
+        let queue = &queue.get().kernel;
+        let opened = detached(py, |may_wait| {
+            let directory = queue.own_directory()?;
+            KernelStates::open_or_create(directory, mode, Signals::Handled(may_wait))
         });
         or_raise(py, opened).map(Self::of)
     }

@@ -67,9 +67,14 @@ def read(path: str | PathLike[str]) -> Standing | None:
 
     """
     with SafeFolder.at(path) as folder:
-        if not folder.has(NAME):
-            return None
-        content = folder.read(NAME, _LIMIT)
+        return read_in(folder)
+
+
+def read_in(folder: SafeFolder) -> Standing | None:
+    """Return the standing of the queue in an open directory, as :func:`read` does."""
+    if not folder.has(NAME):
+        return None
+    content = folder.read(NAME, _LIMIT)
     try:
         found = json.loads(content)
         member = parsed(found["identity"], found["epoch"], found["role"])
@@ -77,7 +82,7 @@ def read(path: str | PathLike[str]) -> Standing | None:
         member = None
     if member is not None:
         return member
-    text = f"{NAME} does not say how the queue is replicated: path={path}"
+    text = f"{NAME} does not say how the queue is replicated: path={folder.path}"
     hint = "restore it from a backup, or remove it: the queue then counts as another one"
     raise CorruptError(f"{text} ({hint})", NAME, 0, repr(content[:64]), "a JSON object")
 
@@ -85,4 +90,9 @@ def read(path: str | PathLike[str]) -> Standing | None:
 def write(path: str | PathLike[str], member: Standing) -> None:
     """Replace the standing, durably."""
     with SafeFolder.at(path) as folder:
-        folder.replace(NAME, json.dumps(asdict(member), indent=2).encode() + b"\n")
+        write_in(folder, member)
+
+
+def write_in(folder: SafeFolder, member: Standing) -> None:
+    """Replace the standing in an open directory, durably."""
+    folder.replace(NAME, json.dumps(asdict(member), indent=2).encode() + b"\n")

@@ -16,10 +16,10 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final, NamedTuple
 
-from quire._common.durable import SafeFolder
 from quire._native import whole_cycle_digest
 from quire.errors import CorruptError, UnsafePathError
 from quire.handles.journal.queue import JournalQueue
+from quire.replication.own_folder import own_folder
 
 NAME: Final = "replication.digests"
 _log = logging.getLogger("quire")
@@ -69,7 +69,7 @@ class CycleDigests:
 
     def __init__(self, queue: JournalQueue) -> None:
         self._queue = queue
-        self._kept = _read(queue.path)
+        self._kept = _read(queue)
         self._has_news = False
         self._lock = Lock()
 
@@ -133,7 +133,7 @@ class CycleDigests:
         )
         content = _MAGIC + entries
         try:
-            with SafeFolder.at(self._queue.path) as folder:
+            with own_folder(self._queue) as folder:
                 folder.replace(NAME, content + hashlib.sha256(content).digest())
         except OSError as error:  # a full disk: they are computed again
             _log.warning("the digests of cycles cannot be kept: reason=%s", error)
@@ -142,17 +142,17 @@ class CycleDigests:
 _Kept = dict[int, tuple[_Identity, CycleDigest]]
 
 
-def _read(path: str) -> _Kept:
+def _read(queue: JournalQueue) -> _Kept:
     """Return what is kept; nothing where that is damaged."""
     content = b""
-    with suppress(OSError, UnsafePathError), SafeFolder.at(path) as folder:
+    with suppress(OSError, UnsafePathError), own_folder(queue) as folder:
         content = folder.read(NAME, _LIMIT)
     body, found = content[:-_SUM_BYTES], content[-_SUM_BYTES:]
     entries = body[len(_MAGIC) :]
     is_whole = body.startswith(_MAGIC) and len(entries) % _KEPT.size == 0
     if not is_whole or hashlib.sha256(body).digest() != found:
         if content:
-            _log.warning("%s is damaged, and made again: path=%s", NAME, path)
+            _log.warning("%s is damaged, and made again: path=%s", NAME, queue.path)
         return {}
     kept: _Kept = {}
     for cycle, metadata, following, *identity, digest in _KEPT.iter_unpack(entries):

@@ -144,19 +144,18 @@ def _withdraw(folder: SafeFolder) -> bool:
     return True
 
 
-def take_request(path: str | PathLike[str], sinks: Collection[str]) -> Request | None:
+def take_request(folder: SafeFolder, sinks: Collection[str]) -> Request | None:
     """Return what is asked of a source with these sinks, once: nobody else gets it then."""
-    with SafeFolder.at(path) as folder:
-        found = _content(folder, REQUEST)
-        if found is None:
-            return None
-        try:
-            request = Request(**found)
-            is_for_here = request.to in sinks and time.time() <= request.until
-            is_valid = 0 < request.timeout_s < 1 << 30 and type(found["id"]) is str
-        except TypeError:
-            return None
-        return request if is_for_here and is_valid and _withdraw(folder) else None
+    found = _content(folder, REQUEST)
+    if found is None:
+        return None
+    try:
+        request = Request(**found)
+        is_for_here = request.to in sinks and time.time() <= request.until
+        is_valid = 0 < request.timeout_s < 1 << 30 and type(found["id"]) is str
+    except TypeError:
+        return None
+    return request if is_for_here and is_valid and _withdraw(folder) else None
 
 
 def done(successor: Successor) -> Mapping[str, Any]:
@@ -169,10 +168,9 @@ def failed(error: Exception) -> Mapping[str, Any]:
     return {"state": "failed", "reason": str(error)}
 
 
-def give_answer(path: str | PathLike[str], request: Request, answer: Mapping[str, Any]) -> None:
+def give_answer(folder: SafeFolder, request: Request, answer: Mapping[str, Any]) -> None:
     """Answer a request."""
-    with SafeFolder.at(path) as folder:
-        folder.replace(ANSWER, json.dumps({"id": request.id, **answer}).encode())
+    folder.replace(ANSWER, json.dumps({"id": request.id, **answer}).encode())
 
 
 def _content(folder: SafeFolder, name: str) -> dict[str, Any] | None:

@@ -35,6 +35,7 @@ class InSyncSet:
 
     Raises:
         CorruptError: The file is damaged.
+        TableLostError: The queue's directory was renamed, removed or replaced.
         WriterInUseError: Another source of the queue lives.
 
     """
@@ -42,7 +43,7 @@ class InSyncSet:
     def __init__(self, queue: JournalQueue, epoch: int, drop_after_s: float | None) -> None:
         arguments.optional(arguments.seconds)("drop_after_s", drop_after_s)
         self._queue, self._drop_after_s = queue, drop_after_s
-        self._states = ReplicaStates.open_or_create(queue.path)
+        self._states = ReplicaStates.of_queue(queue)
         self._states.lock_source()
         self._states.set_epoch(epoch)
         self._sessions: dict[int, SourceSession] = {}

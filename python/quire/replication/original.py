@@ -10,9 +10,9 @@ from quire._native import BatchReader, BatchWriter, cycle_digest
 from quire.errors import AppendLockedError, IndexOutOfRangeError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
-from quire.opening.opener import open_without_key as open_queue
 from quire.replication import layout, standing
 from quire.replication.digests import CycleDigests
+from quire.replication.own_folder import open_again
 from quire.replication.positions import Positions, free_groups, positions_of, take_groups
 from quire.replication.standing import Standing
 from quire.replication.wire import Cycles, Place
@@ -31,6 +31,7 @@ class Original:
 
     Raises:
         ReplicationError: The queue is a replica.
+        TableLostError: Another directory is at the queue's path, or none.
 
     """
 
@@ -74,11 +75,10 @@ class Original:
             epoch: That one, below which this queue follows no source any more.
 
         """
-        # A handle of its own, since the source's may append through a ring.
-        with open_queue(self.queue.path, create=False) as queue, BatchWriter(queue):
+        with open_again(self.queue) as queue, BatchWriter(queue):
             self.standing = replace(self.standing, role="sink", epoch=epoch)
             take_groups(queue)
-            standing.write(self.queue.path, self.standing)
+            standing.write_of(queue, self.standing)
 
     def note_acknowledged(self, place: Place) -> None:
         """Have every process know, and Java's, what a replica has."""
@@ -136,10 +136,10 @@ class Reader:
 
 
 def _source_standing(queue: JournalQueue) -> Standing:
-    found = standing.read(queue.path) or Standing.new()
+    found = standing.read_of(queue) or Standing.new()
     if found.role == "source" and queue.lock_holder(APPEND_LOCK) is not None:
         # A handover that was killed before it gave the queue away, or a promotion before its end.
-        with suppress(AppendLockedError), open_queue(queue.path, create=False) as own:
+        with suppress(AppendLockedError), open_again(queue) as own:
             writer = BatchWriter(own)
             free_groups(own)
             writer.promote()
@@ -149,5 +149,5 @@ def _source_standing(queue: JournalQueue) -> Standing:
         raise ReplicationError(f"{text}: path={queue.path} ({hint})")
     if found.role != "source":
         found = found.as_role("source")
-        standing.write(queue.path, found)
+        standing.write_of(queue, found)
     return found

@@ -155,7 +155,7 @@ class _Remaining(Original):
     """What a replica has of the queue of a source."""
 
     def _own_standing(self) -> standing.Standing:
-        found = standing.read(self.queue.path)
+        found = standing.read_of(self.queue)
         if found is None:
             raise NotAQueueError(f"no queue that is replicated: path={self.queue.path}")
         return found
@@ -189,7 +189,7 @@ class _ClosedReplica(ClosedQueue):
         """Follow only the epoch that begins now, and return its number."""
         own = self._original.standing
         self._original.standing = replace(own, epoch=own.epoch + 1)
-        standing.write(self._queue.path, self._original.standing)
+        standing.write_of(self._queue, self._original.standing)
         return own.epoch + 1
 
 

@@ -9,7 +9,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, cast
 
-from quire._common.durable import SafeFolder
 from quire._native import BatchWriter, ReplicaStates, cycle_digest
 from quire.errors import (
     CorruptError,
@@ -26,6 +25,7 @@ from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, layout, standing
 from quire.replication.aside import PutAside
 from quire.replication.digests import CycleDigests
+from quire.replication.own_folder import own_folder
 from quire.replication.positions import KeptPositions, fit_groups, free_groups, take_groups
 from quire.replication.standing import Standing
 from quire.replication.wire import Place, PositionFrame
@@ -83,7 +83,7 @@ class Replica:
         if self.standing is not None and self.standing.role == "source":
             take_groups(self._queue)
         if found != self.standing:
-            standing.write(self.path, found)
+            standing.write_of(self._queue, found)
             self.standing = found
 
     def _closed(self, queue: JournalQueue, last: object) -> BatchWriter:
@@ -174,19 +174,18 @@ class Replica:
         if queue is None or queue.roll_cycle.to_sequence(end.next) == 0:
             return
         if self._states is None:
-            self._states = ReplicaStates.open_or_create(self.path)
+            self._states = ReplicaStates.of_queue(queue)
         self._states.note_elsewhere(end.next - 1)
         queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def promote(self, epoch: int) -> None:
         """Make it the source of a new epoch, and close it: everybody may append."""
-        writer, own = self._joined(), self.standing
-        if own is None:
+        writer, own, queue = self._joined(), self.standing, self._queue
+        if own is None or queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
         self.standing = replace(own, epoch=epoch, role="source")
-        standing.write(self.path, self.standing)
-        if self._queue is not None:
-            free_groups(self._queue, is_exact=not self.refills)
+        standing.write_of(queue, self.standing)
+        free_groups(queue, is_exact=not self.refills)
         writer.promote()
         self.close()
 
@@ -210,8 +209,11 @@ class Replica:
 
         """
         self._joined()
+        queue = self._queue
+        if queue is None:
+            return
         try:
-            with SafeFolder.at(self.path) as folder:
+            with own_folder(queue) as folder:
                 put_needed(folder, name, content)
         except (EncryptionError, LockHeldError) as error:
             text = "the source sent a file that cannot be put beside the messages"

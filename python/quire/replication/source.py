@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from typing import Final, NamedTuple, Self
 
 from quire._common import arguments
-from quire._common.file_identity import Identity, identity_at
+from quire._common.durable import SafeFolder
 from quire.errors import (
     HandoverError,
     OldEpochError,
@@ -19,12 +18,12 @@ from quire.errors import (
     TableLostError,
 )
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.discovery import TABLE
 from quire.replication.drivers.any_source import AnySource
 from quire.replication.drivers.connection import Connection
 from quire.replication.handover_requests import done, failed, give_answer, take_request
 from quire.replication.in_sync import InSyncSet
 from quire.replication.original import Original
+from quire.replication.own_folder import own_folder
 from quire.replication.session import TICK_S
 from quire.replication.source_session import SourceSession
 from quire.replication.succession import Handover, Succession, Successor, send_positions
@@ -80,6 +79,7 @@ class Source(AnySource[SourceSession]):
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given.
         ReadOnlyError: The queue was opened read-only.
         ReplicationError: The queue is a replica.
+        TableLostError: The queue's directory was renamed, removed or replaced.
 
     Examples:
         >>> import asyncio
@@ -123,7 +123,6 @@ class Source(AnySource[SourceSession]):
         self._successor: Successor | None = None
         self._watching = list[asyncio.Task[None]]()
         self._is_handing_over = False
-        self._identity: tuple[int, int] | None = None
 
     async def __aenter__(self) -> Self:
         """
@@ -139,7 +138,6 @@ class Source(AnySource[SourceSession]):
         except BaseException:
             self._in_sync.close()
             raise
-        self._identity = _table_of(self._path)
         self._watching = [
             asyncio.create_task(self._watch_requests()),
             asyncio.create_task(self._watch_positions()),
@@ -215,23 +213,26 @@ class Source(AnySource[SourceSession]):
         """Hand over when another process asks for it."""
         while True:
             await asyncio.sleep(TICK_S)
-            if _table_of(self._path) != self._identity:
-                text = "the directory of the source's queue was renamed, removed or replaced"
-                hint = "start a source where the queue is now"
-                self._end(TableLostError(f"{text}: path={self._path} ({hint})"))
-                return
             if self._in_sync is not None:
                 self._in_sync.tick()
-            names = {it for each in self._sessions for it in (each.name, each.address)}
-            request = take_request(self._path, names - {""})
-            if request is None:
-                continue
             try:
-                answer = done(await self.hand_over(request.to, timeout_s=request.timeout_s))
-            except (QuireError, OSError) as error:
-                _log.warning("did not hand over: %s", error)
-                answer = failed(error)
-            give_answer(self._path, request, answer)
+                with own_folder(self._original.queue) as folder:
+                    await self._hand_over_if_asked(folder)
+            except TableLostError as error:
+                self._end(error)
+                return
+
+    async def _hand_over_if_asked(self, folder: SafeFolder) -> None:
+        names = {it for each in self._sessions for it in (each.name, each.address)}
+        request = take_request(folder, names - {""})
+        if request is None:
+            return
+        try:
+            answer = done(await self.hand_over(request.to, timeout_s=request.timeout_s))
+        except (QuireError, OSError) as error:
+            _log.warning("did not hand over: %s", error)
+            answer = failed(error)
+        give_answer(folder, request, answer)
 
     async def _watch_positions(self) -> None:
         """Send sinks where the readers of the queue are."""
@@ -316,10 +317,6 @@ class Source(AnySource[SourceSession]):
             _log.error("the source ends, but its queue takes appends: %s: %s", reason, error)
         finally:
             self._end(error)
-
-
-def _table_of(path: str) -> Identity | None:
-    return identity_at(os.path.join(path, TABLE), follow_links=False)  # noqa: PTH118 - looked at all the time
 
 
 def _has(session: SourceSession, index: int) -> bool:

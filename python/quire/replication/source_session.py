@@ -10,6 +10,7 @@ from quire._waiting.sleeping import Sleeper
 from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
 from quire.replication.original import Original, Reader
+from quire.replication.own_folder import own_folder
 from quire.replication.positions import Positions, SentPositions
 from quire.replication.session import Session
 from quire.replication.wire import Frame, Kind, Place
@@ -59,7 +60,7 @@ class SourceSession(Session):
         self.taken_over: wire.TakenOver | None = None
         self._promised: int | None = None
         self._positions = SentPositions()
-        self._files = ChangedFiles(original.queue.path)
+        self._files = ChangedFiles(original.queue.path, lambda: own_folder(original.queue))
 
     @property
     def reader(self) -> Reader | None:

@@ -16,9 +16,9 @@ from quire.errors import (
     PeerSilentError,
     ReplicationError,
 )
-from quire.opening.opener import open_without_key as open_queue
 from quire.replication import standing, wire
 from quire.replication.original import Original
+from quire.replication.own_folder import open_again
 from quire.replication.positions import free_groups, take_groups
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
@@ -61,8 +61,7 @@ class ClosedQueue:
 
     def __init__(self, original: Original) -> None:
         self._original = original
-        # A handle of its own, since the source's may append through a ring.
-        self._queue = open_queue(original.queue.path, create=False)
+        self._queue = open_again(original.queue)
         try:
             self._writer = BatchWriter(self._queue)
         except BaseException:
@@ -90,7 +89,7 @@ class ClosedQueue:
         own = self._original.standing
         take_groups(self._queue)
         self._original.standing = replace(own, epoch=own.epoch + 1, role="sink")
-        standing.write(self._queue.path, self._original.standing)
+        standing.write_of(self._queue, self._original.standing)
         self.close()
         return own.epoch + 1
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from quire._common.durable import SafeFolder
@@ -98,11 +98,12 @@ class ChangedFiles:
 
     Args:
         path: The queue's directory.
+        opened: Opens that directory.
 
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, opened: Callable[[], AbstractContextManager[SafeFolder]]) -> None:
+        self._path, self._opened = path, opened
         self._seen: list[_Stamp | None] = [None, None]
         self._sent: dict[str, bytes] = {}
 
@@ -112,7 +113,7 @@ class ChangedFiles:
         if seen == self._seen:
             return
         self._seen = seen
-        with SafeFolder.at(self._path) as folder:
+        with self._opened() as folder:
             found = read_needed(folder)
         for name, content in found.items():
             if self._sent.get(name) != content:

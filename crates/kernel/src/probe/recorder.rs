@@ -221,6 +221,10 @@ mod on {
     }
 
     fn below(root: &Path, path: &Path) -> String {
+        // The directory may be named by a descriptor, see `OwnDirectory`.
+        let whole = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+        let found = if path.starts_with(root) { None } else { whole() };
+        let path = found.as_deref().unwrap_or(path);
         path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
     }
 

@@ -22,7 +22,7 @@ use crate::os::futex::{self, Expected};
 use crate::os::interrupt::Signals;
 use crate::os::locked_file::LockedFile;
 use crate::os::names;
-use crate::os::new_file::NewFile;
+use crate::os::own_directory::OwnDirectory;
 use crate::os::range_lock::{Kind, Range};
 use crate::probe::fault::{self, step};
 use crate::waiting::word::{self, Word};
@@ -63,6 +63,8 @@ pub struct Replica {
 pub struct ReplicaStates {
     cells: Cells,
     path: PathBuf,
+    /// Where it was made or found, if that is to stay the same one.
+    directory: Option<OwnDirectory>,
     /// Device and inode number.
     identity: (u64, u64),
     is_writable: bool,
@@ -74,21 +76,28 @@ pub struct ReplicaStates {
 pub struct SourceLock(#[expect(dead_code, reason = "holds the lock")] LockedFile);
 
 impl ReplicaStates {
-    /// That of the queue in a directory, which is made if it is missing, and brought up to date if
-    /// the machine was started since.
-    pub fn open_or_create(directory: &Path, mode: u32, signals: Signals<'_>) -> Result<Self> {
-        let path = directory.join(FILE_NAME);
-        let found = loop {
-            if let Some(found) = Self::open_existing(directory, true)? {
-                break found;
+    /// That of a directory, which is made if it is missing, and brought up to date if the machine was
+    /// started since.
+    pub fn open_or_create(
+        directory: OwnDirectory,
+        mode: u32,
+        signals: Signals<'_>,
+    ) -> Result<Self> {
+        let path = directory.shown(FILE_NAME);
+        let file = loop {
+            if let Some(file) = directory.open_file(FILE_NAME, access(true))? {
+                break file;
             }
-            let publish = |from: &Path, to: &Path| {
-                fault::call!("replicas.file.publish", names::publish(from, to))
+            let fill = |path: &Path, file: File| {
+                let written = fault::call!("replicas.file.write", fill(&file));
+                written.map_err(|e| Error::io("cannot make", path, e))
             };
-            make_whole(&path, mode)?
-                .name(&path, publish)
-                .map_err(|e| Error::io("cannot make", &path, e))?;
+            directory.create_filled(FILE_NAME, mode, fill, |from, to| {
+                fault::call!("replicas.file.publish", names::publish(from, to))
+            })?;
         };
+        let mut found = Self::map(&file, path, true)?;
+        found.directory = Some(directory);
         found.renew(signals)?;
         Ok(found)
     }
@@ -96,8 +105,11 @@ impl ReplicaStates {
     /// That of the queue in a directory; None if it was never replicated.
     pub fn open_existing(directory: &Path, is_writable: bool) -> Result<Option<Self>> {
         let path = directory.join(FILE_NAME);
-        let access = Access { write: is_writable, create_mode: None };
-        let Some(file) = files::open(&path, access)? else { return Ok(None) };
+        let file = files::open(&path, access(is_writable))?;
+        file.map(|file| Self::map(&file, path, is_writable)).transpose()
+    }
+
+    fn map(file: &File, path: PathBuf, is_writable: bool) -> Result<Self> {
         let found = fault::call!("replicas.file.stat", file.metadata());
         let found = found.map_err(|e| Error::io("cannot look at", &path, e))?;
         if found.len() != LEN {
@@ -106,16 +118,25 @@ impl ReplicaStates {
         }
         let failed = |e| Error::io("cannot map", &path, e);
         if is_writable {
-            files::reserve(&file, 0, LEN).map_err(failed)?; // a store never meets a full disk
+            files::reserve(file, 0, LEN).map_err(failed)?; // a store never meets a full disk
         }
-        let cells = Cells::new(Mapping::new(&file, LEN, is_writable).map_err(failed)?);
+        let cells = Cells::new(Mapping::new(file, LEN, is_writable).map_err(failed)?);
         let magic = cells.load_acquire(layout::MAGIC_AT);
         if magic != MAGIC {
             let (found, expected) = (format!("{magic:#018x}"), format!("{MAGIC:#018x}"));
             return Err(corrupt(&path, layout::MAGIC_AT, found, expected));
         }
         let (identity, boot) = ((found.dev(), found.ino()), clock::boot_id());
-        Ok(Some(Self { cells, path, identity, is_writable, boot }))
+        Ok(Self { cells, path, directory: None, identity, is_writable, boot })
+    }
+
+    /// The file again, to lock parts of it.
+    fn to_lock(&self) -> Result<LockedFile> {
+        let file = LockedFile::open(|| match &self.directory {
+            Some(directory) => directory.open_file(FILE_NAME, access(true)),
+            None => files::open(&self.path, access(true)),
+        })?;
+        file.ok_or_else(|| Error::gone("removed", &self.path))
     }
 
     /// Finds that of the queue in a directory for an appender, which may not be allowed to write to it.
@@ -145,9 +166,7 @@ impl ReplicaStates {
         if self.is_current() {
             return Ok(());
         }
-        let Some(file) = LockedFile::open_existing(&self.path)? else {
-            return Err(Error::gone("removed", &self.path));
-        };
+        let file = self.to_lock()?;
         let _lock = file.lock(&self.path, RENEWAL, RENEWAL_TIMEOUT, signals)?;
         if self.is_current() {
             return Ok(()); // by another process
@@ -239,8 +258,7 @@ impl ReplicaStates {
     /// Another source of the queue lives.
     pub fn lock_source(&self, may_wait: &Detached) -> Result<SourceLock> {
         self.check_writable()?;
-        let file = LockedFile::open_existing(&self.path)?;
-        let file = file.ok_or_else(|| Error::gone("removed", &self.path))?;
+        let file = self.to_lock()?;
         match file.keep(&self.path, SOURCE, Kind::Exclusive, Duration::ZERO, may_wait) {
             Ok(()) => {}
             Err(Error::FileLocked { .. }) => {
@@ -490,12 +508,8 @@ fn text(text: &str) -> Result<&[u8]> {
     Ok(text.as_bytes())
 }
 
-/// A complete side file, without its name.
-fn make_whole(path: &Path, mode: u32) -> Result<NewFile> {
-    let (new, file) = NewFile::create(path, mode)?;
-    let written = fault::call!("replicas.file.write", fill(&file));
-    written.map_err(|e| Error::io("cannot make", path, e))?;
-    Ok(new)
+const fn access(write: bool) -> Access {
+    Access { write, create_mode: None }
 }
 
 fn fill(file: &File) -> io::Result<()> {

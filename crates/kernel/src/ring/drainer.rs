@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::file::RingFile;
 use super::format::SUM_LEN;
-use super::handle::{DrainState, OnFull, Ring, directory_of};
+use super::handle::{DrainState, OnFull, Ring};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
 use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::publish::Payload;
@@ -43,7 +43,8 @@ impl Ring {
         queue: &Arc<Queue>,
         may_wait: &mut Detached,
     ) -> Result<Option<Arc<Self>>> {
-        let file = RingFile::open(&directory_of(queue)?, &mut Signals::Handled(may_wait))?;
+        let directory = Arc::new(queue.own_directory()?);
+        let file = RingFile::open(&directory, &mut Signals::Handled(may_wait))?;
         let Some(file) = file else { return Ok(None) };
         let ring = Self::with(queue, file, OnFull::Raise, may_wait)?;
         match ring.drain_left_or_say(may_wait) {

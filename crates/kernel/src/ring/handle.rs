@@ -15,14 +15,13 @@ use super::format::{Layout, MOST_CAPACITY, SUM_LEN};
 use super::noted::Noted;
 use super::protocol::{self, Refused};
 use crate::chronicle::append::appender::Appender;
-use crate::chronicle::format::{blocks, table};
+use crate::chronicle::format::blocks;
 use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
 use crate::os::detached::{Detached, SharedState};
 use crate::os::interrupt::{self, Signals};
-use crate::os::own_directory::OwnDirectory;
 use crate::os::{clock, process};
 use crate::{Error, Result, warnings};
 
@@ -157,7 +156,7 @@ impl Ring {
     ) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         let mode = queue.options().file_mode;
-        let dir = directory_of(queue)?;
+        let dir = Arc::new(queue.own_directory()?);
         let (layout, signals) = (Layout::of(capacity), Signals::Handled(may_wait));
         let file = RingFile::open_or_create(&dir, layout, mode, signals)?;
         let is_dead = |pid| {
@@ -458,19 +457,6 @@ impl Ring {
     fn known_stats(&self) -> Stats {
         Stats::read(self.chain().iter().map(|file| file.words()))
     }
-}
-
-/// The directory of a queue, which is the one with its table.
-pub(super) fn directory_of(queue: &Queue) -> Result<Arc<OwnDirectory>> {
-    let dir = OwnDirectory::open(queue.path())?;
-    if let Some(table) = queue.table() {
-        let found = dir.identity_of(table::FILE_NAME)?;
-        if found.map(|(_, inode)| inode) != Some(table.shared.inode()) {
-            table.shared.check_present()?;
-            return Err(Error::gone("replaced while it was opened", queue.path()));
-        }
-    }
-    Ok(Arc::new(dir))
 }
 
 /// Counts a thread of this process that is working in a ring.

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use super::Queue;
 use crate::chronicle::format::index::Shape;
-use crate::chronicle::format::table::NO_HIGHEST;
+use crate::chronicle::format::table::{self, NO_HIGHEST};
 use crate::chronicle::protocol::compressed;
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::file_events::FileEvents;
@@ -17,6 +17,7 @@ use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::detached::Detached;
 use crate::os::interrupt;
+use crate::os::own_directory::OwnDirectory;
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -29,6 +30,19 @@ impl Queue {
             Some(table) => AppendLock::take(Arc::clone(table)),
             None => Err(Error::closed("queue", self.path())),
         }
+    }
+
+    /// Its directory: the one with its table.
+    pub fn own_directory(&self) -> Result<OwnDirectory> {
+        let directory = OwnDirectory::open(self.path())?;
+        if let Some(table) = self.table() {
+            let found = directory.identity_of(table::FILE_NAME)?;
+            if found.map(|(_, inode)| inode) != Some(table.shared.inode()) {
+                table.shared.check_present()?;
+                return Err(Error::gone("replaced while it was opened", self.path()));
+            }
+        }
+        Ok(directory)
     }
 
     /// What says which files are opened and released, if it was opened for that.

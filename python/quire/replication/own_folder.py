@@ -1,0 +1,65 @@
+"""
+The directory of an open queue, whatever its path leads to now.
+
+Another directory may take the place of a queue's at any time. What replication keeps beside the
+messages goes where the open queue is, or nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import cast
+
+from quire._common.durable import SafeFolder
+from quire.errors import TableLostError
+from quire.handles.journal.queue import JournalQueue
+from quire.opening.discovery import TABLE
+from quire.opening.opener import open_without_key as open_queue
+
+
+@contextmanager
+def own_folder(queue: JournalQueue) -> Generator[SafeFolder]:
+    """
+    Open the directory of a queue, which stays the same one while it is open.
+
+    Raises:
+        TableLostError: Another directory is at the queue's path, or none.
+
+    """
+    try:
+        folder = SafeFolder.at(queue.path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _lost(queue) from None
+    with folder:
+        found = folder.stat(TABLE)
+        _check(queue, None if found is None else (found.st_dev, found.st_ino))
+        yield folder
+
+
+def open_again(queue: JournalQueue) -> JournalQueue:
+    """
+    Open a queue again: a handle of its own, since another may append through a ring.
+
+    Raises:
+        TableLostError: Another directory is at the queue's path, or none.
+
+    """
+    with own_folder(queue):
+        own = cast("JournalQueue", open_queue(queue.path, create=False))
+    try:
+        _check(queue, own._table_identity())  # noqa: SLF001 - the package's own
+    except BaseException:
+        own.close()
+        raise
+    return own
+
+
+def _check(queue: JournalQueue, found: tuple[int, int] | None) -> None:
+    if found != queue._table_identity():  # noqa: SLF001 - the package's own
+        raise _lost(queue)
+
+
+def _lost(queue: JournalQueue) -> TableLostError:
+    text = "the directory of the queue was renamed, removed or replaced while it was open"
+    return TableLostError(f"{text}: path={queue.path} (open it where it is now)")
