@@ -16,6 +16,8 @@ from quire.replication import Sink, Source
 from quire.replication.tls import Tls
 from replication_reference import Peer, greeting
 
+WAIT_S = 60.0
+
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Authority:
@@ -42,6 +44,24 @@ def test_both_sides_with_certificates_replicate(
     asyncio.run(work())
     with quire.open(tmp_path / "copy", read_only=True) as copy:
         assert copy.tailer().read_bytes() == b"secret"
+
+
+def test_much_reaches_a_sink_that_listens(
+    queue: quire.JournalQueue, ours: Authority, tmp_path: Path
+) -> None:
+    """More than any buffer on the way holds."""
+    appender = queue.appender()
+    indexes = [appender.write_bytes(b"%4d" % it + bytes(10_000)) for it in range(2000)]
+
+    async def work() -> None:
+        async with Sink(tmp_path / "copy", port=0, tls=ours.signed("sink"), listens=True) as sink:
+            tls = ours.signed("source")
+            async with Source(queue, port=sink.address[1], tls=tls, connects=True):
+                await asyncio.wait_for(sink.stored(indexes[-1]), WAIT_S)
+
+    asyncio.run(work())
+    with quire.open(tmp_path / "copy", read_only=True) as copy:
+        assert [int(bytes(it.data[:4])) for it in copy.tailer()] == [*range(2000)]
 
 
 def refused(queue: quire.JournalQueue, source_tls: Tls | None, sink_tls: Tls | None) -> str:
@@ -145,3 +165,37 @@ def test_files_that_are_no_certificates(
             Source(queue, tls=wrong)
         with pytest.raises(OptionsError, match="cannot use TLS"):
             Sink(tmp_path / "copy", port=7001, tls=wrong)
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["source", "sink"])
+def test_peers_that_show_no_certificate_keep_nobody_out(
+    queue: quire.JournalQueue, ours: Authority, tmp_path: Path, *, listens: bool
+) -> None:
+    """The oldest of more than 32 makes room, while its encrypted connection has not begun."""
+    index, copy = queue.appender().write_bytes(b"secret"), tmp_path / "copy"
+
+    async def work() -> None:
+        sink_tls, source_tls = ours.signed("sink"), ours.signed("source")
+        waiting: Sink | Source
+        if listens:
+            waiting = Sink(copy, port=0, tls=sink_tls, listens=True)
+        else:
+            waiting = Source(queue, tls=source_tls)
+        async with waiting:
+            port = waiting.address[1]
+            silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+            oldest = [reader.read() for reader, _ in silent[:8]]
+            assert await asyncio.wait_for(asyncio.gather(*oldest), WAIT_S) == [b""] * 8
+            other: Sink | Source
+            if isinstance(waiting, Sink):
+                other = Source(queue, port=port, tls=source_tls, connects=True)
+                async with other:
+                    await asyncio.wait_for(waiting.stored(index), WAIT_S)
+            else:
+                other = Sink(copy, port=port, tls=sink_tls)
+                async with other:
+                    await asyncio.wait_for(waiting.acknowledged(index), WAIT_S)
+            for _, writer in silent:
+                writer.close()
+
+    asyncio.run(work())

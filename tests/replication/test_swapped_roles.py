@@ -108,7 +108,8 @@ def test_a_sink_that_listens_takes_one_source_at_a_time(
         async with sink_at(tmp_path / "copy", style) as sink, source_of(queue, sink, style):
             await sink.stored(queue.appender().write_bytes(b"one"))
             reader, writer = await asyncio.open_connection(*sink.address)
-            assert await reader.read() == b""
+            said = await reader.read()
+            assert said == b"" if style == "vanilla" else b"follows another source" in said
             writer.close()
             await sink.stored(queue.appender().write_bytes(b"two"))
 
@@ -129,3 +130,25 @@ def test_a_listening_sink_whose_copy_is_promoted_ends(tmp_path: Path) -> None:
 
     with quire.open(tmp_path / "source") as queue:
         run(work(queue))
+
+
+def test_a_second_source_is_told_that_the_sink_follows_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(first: quire.JournalQueue, second: quire.JournalQueue) -> None:
+        async with (
+            Sink(tmp_path / "copy", port=0, listens=True) as sink,
+            Source(first, port=sink.address[1], connects=True),
+        ):
+            await sink.stored(first.appender().write_bytes(b"one"))
+            async with Source(second, port=sink.address[1], connects=True):
+                await until(lambda: "follows another source already" in caplog.text)
+            await sink.stored(first.appender().write_bytes(b"two"))
+
+    with (
+        caplog.at_level(logging.WARNING, "quire"),
+        quire.open(tmp_path / "first") as first,
+        quire.open(tmp_path / "second") as second,
+    ):
+        run(work(first, second))
+    assert payloads(tmp_path / "copy") == [b"one", b"two"]

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from quire._common import arguments
 from quire.errors import DivergedError, ReplicationError, UnsupportedError
-from quire.replication import standing
+from quire.replication import standing, wire
 from quire.replication.drivers.any_sink import AnySink
 from quire.replication.drivers.connection import Connection
 from quire.replication.replica import Replica
@@ -144,6 +144,10 @@ class Sink(AnySink[SinkSession]):
             await super()._run()
         finally:
             self._close_copy()  # a promotion waits for that
+
+    @property
+    def _refusal(self) -> bytes:
+        return wire.refusal("protocol", "this sink follows another source already")
 
     def _close_copy(self) -> None:
         self._replica.close()

@@ -52,7 +52,9 @@ class AnySink(ABC, Generic[_S]):
         self._listener: Listener | None = None
         if listens:
             limit = ("sources", 1)
-            self._listener = Listener(self._serve, host=host, port=port, tls=tls, limit=limit)
+            self._listener = Listener(
+                self._serve, host=host, port=port, tls=tls, limit=limit, refusal=self._refusal
+            )
         self._connector = Connector(
             self._replicate,
             host=host,
@@ -71,6 +73,11 @@ class AnySink(ABC, Generic[_S]):
     @abstractmethod
     def _new_session(self, peer: str) -> _S:
         """Return the session of a new connection."""
+
+    @property
+    def _refusal(self) -> bytes:
+        """What the sink says to another source while it follows one."""
+        return b""
 
     @abstractmethod
     def _note(self, session: _S) -> None:

@@ -13,16 +13,15 @@ from typing import Final, Generic, Self, TypeVar
 
 from quire.errors import ClosedError, PeerLostError, QuireError
 from quire.replication.drivers.any_session import TICK_S, SendingSession
-from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.connection import LAST_WORDS_S, Connection
 from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
-from quire.replication.drivers.sending import LAST_WORDS_S, Sending
+from quire.replication.drivers.sending import Sending
 
 CONNECT_S: Final = 10.0
 """How long a peer may take to answer."""
 
 _RECONNECT_S: Final = 0.5
-_MOST_UNKNOWN: Final = 32
 _S = TypeVar("_S", bound=SendingSession)
 _log = logging.getLogger("quire")
 
@@ -69,7 +68,6 @@ class AnySource(ABC, Generic[_S]):
                 port=port,
                 tls=tls,
                 limit=limit,
-                most_unknown=_MOST_UNKNOWN,
             )
         self._path = path
         self._sessions: list[_S] = []

@@ -13,6 +13,8 @@ from quire.errors import PeerLostError, PeerSilentError
 from quire.replication.peers import is_of_same_user
 
 READ_BYTES: Final = 1 << 20
+LAST_WORDS_S: Final = 2.0
+"""How long a peer may take to hear why a connection ends."""
 
 
 def _welcome() -> None:
@@ -38,6 +40,7 @@ class Connection:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        self._securing: asyncio.Task[None] | None = None
         own, other = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
         self.peer = _shown(other)
         self.is_known, self.on_known = False, _welcome
@@ -68,6 +71,33 @@ class Connection:
             except TimeoutError:
                 text = "the peer does not answer"
                 raise PeerSilentError(f"{text}: peer={host}:{port} {timeout_s=}") from None
+
+    async def secure(self, tls: ssl.SSLContext, timeout_s: float) -> None:
+        """
+        Have a peer that has connected show its certificate; nothing may have been read before.
+
+        Raises:
+            PeerLostError: The peer has no certificate that is trusted, or the connection failed.
+            PeerSilentError: The peer did not do so in time.
+
+        """
+        self._securing = asyncio.current_task()
+        try:
+            with failures(self.peer):
+                async with asyncio.timeout(timeout_s):
+                    await self._writer.start_tls(tls)
+        except TimeoutError:
+            text = "the peer began no encrypted connection"
+            raise PeerSilentError(f"{text}: peer={self.peer} {timeout_s=}") from None
+        finally:
+            self._securing = None
+        self.is_trusted = True
+
+    def hold(self) -> None:
+        """Read nothing before the connection is secured: its first bytes are part of that."""
+        transport = self._writer.transport
+        if isinstance(transport, asyncio.ReadTransport):
+            transport.pause_reading()
 
     def note_known(self) -> None:
         """Note that the peer has said who it is."""
@@ -145,6 +175,9 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection; what the peer has not taken is dropped."""
+        if self._securing is not None and self._securing is not asyncio.current_task():
+            self._securing.cancel()  # which closes it
+            return
         self._writer.transport.abort()
 
 

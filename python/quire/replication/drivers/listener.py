@@ -8,11 +8,12 @@ import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from quire.errors import ReplicationError
-from quire.replication.drivers.connection import Connection
+from quire.errors import PeerLostError, PeerSilentError, ReplicationError
+from quire.replication.drivers.connection import LAST_WORDS_S, Connection
 
 _log = logging.getLogger("quire")
 _HANDSHAKE_S: Final = 5.0
+_MOST_UNKNOWN: Final = 32
 
 Served = Callable[[Connection], Coroutine[Any, Any, None]]
 
@@ -27,8 +28,10 @@ class Listener:
         port: The port; 0 takes a free one.
         tls: How connections are encrypted.
         limit: The most connections at once, by name: ``("max_sinks", 100)``.
-        most_unknown: How many more there may be of peers that have not said who they are: the
-            oldest makes room. None: they count as the others do.
+        refusal: What to say to a peer beyond the limit; each counts once it has connected, and
+            shown its certificate. None: each counts once it has said who it is.
+
+    Besides those that count there are at most 32 connections: the oldest makes room.
 
     """
 
@@ -40,11 +43,11 @@ class Listener:
         port: int,
         tls: ssl.SSLContext | None,
         limit: tuple[str, int],
-        most_unknown: int | None = None,
+        refusal: bytes | None = None,
     ) -> None:
         self._serve = serve
         self._host, self._port, self._tls = host, port, tls
-        self._limit, self._most_unknown = limit, most_unknown
+        self._limit, self._refusal = limit, refusal
         self._tasks: dict[asyncio.Task[None], Connection] = {}
         self._unknown: list[Connection] = []
         self._is_crowded = False
@@ -52,13 +55,7 @@ class Listener:
 
     async def start(self) -> None:
         """Start listening."""
-        self._server = await asyncio.start_server(
-            self._accept,
-            self._host,
-            self._port,
-            ssl=self._tls,
-            ssl_handshake_timeout=_HANDSHAKE_S if self._tls else None,
-        )
+        self._server = await asyncio.start_server(self._accept, self._host, self._port)
 
     def note_progress(self) -> None:
         """Note that a connection brought something: a connector gives up otherwise."""
@@ -85,27 +82,46 @@ class Listener:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer)
-        name, most = self._limit
         if self._server is None:  # closed since the system had the connection
             connection.close()
             return
-        if self._is_full:
-            _log.warning("refused a connection: peer=%s %s=%d", connection.peer, name, most)
+        if self._refusal is None and self._is_full:
+            self._say_full(connection)
             connection.close()
             return
-        if self._most_unknown is not None:
-            connection.on_known = lambda: self._check_room(connection)
-            self._make_room(self._most_unknown)
-            self._unknown.append(connection)
-        task = asyncio.create_task(self._serve(connection))
+        if self._tls is not None:
+            connection.hold()
+        connection.on_known = lambda: self._check_room(connection)
+        self._make_room(_MOST_UNKNOWN)
+        self._unknown.append(connection)
+        task = asyncio.create_task(self._admit(connection))
         self._tasks[task] = connection
         task.add_done_callback(lambda ended: self._forget(ended, connection))
+
+    async def _admit(self, connection: Connection) -> None:
+        """Serve a connection once its peer has shown its certificate, if it has to."""
+        try:
+            if self._tls is not None:
+                await connection.secure(self._tls, _HANDSHAKE_S)
+        except (PeerLostError, PeerSilentError) as error:
+            _log.warning("refused a connection: %s", error)
+            return
+        if self._refusal is not None:
+            if self._is_full:
+                self._say_full(connection)
+                await connection.send_last(self._refusal, LAST_WORDS_S)
+                return
+            connection.is_known = True
+        await self._serve(connection)
+
+    def _say_full(self, connection: Connection) -> None:
+        name, most = self._limit
+        _log.warning("refused a connection: peer=%s %s=%d", connection.peer, name, most)
 
     @property
     def _is_full(self) -> bool:
         """Whether no more peers are served."""
-        is_counted = (it.is_known or self._most_unknown is None for it in self._tasks.values())
-        return sum(is_counted) >= self._limit[1]
+        return sum(it.is_known for it in self._tasks.values()) >= self._limit[1]
 
     def _check_room(self, connection: Connection) -> None:
         """

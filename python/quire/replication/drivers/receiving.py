@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from quire.errors import PeerLostError, PeerSilentError, ReplicationError
 from quire.replication.drivers.any_session import ReceivingSession
-from quire.replication.drivers.connection import Connection
-from quire.replication.drivers.sending import LAST_WORDS_S
+from quire.replication.drivers.connection import LAST_WORDS_S, Connection
 
 _log = logging.getLogger("quire")
 

@@ -13,10 +13,7 @@ from typing import Any, Final
 from quire._waiting.sleeping import Sleep, sleep_async
 from quire.errors import QuireError
 from quire.replication.drivers.any_session import SendingSession
-from quire.replication.drivers.connection import Connection
-
-LAST_WORDS_S: Final = 2.0
-"""How long a peer may take to hear why a connection ends."""
+from quire.replication.drivers.connection import LAST_WORDS_S, Connection
 
 _PULLS_IN_A_ROW: Final = 8
 
