@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import cast
 
 from quire._common.durable import SafeFolder
+from quire._common.file_identity import Identity, identity_of
 from quire.errors import TableLostError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
@@ -33,7 +34,7 @@ def own_folder(queue: JournalQueue) -> Generator[SafeFolder]:
         raise _lost(queue) from None
     with folder:
         found = folder.stat(TABLE)
-        _check(queue, None if found is None else (found.st_dev, found.st_ino))
+        _check(queue, None if found is None else identity_of(found))
         yield folder
 
 
@@ -55,7 +56,7 @@ def open_again(queue: JournalQueue) -> JournalQueue:
     return own
 
 
-def _check(queue: JournalQueue, found: tuple[int, int] | None) -> None:
+def _check(queue: JournalQueue, found: Identity | None) -> None:
     if found != queue._table_identity():  # noqa: SLF001 - the package's own
         raise _lost(queue)
 

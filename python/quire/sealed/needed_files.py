@@ -103,13 +103,14 @@ class ChangedFiles:
     """
 
     def __init__(self, path: str, opened: Callable[[], AbstractContextManager[SafeFolder]]) -> None:
-        self._path, self._opened = path, opened
+        self._paths = [os.path.join(path, name) for name in _NAMES]  # noqa: PTH118 - looked at often
+        self._opened = opened
         self._seen: list[_Stamp | None] = [None, None]
         self._sent: dict[str, bytes] = {}
 
     def news(self) -> Iterator[tuple[str, bytes]]:
         """Yield names and contents that have changed: cheap where none has."""
-        seen = [_stamp(os.path.join(self._path, name)) for name in _NAMES]  # noqa: PTH118 - often
+        seen = [_stamp(path) for path in self._paths]
         if seen == self._seen:
             return
         self._seen = seen

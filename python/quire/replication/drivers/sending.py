@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from quire._waiting.sleeping import Sleep, sleep_async
+from quire._waiting.sleeping import Sleep, Sleeper, sleep_async
 from quire.errors import QuireError
 from quire.replication.drivers.any_session import SendingSession
 from quire.replication.drivers.connection import LAST_WORDS_S, Connection
@@ -36,7 +36,9 @@ class Sending:
     ) -> None:
         self._session, self._connection, self._notify = session, connection, notify
         self._news = asyncio.Event()
-        self._sleep: Sleep | None = None
+        self._sleep: Sleep | None = None  # while it sleeps
+        self._known_sleep: Sleep | None = None  # made once: a message of its own costs less so
+        self._sleeper: Sleeper | None = None
 
     async def run(self) -> None:
         """
@@ -133,7 +135,9 @@ class Sending:
                 async with asyncio.timeout(session.tick_s):
                     await self._news.wait()
             return
-        self._sleep = Sleep(sleeper)
+        if sleeper is not self._sleeper:
+            self._sleeper, self._known_sleep = sleeper, Sleep(sleeper)
+        self._sleep = self._known_sleep
         await sleep_async(sleeper, session.tick_s, self._sleep)
         self._sleep = None
 
