@@ -105,7 +105,8 @@ class SourceSession(Session):
         match frame:
             case wire.Facts(_, facts) if not self._is_greeted:
                 self._greet(facts)
-            case wire.Refused():  # also of a sink that has not greeted, as it follows another one
+            case wire.Refused() if self._is_greeted or frame.code == "protocol":
+                # A sink that has not greeted follows another source; it ends this one by no epoch.
                 self.refused = self._refusal(frame)
             case wire.DigestAsked(place) if self._is_greeted and self._reader is None:
                 self._out.append(wire.digest(place, self._original.digest(place)))
