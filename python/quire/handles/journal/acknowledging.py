@@ -152,18 +152,20 @@ class Line:
         self._appender, self._states = appender, states
         self._wait: Wait = wait
         self._timeout_s = appender._timeout_s if timeout_s is None else timeout_s  # noqa: SLF001
+        from concurrent.futures import Future  # takes logging along
+
+        self._new_future: type[Future[int]] = Future
         self._heap: list[tuple[int, int, float, Future[int]]] = []
         self._numbers = count()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._has_thread = False
 
     def add(self, index: int) -> Future[int]:
         """Return a future that is resolved when the index is acknowledged."""
-        from concurrent.futures import Future  # takes logging along
-
-        future: Future[int] = Future()
+        future = self._new_future()
         future.set_running_or_notify_cancel()
-        with self._changed:
+        with self._lock:  # the condition's own, which costs an append less
             deadline = monotonic() + self._timeout_s
             heappush(self._heap, (index, next(self._numbers), deadline, future))
             if not self._has_thread:
@@ -288,11 +290,9 @@ class InFlight:
     def _make_room(self, limit: int | None = None) -> None:
         under_way = self._under_way
         limit = self._limit if limit is None else limit
-        while under_way:
-            if under_way[0].done():
+        while len(under_way) >= limit > 0:
+            while under_way and under_way[0].done():
                 error = under_way.popleft().exception()
                 self._error = self._error or error
-            elif len(under_way) < limit:
-                return
-            else:
+            if len(under_way) >= limit:
                 self._line.help()
