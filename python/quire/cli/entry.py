@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from quire._native import reported_losses
 from quire.cli.exit_codes import FAILED, INTERRUPTED, OK, USED_WRONGLY, error_text, print_error
-from quire.cli.streams import buffer_stdout, open_missing_streams
+from quire.cli.streams import mark_stdout, open_missing_streams
 from quire.errors import QuireError, SettingError
 
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     """
     open_missing_streams()
-    buffer_stdout()
+    mark_stdout()
     if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
     from quire.cli.verb_group import run

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Final
 
+from quire.cli.streams import STDOUT
+
 OK: Final = 0
 FAILED: Final = 1
 USED_WRONGLY: Final = 2
@@ -23,21 +25,19 @@ def print_error(text: str) -> None:
 
 def error_text(error: Exception) -> str:
     """Return an error's text; that of the operating system with its path."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.strerror}: path={error.filename}"
-    if isinstance(error, OSError) and error.strerror and _is_of_stdout(error):
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    if _is_of_stdout(error):
         return f"cannot write to stdout: {error.strerror}"
-    return str(error)
+    return f"{error.strerror}: path={error.filename}" if error.filename else str(error)
 
 
 def _is_of_stdout(error: OSError) -> bool:
-    """Return whether what could not be written is still in the buffer of stdout."""
-    try:
-        sys.stdout.flush()
-    except OSError as again:
-        _drop_stdout()
-        return again.errno == error.errno
-    return False
+    """Return whether an error is of writing to stdout, which is given up then."""
+    if error.filename != STDOUT:
+        return False
+    _drop_stdout()
+    return True
 
 
 def _drop_stdout() -> None:

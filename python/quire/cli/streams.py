@@ -12,9 +12,16 @@ import io
 import os
 import select
 import sys
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _STREAMS: Final = (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
+
+
+STDOUT: Final = "<stdout>"
+"""The file name of errors of stdout."""
 
 
 def open_missing_streams() -> None:
@@ -28,20 +35,39 @@ def open_missing_streams() -> None:
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, mode)
             access = "r" if name == "stdin" else "w"
-            setattr(sys, name, os.fdopen(descriptor, access, encoding="utf-8"))
+            stream = open(descriptor, access, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
-def buffer_stdout() -> None:
+class _Stdout(io.FileIO):
+    """Stdout without a buffer, whose errors are marked as its own."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write bytes, and return how many were."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+
+def mark_stdout() -> None:
     """
-    Have stdout keep what it could not write, also under ``PYTHONUNBUFFERED``.
+    Have stdout mark its errors, and keep what it could not write also under ``PYTHONUNBUFFERED``.
 
-    Without a buffer, a write that fails does not say which file it was for, and one that writes a
+    A write that fails does not say which file it was for, and without a buffer, one that writes a
     part loses the rest. What somebody waits for is pushed out anyway.
     """
-    raw = getattr(sys.stdout, "buffer", None)
-    if isinstance(raw, io.RawIOBase):
-        encoding, errors = sys.stdout.encoding, sys.stdout.errors
-        sys.stdout = os.fdopen(raw.fileno(), "w", encoding=encoding, errors=errors, closefd=False)
+    if sys.__stdout__ is not None and sys.stdout is not sys.__stdout__:
+        return  # marked before, or of a caller who captures it
+    sys.stdout.flush()
+    raw = _Stdout(sys.stdout.fileno(), "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=sys.stdout.encoding,
+        errors=sys.stdout.errors,
+        line_buffering=raw.isatty(),
+    )
 
 
 def check_reader() -> None:
