@@ -13,6 +13,7 @@ import pytest
 import quire
 from failing_disks import simulate_failing_disks
 from queues import problems_of
+from quire.replication.digests import CycleDigests
 from quire.replication.original import Original
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
@@ -86,6 +87,18 @@ def test_a_sink_that_takes_its_files_for_whole_is_found(
         self._start(end)  # pyright: ignore[reportPrivateUsage]
 
     monkeypatch.setattr(SinkSession, "_compare_older", trusting)
+    assert is_found(memory)
+
+
+@pytest.mark.check
+def test_digests_that_are_believed_whatever_became_of_a_file_are_found(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def same(self: CycleDigests, cycle: int) -> tuple[int, int, int]:
+        del self, cycle
+        return 1, 1, 1
+
+    monkeypatch.setattr(CycleDigests, "_identity", same)
     assert is_found(memory)
 
 

@@ -7,13 +7,15 @@ import random
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import quire
-from java_peer import JavaPeer, JavaProcess
+from cutting_proxy import CuttingProxy
+from java_peer import JavaPeer, JavaPeerError, JavaProcess
 from paths import SUPPORT
 from ports import free_port
 from queues import problems_of
@@ -50,47 +52,58 @@ def pause(process: JavaProcess, chance: random.Random) -> None:
     os.kill(process.pid, signal.SIGCONT)
 
 
+def said_by(process: JavaProcess) -> list[str]:
+    """Return the lines that have come by now."""
+    lines = list[str]()
+    with suppress(JavaPeerError):
+        while (line := process.read_line(0)) is not None:
+            lines.append(line)
+    return lines
+
+
 @pytest.mark.check
 @pytest.mark.parametrize("seed", range(2))
 def test_a_killed_peer_goes_on_where_it_was(seed: int, tmp_path: Path, tally: Tally) -> None:
-    chance, kills = random.Random(seed), scaled(5, 100)  # noqa: S311
+    """What `wait="all"` reported is in the copy, whatever is killed, stopped or cut off."""
+    chance, kills = random.Random(seed), scaled(10, 500)  # noqa: S311
     origin, copy, port = tmp_path / "source", tmp_path / "copy", free_port()
     with quire.open(origin, roll_cycle=ROLL_CYCLE, block_bytes=1 << 16) as queue:
         queue.appender().write_bytes(b"\0" * 16)
     with ExitStack() as stack:
-        source, sink = peer("source", origin, port), peer("sink", copy, port)
+        source, proxy = peer("source", origin, port), stack.enter_context(CuttingProxy(port))
+        sink = peer("sink", copy, proxy.port)
         stack.callback(lambda: source.close())  # noqa: PLW0108 - the one that runs then
         stack.callback(lambda: sink.close())  # noqa: PLW0108
-        producer = stack.enter_context(
-            start("produce", dir=origin, count=10**9, id=seed, pause_us=200, max_length=4000)
-        )
+        waits: dict[str, Any] = {"wait": "all", "timeout_s": WAIT_S, "ack": True}
+        sizes: dict[str, Any] = {"count": 10**9, "pause_us": 200, "max_length": 4000}
+        producer = stack.enter_context(start("produce", dir=origin, id=seed, **waits, **sizes))
         producer.expect("READY")
         for _ in range(kills):
             time.sleep(chance.uniform(0, 0.1))
             wanted = last_index(origin)
-            match chance.choice(["sink", "source", "both", "pause"]):
-                case "sink":
-                    sink.kill()
-                    sink = replaced(sink, "sink", copy, port)
-                case "source":
-                    source.kill()
-                    assert last_index(copy) >= acknowledged(source.rest())
-                    source = replaced(source, "source", origin, port)
-                case "both":
-                    source.kill()
-                    sink.kill()
-                    assert last_index(copy) >= acknowledged(source.rest())
-                    source = replaced(source, "source", origin, port)
-                    sink = replaced(sink, "sink", copy, port)
-                case _:
-                    pause(chance.choice([source, sink]), chance)
+            kind = chance.choice(["sink", "source", "both", "pause", "cut"])
+            if kind in {"source", "both"}:
+                source.kill()
+            if kind in {"sink", "both"}:
+                sink.kill()
+            if kind == "cut":
+                proxy.cut()
+            if kind == "pause":
+                pause(chance.choice([source, sink]), chance)
+            reported = [line.split()[0] for line in said_by(producer)]
+            assert last_index(copy) >= acknowledged(reported)
+            if kind in {"source", "both"}:
+                assert last_index(copy) >= acknowledged(source.rest())
+                source = replaced(source, "source", origin, port)
+            if kind in {"sink", "both"}:
+                sink = replaced(sink, "sink", copy, proxy.port)
             wait_until(lambda: last_index(copy) >= wanted)  # noqa: B023 - called at once
         producer.kill()
         last = last_index(origin)
         wait_until(lambda: last_index(copy) >= last)
     assert documents(copy) == documents(origin)
     assert problems_of(copy) == []
-    tally(PROMISE, kills, "sources and sinks killed or stopped")
+    tally(PROMISE, kills, "sources and sinks killed, stopped or cut off")
 
 
 def replaced(killed: JavaProcess, kind: str, path: Path, port: int) -> JavaProcess:

@@ -82,7 +82,7 @@ def open_queue(options: Mapping[str, Any]) -> quire.JournalQueue:
 
 def produce(options: Mapping[str, Any]) -> None:
     """Append messages, and hold one back if asked to."""
-    with open_queue(options) as queue, queue.appender() as appender:
+    with open_queue(options) as queue, queue.appender(wait=options.get("wait")) as appender:
         say("READY")
         producer = options.get("id", 0)
         rng = random.Random(producer)  # noqa: S311 - padding

@@ -27,125 +27,11 @@ from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
+from simulated_disk import Disk
 from simulator import CYCLE_MS, START_MS, Document, SimulationError, Wire, documents
 
-PAGE = 4096
 LOOKED_THROUGH = 0.05
-
-USED = 1 << 20  # a seed writes less than this into a file, which is longer
-
-Files = dict[str, tuple[bytes, int]]
-
-
-def content_of(file: Path) -> tuple[bytes, int]:
-    """Return what a file begins with, up to the last byte that is not 0, and how long it is."""
-    with file.open("rb") as opened:
-        return opened.read(USED).rstrip(b"\0"), file.stat().st_size
-
-
-def put(file: Path, content: bytes, size: int) -> None:
-    """Write a file that nobody has open."""
-    with file.open("wb") as opened:
-        opened.write(content)
-        opened.truncate(size)
-
-
-class Disk:
-    """
-    The files of a queue, and what of them was synced.
-
-    Args:
-        path: The queue's directory.
-        chance: What decides.
-
-    """
-
-    def __init__(self, path: Path, chance: random.Random) -> None:
-        self.path, self._random = path, chance
-        self.is_full = False
-        self._synced: Files = {}
-        self._backup: Files | None = None
-
-    def note_synced(self) -> None:
-        self._synced = self._read()
-
-    def back_up(self) -> None:
-        self._backup = self._read()
-
-    def _read(self) -> Files:
-        return {it.name: content_of(it) for it in self._queue_files()}
-
-    def _queue_files(self) -> list[Path]:
-        return sorted(self.path.glob("*.cq4*"))
-
-    def cut_power(self) -> None:
-        """Leave of each page either what was synced or what was stored last."""
-        for file in self._queue_files():
-            (before, _), (after, size) = self._synced.get(file.name, (b"", 0)), content_of(file)
-            is_unnamed = file.name not in self._synced and file in self._later_files()
-            if is_unnamed and self._random.random() < 0.5:
-                file.unlink()
-            else:
-                put(file, self._torn(before, after), size)
-        self.note_synced()
-
-    def _torn(self, before: bytes, after: bytes) -> bytes:
-        before = before.ljust(len(after), b"\0")
-        keeps = self._random.choice((0.0, 0.5, 1.0))
-        return b"".join(
-            (after if self._random.random() < keeps else before)[at : at + PAGE]
-            for at in range(0, len(after), PAGE)
-        )
-
-    def damage(self) -> str:
-        """Damage a file; return how."""
-        how = self._damaged()
-        self.note_synced()
-        return how
-
-    def _damaged(self) -> str:
-        files = [it for it in self._queue_files() if it.suffix == ".cq4"]
-        if not files:
-            return "nothing"
-        later = self._later_files()
-        how = self._random.choice(("truncated", "flipped", "flipped", "lost", "old copy"))
-        file = self._random.choice(files)
-        used = len(content_of(file)[0])
-        match how:
-            case "truncated":
-                os.truncate(file, self._random.randint(0, used))
-            case "flipped":
-                self._flip(file, used)
-            case "old copy" if self._backup is not None:
-                self._restore(self._backup)
-            case "lost" if later:
-                self._random.choice(later).unlink()
-            case _:
-                return "nothing"
-        return how
-
-    def _later_files(self) -> list[Path]:
-        """Return the files that cannot have been pruned: there is one before them."""
-        return [it for it in self._queue_files() if it.suffix == ".cq4"][1:]
-
-    def _flip(self, file: Path, used: int) -> None:
-        at, bit = self._random.randrange(max(used, 1)), 1 << self._random.randrange(8)
-        with file.open("r+b") as opened:
-            opened.seek(at)
-            [byte] = opened.read(1)
-            opened.seek(at)
-            opened.write(bytes([byte ^ bit]))
-
-    def _restore(self, files: Files) -> None:
-        for file in self._queue_files():
-            file.unlink()
-        for name, (content, size) in files.items():
-            put(self.path / name, content, size)
-
-    def replace(self) -> None:
-        """Take a new disk."""
-        shutil.rmtree(self.path)
-        self._synced, self._backup = {}, None
+RATES = 0.7, 1.4  # of clocks, against the time that passes: far more than any drifts
 
 
 class ReplicaOnDisk(Replica):
@@ -173,6 +59,7 @@ class Node:
     A machine.
 
     Attributes:
+        rate: How fast its clock goes.
         is_intact: Its disk has all that it acknowledged.
         has: The index after what it acknowledged to the source that there is.
 
@@ -180,6 +67,7 @@ class Node:
 
     disk: Disk
     level: str
+    rate: float
     replica: ReplicaOnDisk | None = None
     session: SinkSession | None = None
     peer: SourceSession | None = None
@@ -208,7 +96,11 @@ class FailingDisks:
         self._now_ns = 1_000_000_000
         self._clock = quire.ManualClock(START_MS)
         self._nodes = [
-            Node(Disk(path / name, self._random), self._random.choice(("stored", "synced")))
+            Node(
+                Disk(path / name, self._random),
+                self._random.choice(("stored", "synced")),
+                self._random.uniform(*RATES),
+            )
             for name in "abcde"[: self._random.randint(2, 5)]
         ]
         self._queue: JournalQueue
@@ -424,29 +316,34 @@ class FailingDisks:
         if node.replica is None:
             node.replica = ReplicaOnDisk(node.disk, self._random)
         node.session = SinkSession(
-            node.replica, name=node.name, peer="source", level=node.level, now_ns=self._now_ns
+            node.replica, name=node.name, peer="source", level=node.level, now_ns=self._now_at(node)
         )
-        node.peer = SourceSession(self._original, node.name, self._now_ns)
+        node.peer = SourceSession(self._original, node.name, self._now_at(self._source))
 
     def _exchange(self, node: Node) -> None:
         session, peer = node.session, node.peer
         assert session is not None
         assert peer is not None
-        session.tick(self._now_ns)
-        peer.tick(self._now_ns)
-        peer.pull(self._clock.now_ms * 1_000_000, self._now_ns)
+        sink_ns, source_ns = self._now_at(node), self._now_at(self._source)
+        session.tick(sink_ns)
+        peer.tick(source_ns)
+        peer.pull(self._clock.now_ms * 1_000_000, source_ns)
         _push(node.wire.to_sink, peer.outgoing())
         _push(node.wire.to_source, session.outgoing())
         if session.awaits_sync and self._random.random() < 0.7:
             session.sync()
         if piece := self._piece(node.wire.to_sink):
-            session.receive(piece, self._now_ns)
+            session.receive(piece, sink_ns)
         if piece := self._piece(node.wire.to_source):
-            peer.receive(piece, self._now_ns)
+            peer.receive(piece, source_ns)
         if session.lacks is not None:
             self._repair(node, session.lacks)
         elif peer.acknowledged is not None:
             self._note_acknowledged(node, peer)
+
+    def _now_at(self, node: Node) -> int:
+        """Return what the clock of a node shows, which drifts."""
+        return int(self._now_ns * node.rate)
 
     def _piece(self, under_way: deque[bytes]) -> bytes:
         if not under_way:
