@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import quire
-from reference import Store, check_store, open_queue
+from reference import Store, check_store, is_ready
 
 Message: TypeAlias = tuple[int, int, str]
 Snapshot: TypeAlias = dict[str, tuple[str, int, int]]
@@ -64,8 +64,10 @@ def backward(queue: quire.JournalQueue) -> list[Message]:
 
 
 def problems_of(path: Path) -> list[str]:
-    """Name every rule of the format that a queue's roll files break."""
-    return [problem for store in open_queue(path)[1].values() for problem in check_store(store)]
+    """Name every rule of the format that a queue's roll files break, one file after the other."""
+    contents = (file.read_bytes() for file in sorted(path.glob("*.cq4")))
+    stores = (Store(data) for data in contents if is_ready(data))
+    return [problem for store in stores for problem in check_store(store)]
 
 
 def payloads(queue: quire.JournalQueue) -> list[bytes]:
