@@ -43,6 +43,7 @@ DEFAULT_VERSION = "5.27ea11"
 VERSIONS = ("5.20.123", "5.22.28", "5.23.37", "5.26ea7", "5.27ea11", "2026.4")
 VANILLA_VERSION = "3.6.4"
 WEEKLY_VERSION = "3.4.4"  # the last that has cycles of a week
+JEDIS_VERSION = "7.1.0"
 
 BUILD_TIMEOUT_S = 600.0
 RUN_TIMEOUT_S = 300.0
@@ -82,6 +83,14 @@ VANILLA = Mains(
     "vanilla-",
     frozenset(["list", "read-fields", "write", "write-fields"]),
     agent="peers.jar",
+)
+JEDIS = Mains(
+    INTEROP / "jedis",
+    "quire.interop.jedis.Main",
+    "jedis.version",
+    "compile",
+    "jedis-",
+    frozenset(["append", "consume"]),
 )
 
 # What Serve.java puts between the parts of a request, and before the exit code.
@@ -307,6 +316,7 @@ def build_all() -> None:
         JavaPeer(version)
     for version in (VANILLA_VERSION, WEEKLY_VERSION):
         JavaPeer(version, mains=VANILLA)
+    JavaPeer(JEDIS_VERSION, mains=JEDIS)
 
 
 _idle_servers: dict[tuple[str, ...], list[JavaProcess]] = {}

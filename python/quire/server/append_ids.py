@@ -17,6 +17,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -179,5 +180,6 @@ class AppendIds:
             os.close(handle)
 
 
+@lru_cache(1024)
 def _digest(topic: str) -> bytes:
     return blake2b(topic.encode(), digest_size=16).digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, cast
 
 from quire._common.file_identity import Identity, identity_at
@@ -284,7 +284,7 @@ class ServedQueue:
         """Whether messages can be appended together, with indexes that follow one another."""
         return self.journal is not None
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """The length of the longest message."""
         if self.journal is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 
 from quire.errors import RefusedError
@@ -13,6 +14,7 @@ _LONGEST: Final = 200
 _PART: Final = re.compile(r"[^/\x00-\x1f\x7f\\]+")
 
 
+@lru_cache(1024)
 def topic_of(name: bytes) -> str:
     """
     Return the name of a queue, checked: it cannot leave the server's directory.
