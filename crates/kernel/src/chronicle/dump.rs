@@ -15,11 +15,13 @@ use super::protocol::compressed;
 use super::protocol::locate::{self, Located};
 use super::protocol::roll_file::{Slot, View};
 use super::protocol::table::store::TableStore;
+use super::queue::bases::{Stored, base_in};
 use super::queue::handle::Queue;
 use crate::os::detached::Detached;
 use crate::os::{interrupt, paths};
 use crate::sealed::cipher::Encryption;
 use crate::sealed::dictionary::Dictionaries;
+use crate::sealed::difference::Base;
 use crate::sealed::packed;
 use crate::sealed::packing::ZSTD_LEVEL;
 use crate::{Error, Result};
@@ -54,7 +56,7 @@ enum Source<'a> {
     Table(&'a TableStore),
     Owned(Arc<TableStore>),
     /// With the dictionaries that its messages name.
-    Roll(Box<(View, Dictionaries)>),
+    Roll(Box<Roll>),
     Unready,
 }
 
@@ -62,8 +64,35 @@ fn source(view: Option<View>) -> Source<'static> {
     view.map_or(Source::Unready, |view| {
         let folder = view.file().window.path().parent().unwrap_or(Path::new("."));
         let dictionaries = Dictionaries::new(folder, ZSTD_LEVEL, Encryption::No);
-        Source::Roll(Box::new((view, dictionaries)))
+        Source::Roll(Box::new(Roll { view, dictionaries, base: None }))
     })
+}
+
+/// A roll file, with what it takes to show its messages.
+struct Roll {
+    view: View,
+    dictionaries: Dictionaries,
+    /// The base that was read last, and its number in the file.
+    base: Option<(u64, Base)>,
+}
+
+impl Roll {
+    /// What a message holds that is stored otherwise; None if it does not say.
+    fn unpacked(&mut self, stored: &[u8], sequence: u64) -> Result<Option<Vec<u8>>> {
+        let Some(difference) = packed::difference(stored) else {
+            return packed::unpack(stored, 0, &self.dictionaries);
+        };
+        let number = sequence.wrapping_sub(difference.distance.into());
+        let is_known = |(of, base): &(u64, Base)| *of == number && base.sum() == difference.sum;
+        if !self.base.as_ref().is_some_and(is_known) {
+            let at = Stored { index: sequence.cast_signed(), sequence, difference };
+            let dictionaries = &self.dictionaries;
+            let open = |stored: &[u8]| packed::unpack(stored, 0, dictionaries);
+            self.base = Some((number, base_in(&mut self.view, at, open)?));
+        }
+        let Some((_, base)) = &self.base else { return Ok(None) };
+        difference.restored(base).map(Some).map_err(Error::Wire)
+    }
 }
 
 /// The dump of one file.
@@ -101,7 +130,7 @@ impl Dump<'static> {
         let Source::Roll(roll) = &mut self.source else { return Ok(()) };
         self.past = Some(range.end);
         if range.start > 0 {
-            match locate::locate(&mut roll.0, range.start)? {
+            match locate::locate(&mut roll.view, range.start)? {
                 Located::Found(position) => self.position = position,
                 _ => self.is_over = true,
             }
@@ -173,10 +202,11 @@ fn put_entry(
 /// Puts the document at `position`, or the end of the file: then it returns true.
 fn put_document(
     out: &mut String,
-    (view, dictionaries): &mut (View, Dictionaries),
+    roll: &mut Roll,
     position: &mut u64,
     sequence: &mut Option<u64>,
 ) -> Result<bool> {
+    let view = &mut roll.view;
     let slot = view.slot(*position);
     let left = view.file().window.file_len().saturating_sub(*position);
     if left < HEADER_LEN {
@@ -200,7 +230,9 @@ fn put_document(
         return Ok(true);
     }
     match view.copied(*position + HEADER_LEN, u64::from(found.length))? {
-        Some(payload) => found.put_payload(out, &unpacked(dictionaries, word, payload)),
+        Some(payload) => {
+            found.put_payload(out, &unpacked(roll, word, payload, sequence.unwrap_or(0)));
+        }
         None => out.push_str("# a hole that the disk has no room for\n\n"),
     }
     *position = next;
@@ -208,12 +240,12 @@ fn put_document(
 }
 
 /// What a compressed message holds; what is stored, if it does not decompress.
-fn unpacked(dictionaries: &Dictionaries, word: u32, payload: Vec<u8>) -> Vec<u8> {
+fn unpacked(roll: &mut Roll, word: u32, payload: Vec<u8>, sequence: u64) -> Vec<u8> {
     let is_message = word & (document::NOT_COMPLETE | document::META_DATA) == 0;
     if !is_message || !packed::is_packed(&payload) {
         return payload;
     }
-    match packed::unpack(&payload, 0, dictionaries) {
+    match roll.unpacked(&payload, sequence) {
         Ok(Some(found)) => found,
         _ => payload,
     }

@@ -12,6 +12,8 @@ use crate::Result;
 #[derive(Debug)]
 pub struct Compressing {
     compression: Option<Compression>,
+    /// Messages are compressed once their index is known.
+    is_late: bool,
     dictionaries: Dictionaries,
 }
 
@@ -26,11 +28,23 @@ impl Compressing {
             }
             Some(method) => Some(Compression { method, dictionary: None }),
         };
-        Ok(Self { compression, dictionaries })
+        Ok(Self { compression, is_late: false, dictionaries })
+    }
+
+    /// Has messages compressed by those who know their index.
+    #[must_use]
+    pub fn late(self) -> Self {
+        Self { is_late: true, ..self }
+    }
+
+    /// How messages are compressed before they are appended; None where they are not.
+    #[inline]
+    #[must_use]
+    pub const fn ahead(&self) -> Option<&Compression> {
+        if self.is_late { None } else { self.compression.as_ref() }
     }
 
     /// How messages are compressed; None where they are not.
-    #[inline]
     #[must_use]
     pub const fn compression(&self) -> Option<&Compression> {
         self.compression.as_ref()

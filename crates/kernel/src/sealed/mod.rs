@@ -1,9 +1,13 @@
-//! Encryption of messages (`docs/encryption.md`), their compression (`docs/compression.md`), and proof of their integrity: hashes, and the trees
+//! Encryption of messages (`docs/encryption.md`), their compression (`docs/compression.md`), their
+//! storage as differences, and proof of their integrity: hashes, and the trees
 //! over them (`docs/integrity.md`).
 
 pub mod cipher;
 pub mod compressing;
 pub mod dictionary;
+pub mod difference;
+mod fields;
+pub mod layers;
 pub mod leaves;
 pub mod packed;
 pub mod packing;

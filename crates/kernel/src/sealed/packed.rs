@@ -9,6 +9,7 @@ use quire_wire::compress::{Method as Blob, UNPACKED_MAX};
 use zstd::zstd_safe;
 
 use super::dictionary::Dictionaries;
+use super::difference::{Difference, Kind};
 use crate::{Error, Result};
 
 /// What a type prefix begins with, and so each compressed message.
@@ -27,6 +28,8 @@ pub(super) const STORED: u8 = 0;
 pub(super) const SNAPPY: u8 = 1;
 pub(super) const LZ4: u8 = 2;
 pub(super) const ZSTD: u8 = 3;
+pub(super) const DELTA: u8 = 4;
+pub(super) const DEFAULT_ZERO: u8 = 5;
 
 /// The longest payload that is compressed, and that is decompressed.
 pub const LONGEST: usize = UNPACKED_MAX;
@@ -70,6 +73,20 @@ fn stream(stored: &[u8]) -> Option<Stream<'_>> {
     rest.starts_with(LZW_START).then_some(Stream::Lzw(rest))
 }
 
+/// The difference that is stored instead of a message; None if it is stored otherwise.
+#[must_use]
+pub fn difference(stored: &[u8]) -> Option<Difference<'_>> {
+    let Some(Stream::Own { method, rest }) = stream(stored) else { return None };
+    let kind = match method {
+        DELTA => Kind::Delta,
+        DEFAULT_ZERO => Kind::DefaultZero,
+        _ => return None,
+    };
+    let (distance, rest) = rest.split_first()?;
+    let (sum, body) = rest.split_first_chunk()?;
+    Some(Difference { kind, distance: *distance, sum: u32::from_le_bytes(*sum), body })
+}
+
 /// The bytes of a blob that is all there is.
 fn blob(bytes: &[u8]) -> Option<&[u8]> {
     let (code, rest) = bytes.split_first()?;
@@ -95,6 +112,9 @@ pub fn unpack(stored: &[u8], index: i64, dictionaries: &Dictionaries) -> Result<
         Stream::Own { method: SNAPPY, rest } => Blob::Snappy.unpack_alone(rest, LONGEST),
         Stream::Own { method: LZ4, rest } => lz4(rest),
         Stream::Own { method: ZSTD, rest } => zstd(rest, dictionaries)?,
+        Stream::Own { method: DELTA | DEFAULT_ZERO, .. } => {
+            Err(damaged("it is the difference to another message"))
+        }
         Stream::Own { method, .. } => Err(damaged("its method is unknown").with("method", method)),
     };
     found.map(Some).map_err(|fault| Error::Wire(fault.with("index", format_args!("{index:#x}"))))
@@ -151,7 +171,7 @@ thread_local! {
 }
 
 /// An unsigned number in groups of seven bits, the lowest first, and what follows.
-fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+pub(super) fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_usize;
     for (at, byte) in bytes.iter().enumerate().take(5) {
         value |= usize::from(byte & 0x7f) << (7 * at);

@@ -234,7 +234,7 @@ impl Packing {
 }
 
 /// Puts a blob of parts that follow each other.
-fn put_blob(out: &mut Out, parts: &[&[u8]]) -> Result<()> {
+pub(super) fn put_blob(out: &mut Out, parts: &[&[u8]]) -> Result<()> {
     let length: usize = parts.iter().map(|it| it.len()).sum();
     writer::put_length(out, length + 1).map_err(Error::Wire)?;
     out.push(BLOB);
@@ -271,10 +271,10 @@ fn zstd(
 }
 
 /// An unsigned number in groups of seven bits, the lowest first.
-struct Number([u8; 5], usize);
+pub(super) struct Number([u8; 5], usize);
 
 impl Number {
-    fn of(mut value: usize) -> Self {
+    pub(super) fn of(mut value: usize) -> Self {
         let (mut bytes, mut length) = ([0; 5], 0);
         loop {
             let low = u8::try_from(value & 0x7f).unwrap_or(0);
@@ -287,7 +287,7 @@ impl Number {
         }
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.0[..self.1]
     }
 }

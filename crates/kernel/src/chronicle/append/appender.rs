@@ -521,7 +521,7 @@ impl Appender {
     }
 
     pub(super) fn compression(&self) -> Option<&Compression> {
-        self.queue.compressing().compression()
+        self.queue.compressing().ahead()
     }
 
     /// Whether a message of this length can be written.

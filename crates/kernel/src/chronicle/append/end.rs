@@ -24,7 +24,7 @@ use jiff::Timestamp;
 
 use super::lost_tail;
 use super::sync::{Unsynced, is_removed};
-use super::tail::Tail;
+use super::tail::{Layered, Tail};
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock};
@@ -33,7 +33,7 @@ use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::os::interrupt::Signals;
 use crate::replicas::side_file::ReplicaStates;
-use crate::sealed::cipher::{Cipher, OVERHEAD, Sealing};
+use crate::sealed::layers::{Layers, Storing};
 use crate::waiting::side_file::SideFile;
 use crate::waiting::word;
 use crate::{Error, Result, warnings};
@@ -62,8 +62,8 @@ pub struct State {
     pub unsynced: Unsynced,
     /// By which those who sleep are woken, if anybody ever slept.
     pub sleepers: Option<Arc<SideFile>>,
-    /// Where messages are encrypted.
-    sealing: Sealing,
+    /// What it takes to store messages in another way than they are given.
+    storing: Storing,
     /// What is known of replicas, if there are any.
     replicas: Option<Arc<ReplicaStates>>,
 }
@@ -101,8 +101,8 @@ pub struct End<'a, G> {
     limit: u64,
     table: &'a TableStore,
     guard: &'a G,
-    /// What encrypts messages; None where they are stored as they are.
-    cipher: Option<&'a Cipher>,
+    /// What becomes of messages; None where they are stored as they are given.
+    layers: Option<&'a Layers>,
     state: &'a mut State,
     /// The time, if a clock of the caller gave it.
     now_ms: Option<i64>,
@@ -132,7 +132,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
             limit,
             table,
             guard,
-            cipher: queue.options().encryption.cipher(),
+            layers: queue.layers(),
             state,
             now_ms,
             cycle: 0,
@@ -183,13 +183,16 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         let Some(cycle) = self.known_cycle(now) else { return Ok(None) };
         self.state.check_lease()?;
         let length = self.stored_length(payload);
-        let State { tail, sealing, .. } = &mut *self.state;
+        let State { tail, storing, .. } = &mut *self.state;
         match tail {
             Some(tail) if tail.is_ready_for(cycle, length) && !tail.is_low() => {
                 let guard = self.guard.write();
-                let index = match self.cipher {
-                    None => tail.publish_message(guard, payload)?,
-                    Some(cipher) => tail.publish_encrypted(guard, payload, cipher, sealing)?,
+                let (index, length) = match self.layers {
+                    None => (tail.publish_message(guard, payload)?, length),
+                    Some(layers) => {
+                        let layered = layered(self.queue, layers, storing);
+                        tail.publish_layered(guard, payload, false, layered)?
+                    }
                 };
                 self.note(index, length);
                 Ok(Some(index))
@@ -198,10 +201,10 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
         }
     }
 
-    /// How long a payload is where it is stored.
+    /// How long a payload is at most where it is stored.
     #[inline]
     const fn stored_length(&self, payload: Payload<'_>) -> u64 {
-        payload.len() + if self.cipher.is_some() { OVERHEAD } else { 0 }
+        payload.len() + if let Some(layers) = self.layers { layers.overhead() } else { 0 }
     }
 
     #[inline]
@@ -230,11 +233,14 @@ impl End<'_, DetachedGuard<'_>> {
     /// Steps 4 to 9 for one message; returns its index.
     pub fn append(&mut self, payload: Payload<'_>) -> Result<i64> {
         let length = self.stored_length(payload);
-        let State { tail, sealing, .. } = &mut *self.state;
-        let index = match tail {
-            Some(tail) if tail.is_ready_for(self.cycle, length) => match self.cipher {
-                None => tail.publish(self.guard, payload, false)?,
-                Some(cipher) => tail.publish_encrypted(self.guard, payload, cipher, sealing)?,
+        let State { tail, storing, .. } = &mut *self.state;
+        let (index, length) = match tail {
+            Some(tail) if tail.is_ready_for(self.cycle, length) => match self.layers {
+                None => (tail.publish(self.guard, payload, false)?, length),
+                Some(layers) => {
+                    let layered = layered(self.queue, layers, storing);
+                    tail.publish_layered(self.guard, payload, false, layered)?
+                }
             },
             _ => self.append_with_room(payload, false)?,
         };
@@ -244,27 +250,25 @@ impl End<'_, DetachedGuard<'_>> {
 
     /// Steps 4 to 8 for a metadata document; returns the index of the next message.
     pub fn append_metadata(&mut self, payload: Payload<'_>) -> Result<i64> {
-        self.append_with_room(payload, true)
+        self.append_with_room(payload, true).map(|(index, _)| index)
     }
 
-    fn append_with_room(&mut self, payload: Payload<'_>, metadata: bool) -> Result<i64> {
+    /// The index, and how long the document is in the file.
+    fn append_with_room(&mut self, payload: Payload<'_>, metadata: bool) -> Result<(i64, u64)> {
         let length = self.stored_length(payload);
         check_length(self.queue, self.limit, length)?;
-        let (guard, queue, cipher) = (self.guard, self.queue(), self.cipher);
-        let mut sealing = std::mem::take(&mut self.state.sealing);
+        let (guard, queue, layers) = (self.guard, self.queue(), self.layers);
         let tail = self.tail()?;
         tail.check_sequence(metadata)?;
         let end = tail.make_room(length, metadata, guard)?;
         queue.pretoucher().keep_ahead(&tail.view.file().window, end);
-        let stored = match cipher {
-            None => payload,
-            Some(cipher) => {
-                Payload::new(cipher.seal(tail.place(metadata), payload, &mut sealing)?)
-            }
+        let Some(layers) = layers else {
+            return Ok((tail.publish(guard, payload, metadata)?, length));
         };
-        let index = tail.publish(guard, stored, metadata)?;
-        self.state.sealing = sealing;
-        Ok(index)
+        let State { tail: Some(tail), storing, .. } = &mut *self.state else {
+            return Err(closed(queue));
+        };
+        tail.publish_layered(guard, payload, metadata, layered(queue, layers, storing))
     }
 
     /// Appends `count` messages in runs, as `each` adds them.
@@ -298,17 +302,19 @@ impl End<'_, DetachedGuard<'_>> {
     #[inline]
     pub fn store_in_run(&mut self, payload: Payload<'_>) -> Result<bool> {
         let length = self.stored_length(payload);
-        let State { tail: Some(tail), sealing, .. } = &mut *self.state else { return Ok(false) };
+        let State { tail: Some(tail), storing, .. } = &mut *self.state else { return Ok(false) };
         let (guard, cycle) = (self.guard, self.cycle);
-        let is_stored = match self.cipher {
-            None => tail.store_in_run(guard, cycle, payload)?,
-            Some(cipher) => tail.store_encrypted(guard, cycle, payload, cipher, sealing)?,
+        let stored = match self.layers {
+            None => tail.store_in_run(guard, cycle, payload)?.then_some(length),
+            Some(layers) => {
+                tail.store_layered(guard, cycle, payload, layered(self.queue, layers, storing))?
+            }
         };
-        if is_stored {
+        if let Some(length) = stored {
             self.stored.messages += 1;
             self.stored.bytes += length;
         }
-        Ok(is_stored)
+        Ok(stored.is_some())
     }
 
     /// Makes the run visible: from then on its messages count as appended.
@@ -505,6 +511,14 @@ pub fn check_length(queue: &Queue, limit: u64, length: u64) -> Result<()> {
     } else {
         Err(Error::MessageTooLarge { length, limit, block_bytes: queue.block() })
     }
+}
+
+const fn layered<'a>(
+    queue: &'a Queue,
+    layers: &'a Layers,
+    storing: &'a mut Storing,
+) -> Layered<'a> {
+    Layered { layers, compression: queue.compressing().compression(), storing }
 }
 
 /// The error of an append after the appender was closed.

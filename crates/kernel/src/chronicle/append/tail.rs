@@ -11,7 +11,9 @@ use crate::chronicle::protocol::publish::{self, Payload};
 use crate::chronicle::protocol::roll_file::{Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
 use crate::probe::fault::step;
-use crate::sealed::cipher::{Cipher, Place, Sealing};
+use crate::sealed::cipher::Place;
+use crate::sealed::layers::{AtEnd, Layers, Storing};
+use crate::sealed::packing::Compression;
 use crate::{Error, Result, warnings};
 
 /// The next step of space is reserved once fewer bytes than this are writable.
@@ -87,7 +89,7 @@ impl Tail {
     }
 
     /// What an encrypted document at the end is bound to. Metadata is of no message.
-    pub fn place(&self, is_metadata: bool) -> Place {
+    fn place(&self, is_metadata: bool) -> Place {
         let index = if is_metadata { self.first_index } else { self.next_index() };
         Place { cycle: self.view.file().cycle, index, is_metadata }
     }
@@ -179,18 +181,18 @@ impl Tail {
         Ok(true)
     }
 
-    /// As [`Tail::store_in_run`], in an encrypted queue.
+    /// As [`Tail::store_in_run`], of a message that is stored in another way than it is given;
+    /// returns how long it is then, or None.
     #[inline(never)]
-    pub fn store_encrypted(
+    pub fn store_layered(
         &mut self,
         guard: &WriteGuard<'_>,
         cycle: i32,
         payload: Payload<'_>,
-        cipher: &Cipher,
-        sealing: &mut Sealing,
-    ) -> Result<bool> {
-        let stored = cipher.seal(self.place(false), payload, sealing)?;
-        self.store_in_run(guard, cycle, Payload::new(stored))
+        layered: Layered<'_>,
+    ) -> Result<Option<u64>> {
+        let stored = layered.stored(self, payload, false)?;
+        Ok(self.store_in_run(guard, cycle, stored)?.then_some(stored.len()))
     }
 
     /// Steps 8 and 9 for the messages of a run; returns the index of the last, if there are any.
@@ -347,17 +349,18 @@ impl Tail {
         Ok(self.next_index())
     }
 
-    /// As [`Tail::publish`], of a message in an encrypted queue.
+    /// As [`Tail::publish`], of a document that is stored in another way than it is given; returns
+    /// how long it is then, too.
     #[inline(never)]
-    pub fn publish_encrypted(
+    pub fn publish_layered(
         &mut self,
         guard: &WriteGuard<'_>,
         payload: Payload<'_>,
-        cipher: &Cipher,
-        sealing: &mut Sealing,
-    ) -> Result<i64> {
-        let stored = cipher.seal(self.place(false), payload, sealing)?;
-        self.publish(guard, Payload::new(stored), false)
+        metadata: bool,
+        layered: Layered<'_>,
+    ) -> Result<(i64, u64)> {
+        let stored = layered.stored(self, payload, metadata)?;
+        Ok((self.publish(guard, stored, metadata)?, stored.len()))
     }
 
     /// As [`Tail::publish`], of a message.
@@ -409,6 +412,48 @@ impl Tail {
             "a message stays without index entry: file={} sequence={sequence} reason={error}",
             self.view.file().path().display()
         ));
+    }
+}
+
+/// How documents are stored, and the buffers for that.
+pub struct Layered<'a> {
+    pub layers: &'a Layers,
+    pub compression: Option<&'a Compression>,
+    pub storing: &'a mut Storing,
+}
+
+impl<'a> Layered<'a> {
+    fn stored(self, tail: &Tail, payload: Payload<'a>, is_metadata: bool) -> Result<Payload<'a>> {
+        let end = DocumentAtEnd { tail, is_metadata };
+        self.layers.stored(self.compression, &end, payload, self.storing)
+    }
+}
+
+struct DocumentAtEnd<'a> {
+    tail: &'a Tail,
+    is_metadata: bool,
+}
+
+impl AtEnd for DocumentAtEnd<'_> {
+    fn place(&self) -> Place {
+        self.tail.place(self.is_metadata)
+    }
+
+    fn position(&self) -> u64 {
+        self.tail.free
+    }
+
+    fn sum_of(&self, position: u64, length: u32) -> Option<u32> {
+        let (run, cells) = (&self.tail.run, self.tail.view.region());
+        let word = document::word(length, false);
+        let payload = position + HEADER_LEN;
+        if payload + u64::from(length) > self.tail.free.min(cells.len()) {
+            return None;
+        }
+        // The first header of a run is stored last.
+        let is_first = run.count > 0 && run.first == (position, word);
+        let is_there = is_first || cells.load_header_acquire(position) == word;
+        is_there.then(|| crc32fast::hash(&cells.copy_out_relaxed(payload, length.into())))
     }
 }
 

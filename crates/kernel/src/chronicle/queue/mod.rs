@@ -5,6 +5,7 @@
 //! read-only, `counting` its metrics, `find_time` its append times, `sleepers` its sleeping
 //! readers, and [`handle_state`] what a `repr` shows.
 
+pub mod bases;
 pub mod commit;
 pub(crate) mod compressed_cycles;
 pub(crate) mod counting;

@@ -27,13 +27,22 @@ use crate::os::interrupt::{self, Signals};
 use crate::os::paths;
 use crate::probe::fault;
 use crate::sealed::compressing::Compressing;
+use crate::sealed::difference::Kind;
+use crate::sealed::layers::Layers;
 use crate::{Error, Result, warnings};
 
 /// What a queue is opened with when nobody says otherwise.
 const DEFAULT_ROLL_CYCLE: &str = "FAST_DAILY";
 const DEFAULT_WIRE_TYPE: &str = "BINARY_LIGHT";
-/// Wire types whose queues Java opens; the others it refuses.
-const WIRE_TYPES: [&str; 4] = [DEFAULT_WIRE_TYPE, "BINARY", FIELDLESS, "COMPRESSED_BINARY"];
+/// Wire types of queues. Java appends to those of the first four.
+const WIRE_TYPES: [&str; 6] = [
+    DEFAULT_WIRE_TYPE,
+    "BINARY",
+    FIELDLESS,
+    "COMPRESSED_BINARY",
+    "DELTA_BINARY",
+    "DEFAULT_ZERO_BINARY",
+];
 /// The wire type whose roll files have no field names in their headers.
 pub const FIELDLESS: &str = "FIELDLESS_BINARY";
 const DIRECTORY_BITS: u32 = 0o100;
@@ -72,6 +81,8 @@ pub struct Opened {
     pub block: u64,
     /// How messages are compressed.
     pub compressing: Compressing,
+    /// What becomes of messages once their index is known.
+    pub layers: Option<Layers>,
 }
 
 /// Opens `path` by the rules of `docs/compatibility.md`.
@@ -297,6 +308,17 @@ fn opened(
         tell_ignored_times(dir, options, &stored.roll)?;
     }
     let zone = zone_of(dir, options, zone)?;
+    let wire_type = match (&options.wire_type, stored) {
+        (None, Some(stored)) => stored.wire_type.clone(),
+        (_, stored) => {
+            let asked = wire_type(options);
+            stored
+                .map_or(Ok(()), |stored| check_stored_wire_type(dir, &asked, &stored.wire_type))?;
+            asked
+        }
+    };
+    let kind = Kind::of_wire_type(&wire_type);
+    let compressing = Compressing::open(dir, options.compression, &options.encryption)?;
     let index_count = rounded(options.index_count.unwrap_or(roll.index_count), INDEX_COUNT_MIN);
     let index_spacing = rounded(options.index_spacing.unwrap_or(roll.index_spacing), 1);
     Ok(Opened {
@@ -305,16 +327,14 @@ fn opened(
         dir: dir.to_path_buf(),
         single: None,
         schedule: Schedule::new(roll, epoch_ms, zone),
-        wire_type: match (&options.wire_type, stored) {
-            (None, Some(stored)) => stored.wire_type.clone(),
-            _ => wire_type(options),
-        },
+        wire_type,
         source_id: stored.map_or(options.source_id, |stored| stored.source_id),
         index_count,
         index_spacing,
         block: blocks::block(options.block_bytes, index_count),
         table,
-        compressing: Compressing::open(dir, options.compression, &options.encryption)?,
+        compressing: if kind.is_some() { compressing.late() } else { compressing },
+        layers: Layers::new(&options.encryption, kind),
     })
 }
 
@@ -375,8 +395,10 @@ fn wanted_metadata(options: &Options, roll: &RollCycle) -> Result<Metadata> {
     let midnight = (zone != "UTC").then(|| "00:00".to_owned());
     let roll_time = options.roll_time.clone().or(midnight);
     Ok(Metadata {
-        // What Java's tables say whatever the wire type of the messages.
-        wire_type: DEFAULT_WIRE_TYPE.to_owned(),
+        // What Java's tables say whatever the wire type of the messages, unless Java is to keep out.
+        wire_type: Some(wire_type(options))
+            .filter(|asked| Kind::of_wire_type(asked).is_some())
+            .unwrap_or_else(|| DEFAULT_WIRE_TYPE.to_owned()),
         roll: RollFields {
             length_ms: roll.length_ms,
             format: roll.pattern.clone().into_owned(),
@@ -482,6 +504,18 @@ fn check_wire_type(options: &Options) -> Result<()> {
     }
     let known = WIRE_TYPES.join(", ");
     Err(Error::Unsupported(format!("wire type of a queue: wire_type={asked} known={known}")))
+}
+
+/// Refuses to open a queue as of a wire type that Java does not append to, or one that is.
+fn check_stored_wire_type(dir: &Path, asked: &str, found: &str) -> Result<()> {
+    if Kind::of_wire_type(asked) == Kind::of_wire_type(found) {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!(
+        "another wire type than the queue was made with: asked={asked} found={found} path={} (open \
+         it without wire_type, or make a new queue)",
+        dir.display()
+    )))
 }
 
 /// The time of day of the roll in milliseconds, if one is asked for.

@@ -53,7 +53,7 @@ impl End<'_, DetachedGuard<'_>> {
     /// # Errors
     /// The batch leaves a gap, or belongs to a cycle that has ended here.
     pub fn apply(&mut self, batch: &Batch<'_>) -> Result<()> {
-        self.cipher = None; // the source has encrypted them
+        self.layers = None; // they are as the source has stored them
         let (cycle, sequence) = self.queue.roll().split(batch.first)?;
         let mut at = Place { sequence, metadata: batch.metadata_before };
         let start = Place { sequence: 0, metadata: 0 };

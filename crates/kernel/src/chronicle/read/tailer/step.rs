@@ -386,6 +386,9 @@ impl Inner {
         if is_encrypted && matches!(queue.options().encryption, Encryption::No) {
             return Err(Error::KeysMissing { path: queue.path().to_path_buf() });
         }
+        if let Some(difference) = packed::difference(stored) {
+            return queue.restored(difference, index).map(Some);
+        }
         let unpacked = queue.compressing().unpacked(stored, index)?;
         Ok(unpacked.or(plain))
     }
