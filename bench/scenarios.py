@@ -217,6 +217,7 @@ SEALED = {
         Operation("sealed", f"{what}@{name}")
         for what, names in (
             ("flights", ("plain", "zstd", "zstd_dictionary", "lz4", "snappy", "gzip", "lzw")),
+            ("flights", ("delta", "default_zero")),
             ("library", ("zstd", "lz4", "snappy", "gzip")),
         )
         for name in names

@@ -22,6 +22,7 @@ _KEY = bytes(range(32))
 _DAY_MS = 86_400_000
 _CYCLES = 5
 _DICTIONARY = "zstd_dictionary"
+_WIRE_TYPES = {"delta": "DELTA_BINARY", "default_zero": "DEFAULT_ZERO_BINARY"}
 _METHODS = ("zstd", _DICTIONARY, "lz4", "snappy", "gzip", "lzw")
 _LIBRARIES: dict[str, Literal["zstd", "snappy", "gzip", "lz4_raw"]] = {
     "zstd": "zstd",
@@ -33,6 +34,7 @@ NAMES = {
     "append@plain": "plain",
     "append@encrypted": "encrypted",
     **{f"flights@{name}": name.replace("_", ", with a ") for name in ("plain", *_METHODS)},
+    **{f"flights@{name}": f"`{wire_type}`" for name, wire_type in _WIRE_TYPES.items()},
     **{f"library@{name}": f"{name}, by Arrow's library" for name in _LIBRARIES},
     "cycles@plain": "cycles as they were written",
     "cycles@compressed": "compressed cycles",
@@ -61,14 +63,16 @@ def _append(task: Task, how: str) -> Outcome:
 
 
 def _flights(task: Task, how: str) -> Outcome:
-    """Append flights, compressed or not, and read them."""
+    """Append flights, compressed, as differences, or neither, and read them."""
     payloads = _payloads(Path(task.directory) / "flights", task.total)
-    method = {"plain": None, _DICTIONARY: "zstd"}.get(how, how)
+    wire_type = _WIRE_TYPES.get(how)
+    method = {"plain": None, _DICTIONARY: "zstd"}.get(how, None if wire_type else how)
+    options = {"compression": method, "wire_type": wire_type}
     if how == _DICTIONARY:
         with _opened(task.queue) as queue, queue.appender() as appender:
             appender.write_many(payloads[: task.warm_up])
         compress_dictionary(task.queue)
-    with _opened(task.queue, compression=method) as queue, queue.appender() as appender:
+    with _opened(task.queue, **options) as queue, queue.appender() as appender:
         _each(appender.write_bytes, payloads[: task.warm_up])
         before = _bytes_of(queue)
         with Stopwatch() as watch:

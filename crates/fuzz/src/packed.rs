@@ -6,6 +6,7 @@ use quire_kernel::Error;
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::sealed::cipher::Encryption;
 use quire_kernel::sealed::dictionary::{self, Dictionaries};
+use quire_kernel::sealed::difference::{Base, Difference, Kind, Message};
 use quire_kernel::sealed::packed::{self, unpack};
 use quire_kernel::sealed::packing::{Compression, Method, ZSTD_LEVEL, packed};
 use tempfile::TempDir;
@@ -20,14 +21,19 @@ const MEMORY: usize = 8 << 20;
 const PER_BYTE: usize = 36 << 10;
 /// What a dictionary beside the queue holds.
 const DICTIONARY: &[u8] = b"a dictionary of words that messages repeat: price=1.25 symbol=EURUSD";
+/// A message that others are differences to: fields, a block, a list.
+const BASE: &[u8] =
+    b"\xC1a\xA1\x05\xC1b\x82\x05\0\0\0\xC1c\xE1x\xB1\xC1d\x80\x03\xA1\x01\xA4\xC1f\x94\x81\x01";
 /// How messages begin, by what the first byte of an input chooses; a length and a blob follow.
-const STARTS: [(&[u8], &[u8]); 6] = [
+const STARTS: [(&[u8], &[u8]); 8] = [
     (b"\xb6\x04gzip", b"\x1f\x8b\x08\0Quir\0\xff"),
     (b"\xb6\x03lzw", b"\x78\x9c\0\0\0\xff\xff"),
     (b"\xb6\x03qz1", b"\x00"),
     (b"\xb6\x03qz1", b"\x01"),
     (b"\xb6\x03qz1", b"\x02"),
     (b"\xb6\x03qz1", b"\x03"),
+    (b"\xb6\x03qz1", b"\x04\x01\0\0\0\0"),
+    (b"\xb6\x03qz1", b"\x05\x01\0\0\0\0"),
 ];
 
 struct Beside {
@@ -65,6 +71,7 @@ pub fn packed_message(data: &[u8]) {
         Some((name, start)) => with_blob(name, &[start, rest].concat()),
         None => rest.to_vec(),
     };
+    bounded(MEMORY, || restored(&stored, rest));
     bounded(MEMORY + PER_BYTE * stored.len(), || {
         let found = unpack(&stored, 7, &dictionaries);
         match &found {
@@ -80,6 +87,30 @@ pub fn packed_message(data: &[u8]) {
             }
         }
     });
+}
+
+/// A difference to messages of several kinds, and those as differences to each other.
+fn restored(stored: &[u8], message: &[u8]) {
+    let (start, end) = message.split_at(message.len() / 2);
+    let bases = [BASE, message, start, end].map(|it| Base::new(it.to_vec()));
+    for base in &bases {
+        if let Some(difference) = packed::difference(stored)
+            && let Err(fault) = difference.restored(base)
+        {
+            assert!(fault.to_string().len() < 1000, "{fault}");
+        }
+        for (kind, of) in [Kind::Delta, Kind::DefaultZero]
+            .into_iter()
+            .flat_map(|kind| [BASE, message, start, end].map(|it| (kind, it)))
+        {
+            let (given, mut body) = (Message::new(kind, of), Vec::new());
+            if given.likeness(base) > 0 && given.put(base, &mut body) {
+                assert!(body.len() < of.len(), "no shorter");
+                let made = Difference { kind, distance: 1, sum: base.sum(), body: &body };
+                assert_eq!(made.restored(base).unwrap(), of, "{kind:?}");
+            }
+        }
+    }
 }
 
 /// A blob of four bytes of length, after the name of a type.

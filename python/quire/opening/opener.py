@@ -195,7 +195,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         integrity: Seal the queue at each roll and when it is closed, by a thread, so that
             :func:`quire.verify` notices what changes: see ``docs/integrity.md``. Not part of a
             pickled queue.
-        wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take.
+        wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take. With
+            ``DELTA_BINARY`` and ``DEFAULT_ZERO_BINARY`` messages are stored as differences, which
+            Java does not read: see ``docs/compression.md``.
         source_id: The queue's id in message history.
         block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
             keep four messages in a block. Default 64 MiB.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::bases::Bases;
 use super::cipher::Encryption;
 use super::dictionary::Dictionaries;
 use super::packed;
@@ -15,6 +16,7 @@ pub struct Compressing {
     /// Messages are compressed once their index is known.
     is_late: bool,
     dictionaries: Dictionaries,
+    bases: Bases,
 }
 
 impl Compressing {
@@ -28,7 +30,7 @@ impl Compressing {
             }
             Some(method) => Some(Compression { method, dictionary: None }),
         };
-        Ok(Self { compression, is_late: false, dictionaries })
+        Ok(Self { compression, is_late: false, dictionaries, bases: Bases::default() })
     }
 
     /// Has messages compressed by those who know their index.
@@ -48,6 +50,12 @@ impl Compressing {
     #[must_use]
     pub const fn compression(&self) -> Option<&Compression> {
         self.compression.as_ref()
+    }
+
+    /// The bases of differences that were read last.
+    #[must_use]
+    pub const fn bases(&self) -> &Bases {
+        &self.bases
     }
 
     /// What a message holds that is stored so; None if it is not compressed.

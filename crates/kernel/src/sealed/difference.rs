@@ -5,21 +5,19 @@ use std::sync::OnceLock;
 
 use quire_wire::WireError;
 
-use super::fields::{self, Fields};
-use super::packed::number;
-use super::packing::Number;
+pub use super::fields::LONGEST;
+use super::fields::{self, Fields, damaged};
+use super::numbers::{Number, number};
 
 /// A base is at most this many indexes before.
 pub const FARTHEST: i64 = 63;
-/// The longest message that is a base, or is stored as a difference.
-pub const LONGEST: usize = 1 << 20;
 /// Shorter messages are no bases: what names one takes as much.
 pub const SHORTEST: usize = 24;
 /// A resumed copy of fewer bytes than this saves nothing.
 const SAME_MIN: usize = 3;
 /// The same where bytes before it were inserted or left out.
 const MOVED_MIN: usize = 4;
-/// So many bytes inserted, or left out, are looked for.
+/// At most this many bytes inserted, or left out, are looked for.
 const MOVED_MOST: usize = 8;
 /// The token of a step: how many bytes are copied, how many are new, and whether what follows moved.
 const COPIED_MASK: u8 = 0x0f;
@@ -63,7 +61,7 @@ impl Base {
         Self { sum: crc32fast::hash(&bytes), bytes, fields: OnceLock::new() }
     }
 
-    /// The CRC-32 of the message, which tells it from others.
+    /// The CRC-32 of the message, which distinguishes it from others.
     #[must_use]
     pub const fn sum(&self) -> u32 {
         self.sum
@@ -146,10 +144,6 @@ impl Difference<'_> {
             }
         }
     }
-}
-
-pub(super) fn damaged(why: &'static str) -> WireError {
-    WireError::new("a message is not restored from its difference to another").with("error", why)
 }
 
 fn put_number(out: &mut Vec<u8>, value: usize) {
@@ -305,8 +299,8 @@ mod tests {
         let length = |message: &[u8]| comes_back(Kind::Delta, base, message);
         assert_eq!(length(base), Some(1));
         assert_eq!(length(b"symbol=EURUSD price=1.08427 size=1000000 venue=XLON"), Some(4));
-        assert_eq!(length(b"symbol=EURUSD price=1.08423 size=50 venue=XLON"), Some(7));
-        assert_eq!(length(b"symbol=EURUSD price=1.08423 size=1000000 venue=XLON!"), Some(6));
+        assert_eq!(length(b"symbol=EURUSD price=1.08423 size=50 venue=XLON"), Some(5));
+        assert_eq!(length(b"symbol=EURUSD price=1.08423 size=1000000 venue=XLON!"), Some(4));
         assert_eq!(length(b"something that is not at all like it"), None);
         assert_eq!(length(b""), None);
     }
@@ -332,14 +326,7 @@ mod tests {
                 for second in 0..=255_u8 {
                     let body = [first, second, 0xff, 0x7f, first];
                     let stored = Difference { kind, distance: 1, sum: 0, body: &body };
-                    assert!(
-                        stored
-                            .restored(&base)
-                            .is_ok_and(|it| it.len() < 64)
-                            .then_some(())
-                            .is_some()
-                            || stored.restored(&base).is_err()
-                    );
+                    assert!(stored.restored(&base).map_or(0, |it| it.len()) < 64);
                 }
             }
         }

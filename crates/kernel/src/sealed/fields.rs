@@ -10,8 +10,8 @@ use quire_wire::codes::{
 };
 use quire_wire::reader::{self, Reader, Shape, Token};
 
-use super::difference::{LONGEST, damaged};
-
+/// The longest message that is a base, or is stored as a difference.
+pub const LONGEST: usize = 1 << 20;
 /// The most parts that a message is taken apart into.
 const PARTS_MAX: usize = 1 << 14;
 /// The shortest zero.
@@ -146,6 +146,10 @@ fn default_of(value: &[u8]) -> Option<(u8, usize)> {
         STRING_ANY | STRING_0..=0xff => (STRING_0, 0),
         _ => return None,
     })
+}
+
+pub fn damaged(why: &'static str) -> WireError {
+    WireError::new("a message is not restored from its difference to another").with("error", why)
 }
 
 /// The message whose values these are.

@@ -12,7 +12,7 @@ use super::packing::{self, Compression};
 use crate::chronicle::protocol::publish::Payload;
 use crate::{Error, Result};
 
-/// An appender stores messages against at most so many others.
+/// An appender stores messages against the last of those it stored in full, at most this many.
 const BASES: usize = 4;
 /// A difference shorter than this is not compared with the compressed message.
 const SHORT: usize = 64;

@@ -2,6 +2,7 @@
 //! storage as differences, and proof of their integrity: hashes, and the trees
 //! over them (`docs/integrity.md`).
 
+pub mod bases;
 pub mod cipher;
 pub mod compressing;
 pub mod dictionary;
@@ -9,6 +10,7 @@ pub mod difference;
 mod fields;
 pub mod layers;
 pub mod leaves;
+mod numbers;
 pub mod packed;
 pub mod packing;
 pub mod tree;

@@ -10,6 +10,7 @@ use zstd::zstd_safe;
 
 use super::dictionary::Dictionaries;
 use super::difference::{Difference, Kind};
+use super::numbers::number;
 use crate::{Error, Result};
 
 /// What a type prefix begins with, and so each compressed message.
@@ -168,16 +169,4 @@ fn zstd(
 thread_local! {
     static CONTEXT: std::cell::Cell<Option<Box<zstd_safe::DCtx<'static>>>> =
         const { std::cell::Cell::new(None) };
-}
-
-/// An unsigned number in groups of seven bits, the lowest first, and what follows.
-pub(super) fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut value = 0_usize;
-    for (at, byte) in bytes.iter().enumerate().take(5) {
-        value |= usize::from(byte & 0x7f) << (7 * at);
-        if byte & 0x80 == 0 {
-            return Some((value, &bytes[at + 1..]));
-        }
-    }
-    None
 }

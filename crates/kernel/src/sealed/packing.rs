@@ -12,6 +12,7 @@ use quire_wire::writer;
 use zstd::zstd_safe::{CCtx, CParameter};
 
 use super::dictionary::Dictionary;
+use super::numbers::Number;
 use super::packed::{
     self, BLOB, GZIP_START, GZIP_TYPE, LONGEST, LZ4, LZW_START, LZW_TYPE, OWN_TYPE, SNAPPY, STORED,
     ZSTD, ZSTD_MAGIC,
@@ -267,27 +268,5 @@ fn zstd(
     match dictionary {
         None => context.compress2(out, plain).ok(),
         Some(given) => context.compress_using_cdict(out, plain, given.encoder()).ok(),
-    }
-}
-
-/// An unsigned number in groups of seven bits, the lowest first.
-pub(super) struct Number([u8; 5], usize);
-
-impl Number {
-    pub(super) fn of(mut value: usize) -> Self {
-        let (mut bytes, mut length) = ([0; 5], 0);
-        loop {
-            let low = u8::try_from(value & 0x7f).unwrap_or(0);
-            value >>= 7;
-            bytes[length] = if value == 0 { low } else { low | 0x80 };
-            length += 1;
-            if value == 0 || length == bytes.len() {
-                return Self(bytes, length);
-            }
-        }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.0[..self.1]
     }
 }

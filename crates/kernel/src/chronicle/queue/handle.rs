@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use super::bases::Bases;
 use super::commit::Commit;
 use super::counting::Counting;
 use super::low_space::LowSpace;
@@ -84,7 +83,6 @@ pub struct Queue {
     file_events: Option<Arc<FileEvents>>,
     /// Cycles of which an operator was warned that something is wrong with their files.
     warned: Mutex<HashSet<i32>>,
-    bases: Bases,
 }
 
 impl Queue {
@@ -113,7 +111,6 @@ impl Queue {
             looked_ms: AtomicI64::new(clock::coarse_time_ms()),
             file_events,
             warned: Mutex::default(),
-            bases: Bases::default(),
         };
         Ok(Arc::new(queue))
     }
