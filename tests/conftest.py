@@ -10,7 +10,8 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +21,7 @@ import tally as counts
 from cli_runs import Cli
 from paths import ROOT, TESTS
 from queues import START_MS
+from served import serving
 from spark_session import ENVIRONMENT, SharedSession
 
 if TYPE_CHECKING:
@@ -101,10 +103,37 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "queue"
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have tests of a queue that are marked `remote` run on that of a server too."""
+    marked = metafunc.definition.get_closest_marker
+    if marked("remote") and not marked("local") and "place" in metafunc.fixturenames:
+        metafunc.parametrize("place", ["home", "remote"], indirect=True)
+
+
 @pytest.fixture
-def queue(path: Path, clock: quire.ManualClock) -> Iterator[quire.JournalQueue]:
+def place(request: pytest.FixtureRequest) -> str:
+    """Where the queue below is."""
+    return getattr(request, "param", "home")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server for all tests of a process."""
+    with serving(tmp_path_factory.mktemp("served") / "queues") as (port, _):
+        yield f"quire://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def queue(path: Path, place: str, request: pytest.FixtureRequest) -> Iterator[quire.JournalQueue]:
     """An empty queue that rolls daily, of small files."""
-    with quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16) as queue:
+    options: dict[str, Any] = {"roll_cycle": "TEST4_DAILY", "block_bytes": 2**16}
+    if place == "home":
+        where: str | Path = path
+        options["clock"] = request.getfixturevalue("clock")
+    else:
+        where = f"{request.getfixturevalue('server')}/{uuid4().hex}"
+    open_any: Any = quire.open
+    with open_any(where, **options) as queue:
         yield queue
 
 

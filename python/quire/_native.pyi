@@ -93,6 +93,7 @@ __all__ = [
     "network_file_system",
     "parse_json",
     "parse_yaml",
+    "received_document",
     "render_columns",
     "render_rows",
     "repair_journal",
@@ -520,6 +521,14 @@ def message_bytes(
         fieldless: Leave out the names of fields, as ``FIELDLESS_BINARY`` has it.
 
     """
+
+def document_to_send(
+    appender: object, *, metadata: bool = False, wait: object = None
+) -> WriteDocument:
+    """Return a document that a :class:`quire.formats.remote.FarAppender` sends when it closes."""
+
+def received_document(tailer: object, /) -> ReadDocument:
+    """Return the next document of a :class:`quire.formats.remote.FarTailer`."""
 
 def render_columns(style: str, columns: list[RenderedColumn], rows: int, /) -> tuple[bytes, bool]:
     """
@@ -2319,7 +2328,7 @@ class MethodWriter:
 
     def __new__(
         cls,
-        appender: Appender,
+        appender: object,
         *,
         record_history: bool | None,
         history_form: str,
@@ -2378,7 +2387,7 @@ class MethodReader:
 
     def __new__(
         cls,
-        tailer: Tailer,
+        tailer: object,
         handlers: Sequence[tuple[Method, Callable[..., object]]],
         *,
         metadata: Sequence[tuple[Method, Callable[..., object]]] | None,
@@ -2388,7 +2397,7 @@ class MethodReader:
         scanning: bool,
     ) -> Self: ...
     @property
-    def tailer(self) -> Tailer:
+    def tailer(self) -> Any:
         """The tailer that the messages come from."""
 
     @property

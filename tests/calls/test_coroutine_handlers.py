@@ -10,6 +10,8 @@ import pytest
 import quire
 from event_loops import ticking, until
 
+pytestmark = pytest.mark.remote
+
 
 class Talk(Protocol):
     def say(self, text: str) -> None: ...
@@ -205,6 +207,7 @@ def test_reading_without_an_event_loop_refuses_a_coroutine(
     assert tailer.read() is not None  # it is still there
 
 
+@pytest.mark.local("metadata is read at home")
 def test_a_default_and_a_metadata_handler_may_be_coroutines(
     queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:

@@ -13,6 +13,8 @@ from queues import START_MS, copy_of
 from quire import MessageHistory
 from talk import Say
 
+pytestmark = pytest.mark.remote
+
 JAVA = GOLDEN / "java-5.27ea11"
 FIELDS = (
     "b907686973746f7279812b00c7736f7572636573820b000000a101af02000000db4c0000"
@@ -62,6 +64,7 @@ def test_the_history_is_that_of_the_message_read_last(
     assert tailer.history == MessageHistory(((1, 7), (2, 8)), (5, 6, 7)), "a move reads nothing"
 
 
+@pytest.mark.local("its place is a file")
 def test_a_history_that_does_not_decode_names_its_message(
     appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:

@@ -13,6 +13,8 @@ import quire
 from queues import START_MS
 from talk import SAY, Talk, Talker, read_all
 
+pytestmark = pytest.mark.remote
+
 
 class Failing(Talker):
     """Fails at one text."""
@@ -23,6 +25,7 @@ class Failing(Talker):
             raise LookupError(f"not {text}")
 
 
+@pytest.mark.local("a position is stored after each message")
 def test_an_error_is_raised_and_its_message_read_again(
     queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
@@ -62,6 +65,7 @@ BAD_PAYLOADS = [
 ]
 
 
+@pytest.mark.local("its place is a file")
 @pytest.mark.parametrize(("payload", "text"), BAD_PAYLOADS)
 def test_a_message_that_does_not_decode_names_its_place_and_stays(
     queue: quire.JournalQueue, appender: quire.JournalAppender, payload: bytes, text: str

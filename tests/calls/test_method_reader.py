@@ -21,6 +21,8 @@ from queues import START_MS, copy_of, payloads
 from quire.calls.method_reader import MethodReader
 from talk import SAY, Call, Talk, Talker, read_all
 
+pytestmark = pytest.mark.remote
+
 
 @pytest.mark.parametrize("name", ["c_methods", "c_methods_history"])
 def test_calls_that_java_wrote_are_made(tmp_path: Path, name: str) -> None:
@@ -102,6 +104,7 @@ def test_what_a_document_may_hold(
     assert talker.calls == calls
 
 
+@pytest.mark.local("metadata is read at home")
 def test_metadata_is_passed_over_unless_somebody_handles_it(queue: quire.JournalQueue) -> None:
     talker, metadata = Talker(), Talker()
     with queue.appender() as appender:

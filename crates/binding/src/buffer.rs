@@ -12,9 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::{PyTypeInfo, ffi};
 use quire_kernel::Error;
-use quire_kernel::chronicle::read::tailer::OpenDocument;
 use quire_kernel::quick_queue::message::MappedBytes;
 use quire_kernel::vanilla::Message;
+
+use crate::document::Document;
 
 /// A copy of a message, or of a part of one, as a Python object.
 #[inline]
@@ -118,8 +119,8 @@ pub struct Buffer(Owner);
 enum Owner {
     /// A batch's column.
     Column(Vec<u8>),
-    /// A message in place: it keeps its file mapped.
-    Document(OpenDocument),
+    /// A message: in place, it keeps its file mapped.
+    Document(Document),
     /// A part of a page of a Quick-Queue, which stays mapped.
     Page(MappedBytes),
     /// A message of a Vanilla Chronicle from a position on: it keeps its file mapped.
@@ -132,8 +133,8 @@ impl Buffer {
         Self(Owner::Column(bytes))
     }
 
-    /// The payload of a document, in place.
-    pub const fn document(document: OpenDocument) -> Self {
+    /// The payload of a document, without a copy.
+    pub const fn document(document: Document) -> Self {
         Self(Owner::Document(document))
     }
 

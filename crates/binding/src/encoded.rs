@@ -1,4 +1,4 @@
-//! Whole messages as bytes, for appenders whose queue is on another machine.
+//! Whole messages as bytes, for handles whose queue is on another machine.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -8,6 +8,10 @@ use quire_wire::writer;
 
 use crate::buffer;
 use crate::error::to_py;
+use crate::handles::documents::Source;
+use crate::handles::read_document::ReadDocument;
+use crate::handles::sender::Sender;
+use crate::handles::write_document::WriteDocument;
 use crate::values::codec;
 use crate::values::failure::Failure;
 
@@ -44,4 +48,22 @@ pub fn message_bytes<'py>(
         return buffer::bytes(py, &bare).map_err(to_py);
     }
     buffer::bytes(py, written).map_err(to_py)
+}
+
+#[doc = stub!("document_to_send")]
+#[pyfunction]
+#[pyo3(signature = (appender, *, metadata = false, wait = None))]
+pub fn document_to_send(
+    appender: &Bound<'_, PyAny>,
+    metadata: bool,
+    wait: Option<Py<PyAny>>,
+) -> PyResult<WriteDocument> {
+    Ok(WriteDocument::to_send(Sender::of(appender)?, metadata, wait))
+}
+
+#[doc = stub!("received_document")]
+#[pyfunction]
+#[pyo3(signature = (tailer, /))]
+pub fn received_document(tailer: &Bound<'_, PyAny>) -> PyResult<ReadDocument> {
+    ReadDocument::open(tailer.py(), Source::of(tailer)?, false)
 }

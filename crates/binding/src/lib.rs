@@ -26,6 +26,7 @@ mod buffer;
 mod calls;
 mod cipher;
 mod detached;
+mod document;
 mod encoded;
 mod error;
 #[cfg(feature = "fault-points")]
@@ -174,7 +175,7 @@ mod _native {
     use crate::vanilla::tailer::VanillaTailer;
 
     #[pymodule_export]
-    use crate::encoded::{message_bytes, text_bytes};
+    use crate::encoded::{document_to_send, message_bytes, received_document, text_bytes};
     #[pymodule_export]
     use crate::entry_bytes;
 

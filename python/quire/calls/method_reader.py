@@ -20,12 +20,13 @@ from quire._waiting.sleeping import pauser_at
 from quire.calls.interfaces import check_ids, handlers_of
 from quire.calls.method_writer import Filter
 from quire.errors import ClosedError
+from quire.formats.remote import FarAppender, FarQueue, FarTailer
 from quire.pausers import TURN_S, Pauser
 
 _READ_AT_ONCE = 1000
 
 OnError: TypeAlias = Literal["raise", "skip", "dead_letter"]
-DeadLetter: TypeAlias = Appender | Queue | str | PathLike[str]
+DeadLetter: TypeAlias = Appender | Queue | FarAppender | FarQueue | str | PathLike[str]
 
 
 class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
@@ -204,7 +205,7 @@ class MethodReader(_native.MethodReader, AsyncClosing, KnownAttributes):
             return 0
 
 
-def mover(tailer: Tailer, replay: object, output: Any) -> Callable[[], object]:  # noqa: ANN401
+def mover(tailer: Tailer | FarTailer, replay: object, output: Any) -> Callable[[], object]:  # noqa: ANN401
     """Return what moves a tailer to the messages that *replay* asks for."""
     if (replay == "missed") != (output is not None):
         raise ValueError(
@@ -228,7 +229,7 @@ _INDEX: Final = arguments.whole(0, 2**63 - 1)
 
 
 def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
-    tailer: Tailer,
+    tailer: Tailer | FarTailer,
     handlers: Sequence[object],
     *,
     interface: object,
@@ -261,7 +262,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
 
 
 def _on_failure(
-    tailer: Tailer, on_error: OnError, dead_letter: DeadLetter | None
+    tailer: Tailer | FarTailer, on_error: OnError, dead_letter: DeadLetter | None
 ) -> Callable[[int, bytes, Exception], None] | None:
     if (on_error == "dead_letter") != (dead_letter is not None):
         raise ValueError(
@@ -287,7 +288,7 @@ def _skip(index: int, payload: bytes, error: Exception) -> None:
 class _DeadLetters:
     """Writes messages that failed to another queue."""
 
-    def __init__(self, tailer: Tailer, to: DeadLetter) -> None:
+    def __init__(self, tailer: Tailer | FarTailer, to: DeadLetter) -> None:
         self._tailer = tailer
         self._appender = _appender_of(to)
 
@@ -304,10 +305,13 @@ class _DeadLetters:
         _warn("a message that failed went to the dead letters", index, error)
 
 
-def _appender_of(to: DeadLetter) -> Appender:
+def _appender_of(to: DeadLetter) -> Appender | FarAppender:
     """Return an appender; a queue that is opened here closes with the process."""
-    if isinstance(to, Appender):
+    if isinstance(to, Appender | FarAppender):
         return to
+    if isinstance(to, FarQueue):
+        found: FarAppender = to.appender()
+        return found
     if isinstance(to, Queue):
         return Appender(to)
     try:

@@ -12,6 +12,7 @@ from quire.calls.interfaces import METHODS, Interface, check_ids, methods_of
 
 if TYPE_CHECKING:
     from quire._native import Appender, WriteDocument
+    from quire.formats.remote import FarAppender
 
 _T = TypeVar("_T")
 
@@ -20,7 +21,7 @@ Filter: TypeAlias = Callable[[str, Any], object]
 
 
 def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
-    appender: Appender,
+    appender: Appender | FarAppender,
     interface: Callable[..., _T],
     more: Sequence[Callable[..., Any]],
     *,

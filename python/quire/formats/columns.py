@@ -98,6 +98,14 @@ class Columns:
         _, *buffers = tailer._read_columns(count, max_bytes=max_bytes, end=end)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return cls.of(*buffers, is_wire=is_wire)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """Return the messages of several parts, in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        payloads = [bytes(part.payload(it)) for part in parts for it in range(len(part))]
+        return cls.of_payloads([it for part in parts for it in part.indexes], payloads)
+
     @property
     def buffers(self) -> tuple[memoryview, memoryview, memoryview]:
         """The three columns, as the kernel takes them."""
@@ -122,6 +130,12 @@ class Columns:
     def until(self, past: int) -> Columns:
         """Return the messages with lower indexes."""
         return self.part(0, bisect_left(self.indexes, past))
+
+    def reversed(self) -> Columns:
+        """Return the messages in the opposite order."""
+        payloads = [bytes(self.payload(it)) for it in range(len(self) - 1, -1, -1)]
+        kind = {"is_wire": self.is_wire, "is_metadata": self.is_metadata}
+        return self.of_payloads([*self.indexes[::-1]], payloads, **kind)
 
     def part(self, first: int, past: int) -> Columns:
         """Return the messages from one place to another (exclusive), with offsets from 0."""

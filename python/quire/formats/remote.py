@@ -55,18 +55,80 @@ class FarQueue(ABC):
 
 
 class FarTailer(ABC):
-    """A tailer of a queue on another machine."""
+    """A tailer of a queue on another machine; the kernel reads its messages as documents."""
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """The address of the queue."""
+
+    @property
+    @abstractmethod
+    def index(self) -> int:
+        """The index of the next message."""
 
     @property
     @abstractmethod
     def _is_wire(self) -> bool: ...
+    @property
+    @abstractmethod
+    def _source_id(self) -> int: ...
+    @property
+    @abstractmethod
+    def _is_fieldless(self) -> bool: ...
     @abstractmethod
     def spin(self, timeout_s: float | None = None) -> bool:
         """Wait for a message; the server is not asked more often for it. False if none came."""
 
+    @abstractmethod
+    def move_to_index(self, index: int, /) -> bool:
+        """Go to a message by its index; False if there is none."""
 
-class FarAppender(ABC):  # noqa: B024 - a mark
-    """An appender of a queue on another machine."""
+    @abstractmethod
+    def to_start(self) -> None:
+        """Go to the first message."""
+
+    @abstractmethod
+    def to_end(self) -> None:
+        """Go after the last message."""
+
+    @abstractmethod
+    def after_last_written(self, output: Any, /) -> None:  # noqa: ANN401 - a queue, or its path
+        """Go to the first message that is not yet reflected in *output*."""
+
+    @abstractmethod
+    def _next(self) -> tuple[int, bytes] | None: ...
+    @abstractmethod
+    def _open_next(self) -> tuple[int, bytes] | None: ...
+    @abstractmethod
+    def _step_over(self, index: int) -> None: ...
+    @abstractmethod
+    def _return_to(self, index: int) -> None: ...
+
+
+class FarAppender(ABC):
+    """An appender of a queue on another machine; the kernel hands it documents."""
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """The address of the queue."""
+
+    @property
+    @abstractmethod
+    def _source_id(self) -> int: ...
+    @property
+    @abstractmethod
+    def _is_fieldless(self) -> bool: ...
+    @property
+    @abstractmethod
+    def _limits(self) -> tuple[int, int]: ...
+    @abstractmethod
+    def write_map(self, values: Any, /) -> int:  # noqa: ANN401 - named values
+        """Append named values."""
+
+    @abstractmethod
+    def _send(self, message: bytes, is_metadata: bool, wait: Any) -> int: ...  # noqa: ANN401, FBT001 - of the kernel
 
 
 class RemoteAdapter(Adapter[Any]):

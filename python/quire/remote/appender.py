@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from quire import _native
 from quire._common import arguments
@@ -30,7 +30,8 @@ from quire.remote.lacking import FORMAT, REASONS, REPLICAS
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from quire._native import Value
+    from quire._native import Value, WriteDocument
+    from quire.calls.method_writer import Filter
     from quire.handles.journal.acknowledging import Wait
     from quire.remote.link import RemoteLink
 
@@ -166,19 +167,70 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         self._queue.need_wire("topic")
         return RemoteTopic(self, key, event)
 
-    def method_writer(
+    def method_writer(  # noqa: PLR0913 - by keywords
         self,
         interface: Callable[..., _T],
         *more: Callable[..., Any],
-        **options: Any,  # noqa: ANN401 - those of journals
+        record_history: bool | None = None,
+        history_form: Literal["packed", "fields"] = "packed",
+        metadata: bool = False,
+        document: WriteDocument | None = None,
+        filter: Filter | None = None,  # noqa: A002 - its name as a keyword
     ) -> _T:
-        """Return an object of the interface whose calls are messages, as at home."""
-        from quire.remote.calls import method_writer
+        """Return an object whose calls are messages: see :meth:`JournalAppender.method_writer`."""
+        from quire.calls.method_writer import method_writer
         from quire.types import names_around
 
         self._queue.need_wire("method_writer")
-        made: _T = method_writer(self, (interface, *more), options, names_around())
-        return made
+        return method_writer(
+            self,
+            interface,
+            more,
+            record_history=record_history,
+            history_form=history_form,
+            metadata=metadata,
+            document=document,
+            filter=filter,
+            names=names_around(),
+        )
+
+    def writing_document(
+        self, *, metadata: bool = False, wait: Wait | None = None
+    ) -> WriteDocument:
+        """
+        Begin a message that is written value by value, and appended when the block ends.
+
+        It is built here, and sent whole: meanwhile nothing is locked, and its index is not known.
+        After an exception nothing is sent.
+
+            with queue.appender().writing_document() as document:
+                document.write("symbol", "EURUSD")
+
+        Args:
+            metadata: Write a metadata document, which readers skip. It is sent once: if the
+                connection is lost, it may be there or not.
+            wait: How many replicas to wait for: see :meth:`write_bytes`.
+
+        """
+        self._queue.need_wire("writing_document")
+        if metadata and wait is not None:
+            raise ValueError(
+                "a metadata document has no index that replicas could acknowledge: wait="
+            )
+        self._check_open()
+        self._check_wait(wait)
+        return _native.document_to_send(self, metadata=metadata, wait=wait)
+
+    def _send(self, message: bytes, is_metadata: bool, wait: Wait | None) -> int:  # noqa: FBT001 - of the kernel
+        if not is_metadata:
+            return self.write_bytes(message, wait=wait)
+        self._check_open()
+        with self._lock:
+            connection, ends = self._connection, self._connection.deadline()
+            connection.ready(ends)
+            words = ("QUIRE.APPEND", self._queue.topic, "METADATA", "VALUES", message)
+            connection.ask(words, ends)
+        return int(self._queue.info()["end"])
 
     def sync(self) -> None:
         """Return when what was appended is on the server's medium."""
@@ -187,8 +239,24 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
 
     @property
     def _has_field_names(self) -> bool:
-        wire_type: str = self._queue.wire_type
-        return wire_type != "FIELDLESS_BINARY"
+        return not self._queue.is_fieldless
+
+    @property
+    def _is_fieldless(self) -> bool:
+        return self._queue.is_fieldless
+
+    @property
+    def _source_id(self) -> int:
+        return self._queue.source_id
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        facts = self._queue.facts
+        return facts["longest"], facts.get("block_bytes", 0)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError(f"the appender is closed: path={self.path}")
 
     def _check_wait(self, wait: Wait | None, /) -> None:
         if wait is not None:
@@ -221,8 +289,7 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
 
     def _append(self, packs: Iterator[tuple[bytes, bytes]]) -> int | None:
         """Send batches, a few ahead of their answers; return the index of the last message."""
-        if self.closed:
-            raise ClosedError(f"the appender is closed: path={self.path}")
+        self._check_open()
         with self._lock:
             try:
                 return self._pipeline(packs)

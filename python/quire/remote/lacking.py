@@ -9,7 +9,6 @@ from quire.formats.missing import reasons
 FORMAT: Final = "remote queue"
 FILES: Final = "files are where the server is: open the queue there"
 REPLICAS: Final = "replicas are waited for where the queue is"
-DOCUMENTS: Final = "a document is built in the queue's file: write_message, or write_bytes"
 REASONS: Final = reasons(
     {
         "current_file file_for_cycle dump end_of_cycle release_resources refresh table_value "
@@ -18,12 +17,8 @@ REASONS: Final = reasons(
         "ring": "there is no buffer: write_many sends many messages at once",
         "replicas last_acknowledged_index acknowledged aacknowledged when_acknowledged "
         "in_flight": REPLICAS,
-        "writing_document": DOCUMENTS,
-        "reading_document": "a document is read in the queue's file: read, or read_bytes",
-        "method_reader": "handlers are called by a reader of the queue's files",
-        "history after_last_written": "it is read in the queue's file",
         "topics topic": "sub-topics are chosen where the queue is",
-        "direction striding state": "messages are read forward: move_to_index goes anywhere",
+        "striding state": "they are those of a reader of files: move_to_index goes anywhere",
         "cycle_at cycle_start_ms current_cycle": "see cycles and move_to_time",
     }
 )

@@ -53,6 +53,8 @@ class RemoteLink:
         self.format: str = self.facts["format"].decode()
         self.is_wire = bool(self.facts["wire"])
         self.wire_type: str = self.facts.get("wire_type", b"").decode()
+        self.is_fieldless: bool = self.wire_type == "FIELDLESS_BINARY"
+        self.source_id = int(self.facts.get("source_id", 0))
 
     @property
     def url(self) -> str:
@@ -96,6 +98,8 @@ class RemoteLink:
 
     def excerpt(self, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
         """Return a message as a tailer of the format would."""
+        if self.is_fieldless:
+            return Excerpt(index, data, fieldless=True)
         return _EXCERPTS[self.format](index, data)
 
     def neighbour(self, queue: Any) -> str:  # noqa: ANN401 - a queue, or its address

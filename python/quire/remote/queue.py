@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from quire.groups.states import GroupState
     from quire.remote.flight_client import FlightPlace
 
+_REACHING: Final = ("token", "tls", "timeout_s")
 _CREATION: Final = (
     "format",
     "roll_cycle",
@@ -53,7 +54,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
     ) -> None:
         self._options = dict(options)
         self._read_only = bool(options.get("read_only"))
-        self._handles: list[RemoteAppender | RemoteTailer] = []
+        self._handles: list[RemoteAppender | RemoteTailer | RemoteQueue] = []
         self._counts: dict[int, int] = {}
         self._link = RemoteLink(address, options, created_with)
         self._facts = self._link.facts
@@ -130,7 +131,7 @@ class RemoteQueue(Queue, FarQueue, Handle):
     def source_id(self) -> int:
         """The queue's id in message history."""
         self._link.need_wire("source_id")
-        return int(self._facts["source_id"])
+        return self._link.source_id
 
     @property
     def block_bytes(self) -> int:
@@ -222,7 +223,15 @@ class RemoteQueue(Queue, FarQueue, Handle):
             f" path={self.path} (leave roll_cycle out to join it)"
         )
 
-    def _keep(self, handle: RemoteAppender | RemoteTailer) -> None:
+    def _beside(self, url: str, *, read_only: bool = False) -> RemoteQueue:
+        """Open another queue of the same server, which closes with this one."""
+        address = self._link.address._replace(topic=self._link.neighbour(url))
+        options = {name: it for name, it in self._options.items() if name in _REACHING}
+        made = RemoteQueue(address, options | {"read_only": read_only}, {})
+        self._keep(made)
+        return made
+
+    def _keep(self, handle: RemoteAppender | RemoteTailer | RemoteQueue) -> None:
         if self.closed:
             handle.close()
             raise ClosedError(f"the queue is closed: path={self.path}")
@@ -316,9 +325,7 @@ def open_remote(url: str, given: dict[str, Any]) -> RemoteQueue:
 
     """
     options: dict[str, Any] = {
-        name: given.pop(name)
-        for name in ("token", "tls", "timeout_s", "read_only", "create")
-        if name in given
+        name: given.pop(name) for name in (*_REACHING, "read_only", "create") if name in given
     }
     created = {name: given.pop(name) for name in _CREATION if given.get(name) is not None}
     if "roll_cycle" in created:

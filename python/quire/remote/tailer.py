@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from quire.errors import ClosedError, ServerLostError, WireError
+from quire._common import arguments
+from quire.errors import ClosedError, ServerLostError, UnsupportedError, WireError
 from quire.formats.columns import Columns
 from quire.formats.missing import Handle
-from quire.formats.remote import FarTailer
 from quire.handles.base import BATCH_BYTES, AnyExcerpt, Tailer
 from quire.handles.wire_reading import WireReading
 from quire.remote.connection import Connection, packed
+from quire.remote.documents import DocumentReading
 from quire.remote.lacking import FORMAT, REASONS
 from quire.remote.waiting import SocketWait, socket_watch
 
@@ -31,11 +32,12 @@ _COUNT: Final = 65_536
 _BYTES: Final = 4 << 20
 _MANY: Final = 4096
 """After a batch of this length the next one is asked for at once."""
+_DIRECTION: Final = arguments.one_of("forward", "backward", "none")
 _BLOCK_MS: Final = 20_000
 """How long the server waits at most before it says that there is nothing."""
 
 
-class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
+class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     """
     Reads messages of a remote queue, from :meth:`RemoteQueue.tailer`.
 
@@ -68,10 +70,11 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         self._offsets: array[int] | memoryview = self._columns.offsets
         self._data = b""
         self._at, self._count = 0, 0
-        self._position = 0
+        self._position = self._before = 0
         self._last_read: int | None = None
         self._stored: int | None = None
         self._is_asked = False
+        self._is_backward = False
         if name is not None:
             self._connection.ready(self._connection.deadline())
 
@@ -112,6 +115,40 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         """The index of the message that was read last; None before the first."""
         return self._last_read
 
+    @property
+    def direction(self) -> Literal["forward", "backward"]:
+        """
+        The direction of reads: ``forward`` or ``backward``. Can be set.
+
+        Raises:
+            UnsupportedError: The direction is ``none``.
+            ValueError: There is no such direction.
+
+        """
+        return "backward" if self._is_backward else "forward"
+
+    @direction.setter
+    def direction(self, value: Literal["forward", "backward"]) -> None:
+        if _DIRECTION("direction", value) == "none":
+            raise UnsupportedError(
+                f"not supported in a {FORMAT}: direction='none' (see move_to_index)"
+            )
+        with self._lock:
+            self._check_open()
+            if self._is_backward != (value == "backward"):
+                place = self._turning_place()
+                self._is_backward = value == "backward"
+                self._go(place)
+
+    def _turning_place(self) -> int:
+        """Return the index from which reads go on in the other direction."""
+        if self._is_backward:
+            self._fill()  # what comes next may lie in an earlier cycle
+            return max(0, self.index)
+        if 0 < self._at <= self._count:
+            return self._columns.indexes[self._at - 1] + 1  # perhaps that of no message
+        return self._before if self._at < self._count and self._before else self.index
+
     def close(self) -> None:
         """Close it; the position of a named one is stored. Idempotent."""
         if self.closed:
@@ -130,8 +167,9 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         """Store the position of a named tailer: what was delivered is finished."""
         with self._lock:
             self._forget_asked()
-            self._ask("QUIRE.TAILER", "COMMIT", self._topic_name, self._name or "", self.index)
-            self._stored = self.index
+            index = max(0, self.index)
+            self._ask("QUIRE.TAILER", "COMMIT", self._topic_name, self._name or "", index)
+            self._stored = index
 
     # Batches.
 
@@ -150,8 +188,12 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
             raise ClosedError(f"the tailer is closed: path={self.path}")
 
     def _request(self, block_ms: int | None, past: int = _END) -> bytes:
-        words: list[bytes | str | int] = ["QUIRE.READ", self._topic_name, "FROM", self._position]
-        words += ["COUNT", _COUNT, "BYTES", _BYTES, "PACKED"]
+        words: list[bytes | str | int] = ["QUIRE.READ", self._topic_name, "FROM"]
+        if self._is_backward:
+            words += [0, "TO", self._position + 1, "COUNT", _MANY, "BYTES", _BYTES]
+            words += ["LAST", "PACKED"]
+            return packed(words)
+        words += [self._position, "COUNT", _COUNT, "BYTES", _BYTES, "PACKED"]
         if past != _END:
             words += ["TO", past]
         if block_ms is not None:
@@ -161,9 +203,14 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
     def _take(self, answer: list[Any]) -> bool:
         """Keep the messages of an answer; False if there are none."""
         following, indexes, offsets, data = answer
-        self._columns = Columns.of(indexes, offsets, data)
-        self._offsets, self._data = self._columns.offsets, data
-        self._at, self._count = 0, len(self._columns)
+        columns = Columns.of(indexes, offsets, data)
+        if self._is_backward:
+            columns = columns.reversed()
+            data = bytes(columns.data)
+            following -= 1
+        self._columns, self._before = columns, self._position
+        self._offsets, self._data = columns.offsets, data
+        self._at, self._count = 0, len(columns)
         if self._count:
             self._position = following
         return self._count > 0
@@ -193,6 +240,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         if self._at < self._count:
             return True
         self._store()
+        if self._is_backward and self._position < 0:
+            return False
         ends = self._connection.deadline()
         while True:
             self._is_asked = self._is_asked and self._connection.is_connected
@@ -207,13 +256,13 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
                 break
             except ServerLostError as error:
                 self._connection.pause_after(error, ends)
-        if self._count >= _MANY and self._name is None:
+        if self._count >= _MANY and self._name is None and not self._is_backward:
             self._begin()
         return self._at < self._count
 
     def _store(self) -> None:
         """Store the position of a named tailer: what it delivered is finished."""
-        if self._name is not None and self._position != self._stored:
+        if self._name is not None and max(0, self._position) != self._stored:
             self.commit()
 
     def _prepare(self) -> bool | None:
@@ -222,6 +271,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         with self._lock:
             if self._at < self._count:
                 return True
+            if self._is_backward:
+                return self._fill()
             try:
                 if not self._is_asked or not self._connection.is_connected:
                     self._store()
@@ -352,7 +403,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
         if not self._fill():
             return Columns.empty()
         first, past = self._at, min(self._count, self._at + count)
-        past = first + len(self._columns.part(first, past).until(end))
+        if not self._is_backward:
+            past = first + len(self._columns.part(first, past).until(end))
         limit = self._offsets[first] + max_bytes
         while past > first + 1 and self._offsets[past] > limit:
             past -= max(1, (past - first) // 2) if self._offsets[past] > 2 * limit else 1
@@ -399,12 +451,23 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], FarTailer, Handle):
 
     def to_start(self) -> None:
         """Go to the first message."""
-        self._go(0)
+        with self._lock:
+            first = self._ask("QUIRE.INFO", self._topic_name)["first"] if self._is_backward else 0
+            self._go(first or 0)
 
     def to_end(self) -> None:
-        """Go after the last message."""
+        """Go after the last message; backward: to the last message."""
         with self._lock:
-            self._go(self._ask("QUIRE.INFO", self._topic_name)["end"])
+            facts = self._ask("QUIRE.INFO", self._topic_name)
+            self._go((facts["last"] or 0) if self._is_backward else facts["end"])
+
+    def _return_to(self, index: int) -> None:
+        """Go back to a message that was read."""
+        with self._lock:
+            if 0 < self._at <= self._count and self._columns.indexes[self._at - 1] == index:
+                self._at -= 1
+            elif not self.closed:
+                self._go(index)
 
     def move_to_time(self, time: date | float | str, *, time_field: str | None = None) -> bool:
         """Go to the first message that is not earlier than a time; True if there is one."""

@@ -244,14 +244,34 @@ class ServedQueue:
             while high > max(base, start) and missing > 0:
                 low = max(base, start, high - min(missing, _BATCH) * step)
                 columns = self.read(low, high, _BATCH, max_bytes)
+                size += len(columns.data)
+                if size > max_bytes or self._has_more(columns, high, max_bytes):
+                    raise UnsupportedError("the answer is too long")
                 columns = columns.part(max(0, len(columns) - missing), len(columns))
                 found.insert(0, columns)
-                missing, size, high = missing - len(columns), size + len(columns.data), low
-                if size > max_bytes:
-                    raise UnsupportedError("the answer is too long")
+                missing, high = missing - len(columns), low
             if base <= start or missing <= 0:
                 break
         return found
+
+    def _has_more(self, columns: Columns, past: int, max_bytes: int) -> bool:
+        """Return whether messages before an index were left out, as they were too long."""
+        if not len(columns) or columns.indexes[-1] + self.numbering.step >= past:
+            return False
+        return len(self.read(columns.indexes[-1] + 1, past, 1, max_bytes)) > 0
+
+    def read_last(self, start: int, past: int, count: int, max_bytes: int) -> Columns:
+        """Return the last messages of a range, as :meth:`read` does the first."""
+        while True:
+            try:
+                parts = self.read_backward(start, past, count, max_bytes)
+            except UnsupportedError:
+                if count == 1:
+                    parts = self.read_backward(start, past, 1, _LONGEST)
+                    return Columns.joined(parts)
+                count = max(1, count // 8)
+            else:
+                return Columns.joined(parts)
 
     def count(self, start: int, past: int, limit: int) -> int:
         """Return how many messages there are in a range, up to a limit."""

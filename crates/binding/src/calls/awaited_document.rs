@@ -8,13 +8,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{PyTraverseError, PyVisit};
-use quire_kernel::chronicle::read::tailer::OpenDocument;
 
 use super::history::{Handling, Paused};
+use crate::document::Document;
 
 /// A document up to a handler that returned a coroutine.
 pub struct Pending {
-    pub open: OpenDocument,
+    pub open: Document,
     pub coroutine: Py<PyAny>,
     /// The methods that its result has, if the handler declared an interface.
     pub methods: Option<Py<PyDict>>,
@@ -46,10 +46,10 @@ pub trait Reads: Send + Sync {
     ) -> PyResult<Progress<'py>>;
 
     /// Reports a failure to the error handler, or moves back to its document and returns it.
-    fn failed(&self, py: Python<'_>, open: &OpenDocument, error: PyErr) -> PyResult<()>;
+    fn failed(&self, py: Python<'_>, open: &Document, error: PyErr) -> PyResult<()>;
 
     /// Moves back to a document.
-    fn return_to(&self, py: Python<'_>, open: &OpenDocument);
+    fn return_to(&self, py: Python<'_>, open: &Document);
 
     /// Lets the next document be read: no handler is awaited any more.
     fn end_awaiting(&self);

@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
-use quire_kernel::chronicle::read::tailer::OpenDocument;
 use quire_wire::WireError;
 use quire_wire::compress;
 use quire_wire::history;
@@ -20,9 +19,9 @@ use super::awaited_document::{AwaitedDocument, Pending, Progress, Reads};
 use super::history::Handling;
 use super::method::Method;
 use crate::buffer;
-use crate::detached::detached;
+use crate::document::Document;
 use crate::error::to_py;
-use crate::handles::tailer::{self, Tailer};
+use crate::handles::documents::Source;
 use crate::repr;
 use crate::values::failure::Result;
 use crate::values::{classes, decode};
@@ -38,7 +37,8 @@ const AWAITING: u8 = 2;
 #[doc = stub!("MethodReader")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct MethodReader {
-    tailer: Py<Tailer>,
+    tailer: Py<PyAny>,
+    source: Source,
     events: Table,
     /// Handlers of metadata documents; without any, metadata is skipped.
     metadata: Option<Table>,
@@ -93,6 +93,7 @@ impl MethodReader {
             metadata.traverse(&visit)?;
         }
         visit.call(&self.tailer)?;
+        self.source.traverse(&visit)?;
         visit.call(&self.default)?;
         visit.call(&self.filter)?;
         visit.call(&self.on_failure)
@@ -100,9 +101,8 @@ impl MethodReader {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let this = slf.get();
-        let tailer = &this.tailer.get().0;
-        let mut parts = repr::tailer(slf.py(), tailer);
-        if this.closed() && !tailer.is_closed() {
+        let mut parts = this.source.parts(slf.py());
+        if this.closed() && !this.source.is_closed(slf.py()) {
             parts.push("closed".to_owned());
         }
         repr::handle(&slf.get_type(), &parts)
@@ -113,16 +113,17 @@ impl MethodReader {
     #[allow(clippy::too_many_arguments)] // a Python signature
     fn new(
         py: Python<'_>,
-        tailer: Py<Tailer>,
+        tailer: &Bound<'_, PyAny>,
         handlers: Vec<Pair>,
         metadata: Option<Vec<Pair>>,
         default: Option<Py<PyAny>>,
         filter: Option<Py<PyAny>>,
         on_failure: Option<Py<PyAny>>,
         scanning: bool,
-    ) -> Self {
-        Self {
-            tailer,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            tailer: tailer.clone().unbind(),
+            source: Source::of(tailer)?,
             events: Table::of(py, handlers),
             metadata: metadata.map(|pairs| Table::of(py, pairs)),
             default,
@@ -130,12 +131,12 @@ impl MethodReader {
             on_failure,
             is_scanning: scanning,
             state: AtomicU8::new(0),
-        }
+        })
     }
 
     #[doc = stub!("MethodReader.tailer")]
     #[getter]
-    fn tailer<'py>(&self, py: Python<'py>) -> &Bound<'py, Tailer> {
+    fn tailer<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.tailer.bind(py)
     }
 
@@ -207,15 +208,14 @@ impl MethodReader {
         if self.state.load(Ordering::Acquire) != 0 {
             return Err(self.refusal());
         }
-        let kernel = &self.tailer.get().0;
         let metadata = self.metadata.as_ref();
-        let Some(open) = tailer::take(py, kernel, metadata.is_some())? else {
+        let Some(open) = self.source.take(py, metadata.is_some())? else {
             return Ok(Read::Nothing);
         };
         let is_metadata = metadata.is_some() && open.is_metadata();
         let handling = (!is_metadata).then(|| self.begin(&open));
         let handled = self.handle(py, &open, handling.as_ref());
-        match decode::placed(handled, kernel, &open) {
+        match self.source.placed(handled, &open) {
             Ok(Progress::Done(is_known)) => Ok(Read::Done(is_known && !is_metadata)),
             Ok(Progress::Awaits { coroutine, methods, offset }) => {
                 let (coroutine, history) = (coroutine.unbind(), handling.map(Handling::pause));
@@ -230,7 +230,7 @@ impl MethodReader {
     #[cold]
     fn refusal(&self) -> PyErr {
         if self.closed() {
-            return to_py(Error::closed("method reader", self.tailer.get().0.queue().path()));
+            return to_py(Error::closed("method reader", self.source.path()));
         }
         PyRuntimeError::new_err(
             "a coroutine handler of this reader is not done yet: read with one task at a time",
@@ -253,12 +253,12 @@ impl MethodReader {
     }
 
     #[inline]
-    fn begin(&self, open: &OpenDocument) -> Handling {
-        Handling::begin((self.tailer.get().0.queue().source_id(), open.index))
+    fn begin(&self, open: &Document) -> Handling {
+        Handling::begin((self.source.source_id(), open.index()))
     }
 
     /// The handlers of a document.
-    fn table(&self, open: &OpenDocument) -> &Table {
+    fn table(&self, open: &Document) -> &Table {
         self.metadata.as_ref().filter(|_| open.is_metadata()).unwrap_or(&self.events)
     }
 
@@ -267,7 +267,7 @@ impl MethodReader {
     fn handle<'py>(
         &self,
         py: Python<'py>,
-        open: &OpenDocument,
+        open: &Document,
         handling: Option<&Handling>,
     ) -> Result<Progress<'py>> {
         if let Some(handling) = handling {
@@ -429,12 +429,12 @@ impl MethodReader {
 
     /// Reports a failure to the error handler, or moves back to its document and raises it.
     #[cold]
-    fn failed(&self, py: Python<'_>, open: &OpenDocument, error: PyErr) -> PyResult<()> {
+    fn failed(&self, py: Python<'_>, open: &Document, error: PyErr) -> PyResult<()> {
         let error = match &self.on_failure {
             Some(deal_with) if error.is_instance_of::<PyException>(py) => {
                 let payload = buffer::bytes(py, open.payload()).map_err(to_py)?;
                 let raised = error.value(py);
-                match deal_with.bind(py).call1((open.index, payload, raised)) {
+                match deal_with.bind(py).call1((open.index(), payload, raised)) {
                     Ok(_) => return Ok(()),
                     Err(error) => error,
                 }
@@ -445,9 +445,9 @@ impl MethodReader {
         Err(error)
     }
 
-    fn return_to(&self, py: Python<'_>, open: &OpenDocument) {
+    fn return_to(&self, py: Python<'_>, open: &Document) {
         // A tailer that was closed meanwhile has no position; the error is what matters.
-        let _ = detached(py, |may_wait| self.tailer.get().0.return_to(may_wait, open));
+        let _ = self.source.return_to(py, open);
     }
 }
 
@@ -471,14 +471,14 @@ impl Reads for Py<MethodReader> {
         let returned = methods.map(|it| Returned { target: result, methods: it.bind(py).clone() });
         let table = this.table(&pending.open);
         let handled = this.call_each(py, table, cursor, handling, true, returned);
-        decode::placed(handled, &this.tailer.get().0, &pending.open)
+        this.source.placed(handled, &pending.open)
     }
 
-    fn failed(&self, py: Python<'_>, open: &OpenDocument, error: PyErr) -> PyResult<()> {
+    fn failed(&self, py: Python<'_>, open: &Document, error: PyErr) -> PyResult<()> {
         self.get().failed(py, open, error)
     }
 
-    fn return_to(&self, py: Python<'_>, open: &OpenDocument) {
+    fn return_to(&self, py: Python<'_>, open: &Document) {
         self.get().return_to(py, open);
     }
 

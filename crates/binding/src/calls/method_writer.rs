@@ -15,8 +15,9 @@ use super::method::Method;
 use crate::error::to_py;
 use crate::handles::appender::Appender;
 use crate::handles::payload::in_wire_of;
+use crate::handles::sender::Sender;
 use crate::handles::write_document::WriteDocument;
-use crate::values::failure::Failure;
+use crate::values::failure::{self, Failure};
 
 /// A buffer larger than this is not reused.
 const KEPT_BYTES: usize = 1 << 16;
@@ -29,15 +30,19 @@ thread_local! {
 #[doc = stub!("MethodWriter")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct MethodWriter {
-    appender: Py<Appender>,
+    target: Target,
     metadata: bool,
-    /// The queue's messages have no field names.
-    is_fieldless: bool,
     history: History,
     /// The open document that receives all calls.
     document: Option<Py<WriteDocument>>,
     /// Called with the name and first argument; decides whether the call is written.
     filter: Option<Py<PyAny>>,
+}
+
+/// Where the documents go.
+enum Target {
+    Queue(Py<Appender>),
+    Sender(Sender),
 }
 
 /// Whether and how the history precedes each call.
@@ -52,7 +57,10 @@ enum History {
 impl MethodWriter {
     #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        visit.call(&self.appender)?;
+        match &self.target {
+            Target::Queue(appender) => visit.call(appender)?,
+            Target::Sender(sender) => sender.traverse(&visit)?,
+        }
         visit.call(&self.document)?;
         visit.call(&self.filter)
     }
@@ -62,7 +70,7 @@ impl MethodWriter {
         appender, *, record_history, history_form, metadata = false, document = None, filter = None
     ))]
     fn new(
-        appender: Py<Appender>,
+        appender: &Bound<'_, PyAny>,
         record_history: Option<bool>,
         history_form: &str,
         metadata: bool,
@@ -78,11 +86,13 @@ impl MethodWriter {
                 )));
             }
         };
-        let queue = appender.get().kernel.queue();
-        let is_fieldless = queue.is_fieldless();
-        let has_source_id = queue.source_id() != 0;
+        let target = match appender.cast::<Appender>() {
+            Ok(appender) => Target::Queue(appender.clone().unbind()),
+            Err(_) => Target::Sender(Sender::of(appender)?),
+        };
+        let has_source_id = target.source_id() != 0;
         let history = if record_history.unwrap_or(has_source_id) { history } else { History::None };
-        Ok(Self { appender, metadata, is_fieldless, history, document, filter })
+        Ok(Self { target, metadata, history, document, filter })
     }
 
     #[doc = stub!("MethodWriter.method")]
@@ -226,8 +236,8 @@ impl MethodWriter {
         }
         out.extend_from_slice(before);
         put(out)?;
-        if self.is_fieldless {
-            *out = in_wire_of(self.appender.get().kernel.queue(), std::mem::take(out))?;
+        if self.target.is_fieldless() {
+            *out = self.target.in_wire(std::mem::take(out))?;
         }
         Ok(())
     }
@@ -246,11 +256,37 @@ impl MethodWriter {
 
     #[inline]
     fn append(&self, py: Python<'_>, document: &[u8]) -> PyResult<()> {
-        let appender = self.appender.get();
-        if self.metadata {
-            return appender.write_metadata(py, document);
+        match &self.target {
+            Target::Queue(appender) if self.metadata => appender.get().write_metadata(py, document),
+            Target::Queue(appender) => appender.get().write(py, Payload::new(document)).map(drop),
+            Target::Sender(sender) => sender.send(py, document, self.metadata, None).map(drop),
         }
-        appender.write(py, Payload::new(document)).map(drop)
+    }
+}
+
+impl Target {
+    /// Whether the queue's messages have no field names.
+    #[inline]
+    fn is_fieldless(&self) -> bool {
+        match self {
+            Self::Queue(appender) => appender.get().kernel.queue().is_fieldless(),
+            Self::Sender(sender) => sender.is_fieldless,
+        }
+    }
+
+    fn source_id(&self) -> i32 {
+        match self {
+            Self::Queue(appender) => appender.get().kernel.queue().source_id(),
+            Self::Sender(sender) => sender.source_id,
+        }
+    }
+
+    /// A message as the queue's wire type has it.
+    fn in_wire(&self, message: Out) -> failure::Result<Out> {
+        match self {
+            Self::Queue(appender) => in_wire_of(appender.get().kernel.queue(), message),
+            Self::Sender(sender) => sender.in_wire(message),
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 //! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
 //! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes
 //! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
-//! wait without a pause, [`waits`] waits for messages, [`promise`] for replicas, and [`direction`] where reads go. [`render`]
+//! wait without a pause, [`waits`] waits for messages, [`promise`] for replicas, [`direction`] where
+//! reads go, [`documents`] where documents come
+//! from, and [`sender`] where they go if not to files. [`render`]
 //! and [`render_columns`] are what the command line prints of a batch. [`raw_tailer`] is what the
 //! tailers of formats whose messages are raw bytes share, and [`queue_options`] what a queue is opened with.
 
@@ -13,6 +15,7 @@ pub mod appender;
 pub mod clock;
 pub mod column;
 pub mod direction;
+pub mod documents;
 pub mod dump;
 pub mod excerpt;
 pub mod file_events;
@@ -28,6 +31,7 @@ pub mod render_columns;
 pub mod ring;
 pub mod roll_cycle;
 pub mod scan;
+pub mod sender;
 pub mod spin;
 pub mod tailer;
 pub mod waits;

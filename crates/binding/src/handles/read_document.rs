@@ -1,18 +1,18 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMemoryView, PyString};
+use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
-use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
 use quire_wire::reader::Reader;
 use quire_wire::text::summary;
 use quire_wire::{compress, history};
 
-use super::scan;
+use super::documents::Source;
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
-use crate::detached::detached;
-use crate::error::{or_raise, to_py};
+use crate::document::Document;
+use crate::error::to_py;
 use crate::repr;
 use crate::values::text;
 use crate::values::{codec, decode, failure};
@@ -24,7 +24,7 @@ pub mod wire_in;
 #[doc = stub!("ReadDocument")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct ReadDocument {
-    tailer: Arc<Tailer>,
+    source: Source,
     is_present: bool,
     is_metadata: bool,
     index: i64,
@@ -32,7 +32,7 @@ pub struct ReadDocument {
 }
 
 struct State {
-    open: Option<OpenDocument>,
+    open: Option<Document>,
     /// The offset of the next value.
     offset: usize,
     rollback: bool,
@@ -40,16 +40,16 @@ struct State {
 
 impl ReadDocument {
     /// Opens the next document.
-    pub fn open(py: Python<'_>, tailer: Arc<Tailer>, include_metadata: bool) -> PyResult<Self> {
-        let open = scan::open(py, &tailer, include_metadata)?;
+    pub fn open(py: Python<'_>, source: Source, include_metadata: bool) -> PyResult<Self> {
+        let open = source.open(py, include_metadata)?;
         let index = match &open {
-            Some(open) => open.index,
-            None => or_raise(py, detached(py, |may_wait| tailer.index(may_wait)))?,
+            Some(open) => open.index(),
+            None => source.index(py)?,
         };
         Ok(Self {
-            tailer,
+            source,
             is_present: open.is_some(),
-            is_metadata: open.as_ref().is_some_and(OpenDocument::is_metadata),
+            is_metadata: open.as_ref().is_some_and(Document::is_metadata),
             index,
             state: Mutex::new(State { open, offset: 0, rollback: false }),
         })
@@ -62,7 +62,7 @@ impl ReadDocument {
     /// What `decode` makes of the document. It runs without the lock: it may call Python code.
     fn decoded<T>(&self, decode: impl FnOnce(&[u8]) -> failure::Result<T>) -> PyResult<T> {
         let open = self.with(|open| Ok(open.clone()))?;
-        decode::placed(decode(open.payload()), &self.tailer, &open)
+        self.source.placed(decode(open.payload()), &open)
     }
 
     /// Continues after the last value; an error leaves the position unchanged.
@@ -81,10 +81,10 @@ impl ReadDocument {
         Ok(found)
     }
 
-    fn with<T>(&self, look: impl FnOnce(&OpenDocument) -> PyResult<T>) -> PyResult<T> {
+    fn with<T>(&self, look: impl FnOnce(&Document) -> PyResult<T>) -> PyResult<T> {
         match &self.lock().open {
             Some(open) => look(open),
-            None => Err(to_py(Error::closed("document", self.tailer.queue().path()))),
+            None => Err(to_py(Error::closed("document", self.source.path()))),
         }
     }
 
@@ -94,9 +94,7 @@ impl ReadDocument {
             (state.open.take(), stay || state.rollback)
         };
         match open {
-            Some(open) if !rollback => {
-                or_raise(py, detached(py, |may_wait| self.tailer.close_document(may_wait, &open)))
-            }
+            Some(open) if !rollback => self.source.step_over(py, &open),
             _ => Ok(()),
         }
     }
@@ -104,6 +102,11 @@ impl ReadDocument {
 
 #[pymethods]
 impl ReadDocument {
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.source.traverse(&visit)
+    }
+
     #[doc = stub!("ReadDocument.is_present")]
     #[getter]
     const fn is_present(&self) -> bool {
@@ -151,11 +154,10 @@ impl ReadDocument {
 
     pub fn __repr__(slf: &Bound<'_, Self>) -> String {
         let this = slf.get();
-        let queue = this.tailer.queue();
-        let mut parts = vec![repr::path(slf.py(), queue.path())];
+        let mut parts = vec![repr::path(slf.py(), this.source.path())];
         parts.push(format!("index={:#x}", this.index));
         parts.extend(this.is_metadata.then(|| "metadata".to_owned()));
-        let is_forked = queue.check_generation().is_err();
+        let is_forked = this.source.is_forked();
         let state = this.state.try_lock();
         parts.push(match state.as_ref().map(|state| state.open.as_ref()) {
             _ if is_forked => "forked".to_owned(),
@@ -187,7 +189,7 @@ impl ReadDocument {
         cls: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let codec = cls.map(codec::of_class).transpose()?;
-        let has_names = !self.tailer.queue().is_fieldless();
+        let has_names = self.source.has_names();
         self.decoded(|bytes| match &codec {
             Some(codec) => codec.get().get_message(py, bytes, has_names),
             None => decode::named_message(py, bytes),

@@ -13,6 +13,7 @@ use quire_kernel::os::interrupt::Signals;
 use quire_wire::topic::Topics;
 
 use super::column::{Columns, PayloadColumns};
+use super::documents::Source;
 use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
@@ -328,7 +329,7 @@ impl Tailer {
     #[doc = stub!("Tailer.reading_document")]
     #[pyo3(signature = (*, include_metadata = false))]
     fn reading_document(&self, py: Python<'_>, include_metadata: bool) -> PyResult<ReadDocument> {
-        ReadDocument::open(py, Arc::clone(&self.0), include_metadata)
+        ReadDocument::open(py, Source::Files(Arc::clone(&self.0)), include_metadata)
     }
 
     #[doc = stub!("Tailer.state")]

@@ -1,7 +1,9 @@
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyMemoryView};
+use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender, Claim};
 use quire_kernel::chronicle::protocol::publish::Payload;
@@ -14,6 +16,7 @@ use super::clock::QueueClock;
 use super::payload::in_wire_of;
 use super::promise::Promise;
 use super::ring::NO_INDEX;
+use super::sender::Sender;
 use crate::buffer::{self, Borrowed};
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
@@ -28,14 +31,23 @@ pub mod wire_out;
 #[doc = stub!("WriteDocument")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct WriteDocument {
-    appender: Arc<Appender>,
-    clock: Arc<QueueClock>,
-    /// What it goes through, if appends are asynchronous.
-    ring: Option<Arc<Ring>>,
+    target: Target,
     metadata: bool,
     /// How many replicas it waits for once it is published.
     promise: Option<Promise>,
     state: Mutex<State>,
+}
+
+/// Where a document goes.
+enum Target {
+    Queue {
+        appender: Arc<Appender>,
+        clock: Arc<QueueClock>,
+        /// What it goes through, if appends are asynchronous.
+        ring: Option<Arc<Ring>>,
+    },
+    /// Elsewhere, whole; and how many replicas to wait for.
+    Sender(Sender, Option<Py<PyAny>>),
 }
 
 struct State {
@@ -96,9 +108,18 @@ impl WriteDocument {
                 phase,
                 rollback: false,
             });
-            Self { appender, clock, ring, metadata, promise: None, state }
+            let target = Target::Queue { appender, clock, ring };
+            Self { target, metadata, promise: None, state }
         });
         or_raise(py, document)
+    }
+
+    /// Opens a document that is sent when it closes.
+    pub const fn to_send(sender: Sender, metadata: bool, wait: Option<Py<PyAny>>) -> Self {
+        let phase = Phase::Buffered;
+        let state = State { bytes: Vec::new(), reserved: Vec::new(), phase, rollback: false };
+        let target = Target::Sender(sender, wait);
+        Self { target, metadata, promise: None, state: Mutex::new(state) }
     }
 
     /// The same, with what its close promises.
@@ -134,9 +155,43 @@ impl WriteDocument {
     pub fn put_fields(&self, put: impl FnOnce(&mut Out) -> failure::Result<()>) -> PyResult<()> {
         self.put(|bytes| {
             put(bytes)?;
-            *bytes = in_wire_of(self.appender.queue(), std::mem::take(bytes))?;
+            let written = std::mem::take(bytes);
+            *bytes = match &self.target {
+                Target::Queue { appender, .. } => in_wire_of(appender.queue(), written)?,
+                Target::Sender(sender, _) => sender.in_wire(written)?,
+            };
             Ok(())
         })
+    }
+
+    /// The queue's path, or its address.
+    fn path(&self) -> &Path {
+        match &self.target {
+            Target::Queue { appender, .. } => appender.queue().path(),
+            Target::Sender(sender, _) => sender.path(),
+        }
+    }
+
+    /// Whether the queue was opened by a process that this one was forked from.
+    fn is_forked(&self) -> bool {
+        match &self.target {
+            Target::Queue { appender, .. } => appender.queue().check_generation().is_err(),
+            Target::Sender(..) => false,
+        }
+    }
+
+    fn check_length(&self, length: u64) -> quire_kernel::Result<()> {
+        match &self.target {
+            Target::Queue { appender, .. } => appender.check_length(length),
+            Target::Sender(sender, _) => sender.check_length(length),
+        }
+    }
+
+    /// Gives the write lock up that was taken for the document.
+    fn give_up(&self, claim: Claim) {
+        if let Target::Queue { appender, .. } = &self.target {
+            appender.give_up(claim);
+        }
     }
 
     /// Whether the document is empty.
@@ -148,7 +203,7 @@ impl WriteDocument {
     fn writable(&self) -> PyResult<MutexGuard<'_, State>> {
         let state = self.lock();
         if matches!(state.phase, Phase::Published(_) | Phase::Dropped) {
-            return Err(to_py(Error::closed("document", self.appender.queue().path())));
+            return Err(to_py(Error::closed("document", self.path())));
         }
         Ok(state)
     }
@@ -168,25 +223,12 @@ impl WriteDocument {
         }
         let phase = match phase {
             Phase::Claimed(claim) if rollback => {
-                self.appender.give_up(claim);
+                self.give_up(claim);
                 Phase::Dropped
             }
             Phase::Buffered if rollback => Phase::Dropped,
-            Phase::Claimed(claim) => {
-                let published =
-                    detached(py, |may_wait| self.appender.publish(may_wait, claim, &bytes));
-                Phase::Published(or_raise(py, published)?)
-            }
-            Phase::Buffered => {
-                let now = self.clock.now_ms(py)?;
-                let bytes = if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { &bytes[..] };
-                let payload = Payload::new(bytes);
-                let appended = detached(py, |may_wait| match &self.ring {
-                    Some(ring) => ring.put(may_wait, payload, self.metadata).map(|()| NO_INDEX),
-                    None => self.appender.append(Signals::Handled(may_wait), now, payload),
-                });
-                Phase::Published(or_raise(py, appended)?)
-            }
+            Phase::Claimed(claim) => self.publish(py, claim, &bytes)?,
+            Phase::Buffered => Phase::Published(self.append(py, &bytes)?),
             done => done,
         };
         let published = if let Phase::Published(index) = phase { Some(index) } else { None };
@@ -198,8 +240,45 @@ impl WriteDocument {
     }
 }
 
+impl WriteDocument {
+    /// Publishes what the write lock is held for.
+    fn publish(&self, py: Python<'_>, claim: Claim, bytes: &[u8]) -> PyResult<Phase> {
+        let Target::Queue { appender, .. } = &self.target else { return Ok(Phase::Dropped) };
+        let published = detached(py, |may_wait| appender.publish(may_wait, claim, bytes));
+        Ok(Phase::Published(or_raise(py, published)?))
+    }
+
+    /// Appends a document that is whole.
+    fn append(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<i64> {
+        let bytes = if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { bytes };
+        match &self.target {
+            Target::Queue { appender, clock, ring } => {
+                let now = clock.now_ms(py)?;
+                let payload = Payload::new(bytes);
+                let appended = detached(py, |may_wait| match ring {
+                    Some(ring) => ring.put(may_wait, payload, self.metadata).map(|()| NO_INDEX),
+                    None => appender.append(Signals::Handled(may_wait), now, payload),
+                });
+                or_raise(py, appended)
+            }
+            Target::Sender(sender, wait) => sender.send(py, bytes, self.metadata, wait.as_ref()),
+        }
+    }
+}
+
 #[pymethods]
 impl WriteDocument {
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.target {
+            Target::Sender(sender, wait) => {
+                visit.call(wait)?;
+                sender.traverse(&visit)
+            }
+            Target::Queue { .. } => Ok(()),
+        }
+    }
+
     #[doc = stub!("WriteDocument.index")]
     #[getter]
     fn index(&self) -> PyResult<i64> {
@@ -207,17 +286,16 @@ impl WriteDocument {
             Phase::Claimed(claim) => Ok(claim.index),
             Phase::Published(index) => Ok(*index),
             Phase::Buffered => Err(to_py(Error::IndexNotAvailable)),
-            Phase::Dropped => Err(to_py(Error::closed("document", self.appender.queue().path()))),
+            Phase::Dropped => Err(to_py(Error::closed("document", self.path()))),
         }
     }
 
     pub fn __repr__(slf: &Bound<'_, Self>) -> String {
         let this = slf.get();
-        let queue = this.appender.queue();
-        let mut parts = vec![repr::path(slf.py(), queue.path())];
+        let mut parts = vec![repr::path(slf.py(), this.path())];
         parts.extend(this.metadata.then(|| "metadata".to_owned()));
         match this.state.try_lock() {
-            _ if queue.check_generation().is_err() => parts.push("forked".to_owned()),
+            _ if this.is_forked() => parts.push("forked".to_owned()),
             Ok(state) => parts.extend(state.parts()),
             Err(_) => parts.push("busy".to_owned()),
         }
@@ -263,7 +341,7 @@ impl WriteDocument {
     #[doc = stub!("WriteDocument.reserve")]
     #[pyo3(signature = (length, /))]
     fn reserve<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyMemoryView>> {
-        self.appender.check_length(length as u64).map_err(to_py)?;
+        self.check_length(length as u64).map_err(to_py)?;
         buffer::room(length).map_err(to_py)?; // Python's own failure also logs an error of its own
         let memory = PyByteArray::new_with(py, length, |_| Ok(()))?;
         let mut state = self.writable()?;
@@ -299,7 +377,7 @@ impl Drop for WriteDocument {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Phase::Claimed(claim) = std::mem::replace(&mut state.phase, Phase::Dropped) {
-            self.appender.give_up(claim);
+            self.give_up(claim);
         }
     }
 }

@@ -307,7 +307,7 @@ class _Reading:
     def __init__(self, session: Session, topic: str, start: int) -> None:
         self._session, self._topic, self._start = session, topic, start
         self.past, self.count, self.size = _END, BATCH_COUNT, BATCH_BYTES
-        self.is_packed = self.has_metadata = False
+        self.is_packed = self.has_metadata = self.is_last = False
 
     def take(self, given: Arguments) -> int | None:
         """Take the options; return how many milliseconds to wait, None if not at all."""
@@ -325,8 +325,12 @@ class _Reading:
                 self.is_packed = True
             elif given.takes("METADATA"):
                 self.has_metadata = True
+            elif given.takes("LAST"):
+                self.is_last = True
             else:
                 raise RefusedError("syntax error")
+        if self.is_last and (self.has_metadata or block is not None):
+            raise RefusedError("syntax error")
         return block
 
     @property
@@ -340,14 +344,15 @@ class _Reading:
         try:
             if self.has_metadata:
                 return self._documents(found)
-            columns = found.read(self._start, self.past, self.count, self.size)
+            read = found.read_last if self.is_last else found.read
+            columns = read(self._start, self.past, self.count, self.size)
         except (QuireError, OSError) as error:
             self._session.context.queues.check(found, error)
             raise
         return self._answer(columns) if len(columns) else None
 
     def _answer(self, columns: Columns) -> Answer:
-        following = columns.indexes[-1] + 1
+        following = columns.indexes[0] if self.is_last else columns.indexes[-1] + 1
         if self.is_packed:
             return [following, *map(bytes, columns.buffers)]
         messages = enumerate(columns.indexes)

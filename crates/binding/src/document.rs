@@ -1,0 +1,49 @@
+//! A document to read: in the file of a queue, or received from elsewhere.
+
+use std::sync::Arc;
+
+use quire_kernel::chronicle::read::tailer::OpenDocument;
+
+/// A document being read.
+#[derive(Clone)]
+pub enum Document {
+    /// In the file of a queue.
+    InPlace(OpenDocument),
+    /// A message that was received.
+    Received(i64, Arc<Vec<u8>>),
+}
+
+impl Document {
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        match self {
+            Self::InPlace(open) => open.payload(),
+            Self::Received(_, bytes) => bytes,
+        }
+    }
+
+    /// What a tailer of topics skipped before the message: its history and its key.
+    #[inline]
+    pub fn before(&self) -> &[u8] {
+        match self {
+            Self::InPlace(open) => open.before(),
+            Self::Received(..) => &[],
+        }
+    }
+
+    #[inline]
+    pub const fn index(&self) -> i64 {
+        match self {
+            Self::InPlace(open) => open.index,
+            Self::Received(index, _) => *index,
+        }
+    }
+
+    #[inline]
+    pub const fn is_metadata(&self) -> bool {
+        match self {
+            Self::InPlace(open) => open.is_metadata(),
+            Self::Received(..) => false,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Where documents to read come from: the files of a queue, or a Python handle that receives them from
+//! elsewhere.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use pyo3::{PyTraverseError, PyVisit};
+use quire_kernel::chronicle::read::tailer::Tailer as Kernel;
+
+use super::scan;
+use super::tailer::{self, Tailer};
+use crate::detached::detached;
+use crate::document::Document;
+use crate::error::{or_raise, to_py};
+use crate::repr;
+use crate::values::decode;
+use crate::values::failure::{Failure, Result};
+
+/// What hands out documents.
+pub enum Source {
+    Files(Arc<Kernel>),
+    Handle(Receiver),
+}
+
+/// A Python handle that receives messages, and what does not change of its queue.
+pub struct Receiver {
+    handle: Py<PyAny>,
+    path: String,
+    source_id: i32,
+    is_fieldless: bool,
+}
+
+/// An index and bytes, as a Python handle has them.
+type Row<'py> = (i64, Bound<'py, PyBytes>);
+
+impl Source {
+    /// A tailer of files, or else a handle with the methods of `quire.formats.remote.FarTailer`.
+    pub fn of(tailer: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(tailer) = tailer.cast::<Tailer>() {
+            return Ok(Self::Files(Arc::clone(&tailer.get().0)));
+        }
+        Ok(Self::Handle(Receiver {
+            path: tailer.getattr("path")?.extract()?,
+            source_id: tailer.getattr("_source_id")?.extract()?,
+            is_fieldless: tailer.getattr("_is_fieldless")?.extract()?,
+            handle: tailer.clone().unbind(),
+        }))
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        match self {
+            Self::Files(_) => Ok(()),
+            Self::Handle(receiver) => visit.call(&receiver.handle),
+        }
+    }
+
+    /// The next document, stepped over. Handles have no metadata.
+    #[inline]
+    pub fn take(&self, py: Python<'_>, include_metadata: bool) -> PyResult<Option<Document>> {
+        match self {
+            Self::Files(tailer) => {
+                Ok(tailer::take(py, tailer, include_metadata)?.map(Document::InPlace))
+            }
+            Self::Handle(receiver) => receiver.next(py, "_next"),
+        }
+    }
+
+    /// The next document, which stays: [`Source::step_over`] steps over it.
+    pub fn open(&self, py: Python<'_>, include_metadata: bool) -> PyResult<Option<Document>> {
+        match self {
+            Self::Files(tailer) => {
+                Ok(scan::open(py, tailer, include_metadata)?.map(Document::InPlace))
+            }
+            Self::Handle(receiver) => receiver.next(py, "_open_next"),
+        }
+    }
+
+    /// Steps over an open document, unless the tailer was moved meanwhile.
+    pub fn step_over(&self, py: Python<'_>, document: &Document) -> PyResult<()> {
+        match (self, document) {
+            (Self::Files(tailer), Document::InPlace(open)) => {
+                or_raise(py, detached(py, |may_wait| tailer.close_document(may_wait, open)))
+            }
+            (Self::Handle(receiver), document) => receiver.call(py, "_step_over", document),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes back to a document that was stepped over.
+    pub fn return_to(&self, py: Python<'_>, document: &Document) -> PyResult<()> {
+        match (self, document) {
+            (Self::Files(tailer), Document::InPlace(open)) => {
+                detached(py, |may_wait| tailer.return_to(may_wait, open)).map_err(to_py)
+            }
+            (Self::Handle(receiver), document) => receiver.call(py, "_return_to", document),
+            _ => Ok(()),
+        }
+    }
+
+    /// The index of the next message.
+    pub fn index(&self, py: Python<'_>) -> PyResult<i64> {
+        match self {
+            Self::Files(tailer) => or_raise(py, detached(py, |may_wait| tailer.index(may_wait))),
+            Self::Handle(receiver) => receiver.handle.getattr(py, "index")?.extract(py),
+        }
+    }
+
+    /// Adds the message to the error of a value.
+    pub fn placed<T>(&self, result: Result<T>, document: &Document) -> PyResult<T> {
+        match (self, document) {
+            (Self::Files(tailer), Document::InPlace(open)) => decode::placed(result, tailer, open),
+            _ => result.map_err(|failure| match failure {
+                Failure::Wire(fault) => Failure::Wire(
+                    fault
+                        .with("index", format_args!("{:#x}", document.index()))
+                        .with("queue", self.path().display()),
+                )
+                .into(),
+                Failure::Python(raised) => raised,
+            }),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Files(tailer) => tailer.queue().path(),
+            Self::Handle(receiver) => Path::new(&receiver.path),
+        }
+    }
+
+    /// The source id of the queue.
+    #[inline]
+    pub fn source_id(&self) -> i32 {
+        match self {
+            Self::Files(tailer) => tailer.queue().source_id(),
+            Self::Handle(receiver) => receiver.source_id,
+        }
+    }
+
+    /// Whether messages have the names of their fields.
+    pub fn has_names(&self) -> bool {
+        match self {
+            Self::Files(tailer) => !tailer.queue().is_fieldless(),
+            Self::Handle(receiver) => !receiver.is_fieldless,
+        }
+    }
+
+    /// Whether the tailer was closed.
+    pub fn is_closed(&self, py: Python<'_>) -> bool {
+        match self {
+            Self::Files(tailer) => tailer.is_closed(),
+            Self::Handle(receiver) => receiver
+                .handle
+                .getattr(py, "closed")
+                .and_then(|it| it.is_truthy(py))
+                .unwrap_or(false),
+        }
+    }
+
+    /// Whether the queue was opened by a process that this one was forked from.
+    pub fn is_forked(&self) -> bool {
+        match self {
+            Self::Files(tailer) => tailer.queue().check_generation().is_err(),
+            Self::Handle(_) => false,
+        }
+    }
+
+    /// What the repr of a reader says of its tailer.
+    pub fn parts(&self, py: Python<'_>) -> Vec<String> {
+        match self {
+            Self::Files(tailer) => repr::tailer(py, tailer),
+            Self::Handle(receiver) => vec![repr::path(py, Path::new(&receiver.path))],
+        }
+    }
+}
+
+impl Receiver {
+    fn next(&self, py: Python<'_>, method: &str) -> PyResult<Option<Document>> {
+        let found = self.handle.call_method0(py, method)?;
+        let row: Option<Row<'_>> = found.bind(py).extract()?;
+        Ok(row.map(|(index, bytes)| Document::Received(index, Arc::new(bytes.as_bytes().to_vec()))))
+    }
+
+    fn call(&self, py: Python<'_>, method: &str, document: &Document) -> PyResult<()> {
+        self.handle.call_method1(py, method, (document.index(),)).map(drop)
+    }
+}

@@ -1,0 +1,302 @@
+"""
+Documents of remote queues: written value by value, read value by value, and read backward.
+
+What calls of methods do is tested where it is for queues at home: tests marked `remote`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quire
+from quire.errors import (
+    ClosedError,
+    IndexNotAvailableError,
+    IndexOutOfRangeError,
+    MessageTooLargeError,
+    ServerLostError,
+    UnsupportedError,
+)
+from served import serving
+
+DAY_MS = 86_400_000
+
+
+class Say(Protocol):
+    def say(self, text: str) -> None: ...
+
+
+class Shout:
+    def __init__(self, out: Say) -> None:
+        self.out = out
+
+    def say(self, text: str) -> None:
+        self.out.say(text.upper())
+
+
+def far(server: str, name: str = "", **options: Any) -> Any:  # noqa: ANN401 - any handle
+    open_any: Any = quire.open
+    return open_any(f"{server}/{name or uuid4().hex}", **options)
+
+
+def test_a_document_is_appended_when_its_block_ends(server: str) -> None:
+    with far(server) as queue, queue.appender() as appender, queue.tailer() as tailer:
+        with appender.writing_document() as document:
+            document.write("symbol", "EURUSD")
+            document.wire.write("price", 1.1)
+            document.reserve(2)[:] = b"\x8f\x8f"
+            assert not document.is_metadata
+            with pytest.raises(IndexNotAvailableError):
+                _ = document.index
+            assert tailer.read() is None
+            assert appender.write_text("first") < queue.last_index + 1
+        assert document.index == queue.last_index == appender.last_index_appended
+        assert tailer.read_text() == "first"
+        assert tailer.read_map() == {"symbol": "EURUSD", "price": 1.1}
+        with pytest.raises(ClosedError):
+            document.write("late", 1)
+
+
+def test_after_an_exception_nothing_is_appended(server: str) -> None:
+    with far(server) as queue, queue.appender() as appender:
+        with pytest.raises(ZeroDivisionError), appender.writing_document() as document:
+            document.write("n", 1 // 0)
+        with appender.writing_document() as document:
+            document.write("n", 2)
+            document.rollback_on_close()
+        del document
+        appender.writing_document().write("n", 3)  # nobody closes it
+        assert queue.last_index is None
+
+
+def test_documents_at_home_and_remotely_are_the_same(server: str, tmp_path: Path) -> None:
+    def write(appender: Any) -> None:  # noqa: ANN401 - any handle
+        with appender.writing_document(metadata=True) as document:
+            document.write_bytes(b"note")
+        with appender.writing_document() as document:
+            document.wire.write_event("trade")
+            document.wire.write_value({"symbol": "EURUSD", "price": 1.1})
+        with appender.writing_document() as document:
+            document.raw.write_int32(7)
+        with appender.writing_document():
+            pass
+        with appender.writing_document() as document:
+            say = appender.method_writer(Say, document=document)
+            say.say("one")
+            say.say("two")
+        appender.method_writer(Say, metadata=True).say("aside")
+
+    for wire_type in ("BINARY", "FIELDLESS_BINARY"):
+        with (
+            quire.open(tmp_path / wire_type, wire_type=wire_type) as home,
+            far(server, wire_type=wire_type) as queue,
+        ):
+            write(home.appender())
+            write(queue.appender())
+            written = home.tailer().read_many(10)
+            assert queue.tailer().read_many(10) == written
+            assert len(written) == 4
+
+
+def test_a_document_that_is_too_long_is_refused(server: str) -> None:
+    with (
+        far(server, block_bytes=2**16) as queue,
+        pytest.raises(MessageTooLargeError),
+        queue.appender().writing_document() as document,
+    ):
+        document.reserve(2**20)
+
+
+def test_a_closed_appender_begins_no_document(server: str) -> None:
+    with far(server) as queue:
+        appender = queue.appender()
+        appender.close()
+        with pytest.raises(ClosedError):
+            appender.writing_document()
+
+
+def test_a_document_whose_server_is_gone_is_not_appended(tmp_path: Path) -> None:
+    with serving(tmp_path / "queues") as (port, process):
+        queue = far(f"quire://127.0.0.1:{port}", "orders", timeout_s=0.5)
+        appender = queue.appender()
+        document = appender.writing_document()
+        document.write("n", 1)
+        process.terminate()
+        process.wait()
+        with pytest.raises(ServerLostError):
+            document.close()
+        with pytest.raises(ClosedError):
+            _ = document.index
+        queue.close()
+
+
+def test_the_next_document_is_read_value_by_value(server: str) -> None:
+    with far(server) as queue, queue.tailer() as tailer:
+        with tailer.reading_document() as document:
+            assert not document.is_present
+        index = queue.appender().write_map({"n": 1, "text": "x"})
+        queue.appender().write_text("next")
+        with tailer.reading_document() as document:
+            assert (document.is_present, document.index, tailer.index) == (True, index, index)
+            assert document.wire.read("text") == "x"
+            assert document.to_dict() == {"n": 1, "text": "x"}
+            assert bytes(document.bytes) == queue.tailer().read_bytes()
+            document.rollback_on_close()
+        with pytest.raises(LookupError), tailer.reading_document():
+            raise LookupError
+        assert tailer.read_map() == {"n": 1, "text": "x"}
+        with tailer.reading_document() as document:
+            assert document.text() == "next"
+        with tailer.reading_document() as document:
+            assert not document.is_present
+        with pytest.raises(UnsupportedError, match="metadata"):
+            tailer.reading_document(include_metadata=True)
+
+
+def test_history_passes_through_a_server(server: str, tmp_path: Path) -> None:
+    with (
+        far(server, source_id=1) as inputs,
+        far(server, source_id=2) as output,
+        quire.open(tmp_path / "home", source_id=3) as home,
+    ):
+        for text in ("one", "two", "three"):
+            inputs.appender().method_writer(Say).say(text)
+        tailer = inputs.tailer()
+        reader = tailer.method_reader(Shout(output.appender().method_writer(Say)))
+        assert reader.read_many(2) == 2
+        last = output.tailer()
+        last.move_to_index(output.last_index)
+        assert last.history is None
+        last.read()
+        history: Any = last.history
+        assert history.sources == ((1, inputs.first_index + 1),)
+
+        for missed in (output, output.path):
+            again = inputs.tailer()
+            again.after_last_written(missed)
+            assert again.index == inputs.last_index
+        again.method_reader(Shout(home.appender().method_writer(Say)), replay="missed", output=home)
+        assert again.index == inputs.first_index, "nothing of it is in that queue yet"
+        with pytest.raises(ValueError, match="not the one that is read"):
+            tailer.after_last_written(inputs)
+        with pytest.raises(ValueError, match="source id"):
+            far(server).tailer().after_last_written(output)
+        home.appender().method_writer(Say).say("a source that is not there")
+        with far(server, source_id=3) as other:
+            home.tailer().method_reader(Shout(output.appender().method_writer(Say))).read_one()
+            with pytest.raises(IndexOutOfRangeError, match="not there"):
+                other.tailer().after_last_written(output)
+
+
+def test_dead_letters_go_to_queues_here_and_there(server: str, tmp_path: Path) -> None:
+    class Failing:
+        def say(self, text: str) -> None:
+            raise LookupError(text)
+
+    with far(server) as queue, quire.open(tmp_path / "home") as home, far(server) as dead:
+        queue.appender().method_writer(Say).say("bad")
+        addressed = f"{server}/{uuid4().hex}"
+        for place in (dead, dead.appender(), dead.path, addressed, home, tmp_path / "home"):
+            reader = queue.tailer().method_reader(
+                Failing(), on_error="dead_letter", dead_letter=place
+            )
+            assert reader.read_one()
+        assert (dead.entry_count, home.entry_count) == (3, 2)
+        assert far(server, addressed.rpartition("/")[2]).entry_count == 1
+        letter = dead.tailer().read_map()
+        assert (letter["queue"], letter["index"]) == (queue.path, queue.first_index)
+        with pytest.raises(UnsupportedError, match="another server"):
+            queue.tailer().method_reader(
+                Failing(), on_error="dead_letter", dead_letter="quire://127.0.0.1:1/x"
+            )
+
+
+MOVES = st.lists(
+    st.one_of(
+        st.sampled_from(["read", "to_start", "to_end", "forward", "backward"]),
+        st.tuples(st.just("many"), st.integers(1, 12)),
+        st.tuples(st.just("move"), st.integers(0, 9)),
+        st.tuples(st.just("append"), st.integers(1, 3)),
+    ),
+    max_size=20,
+)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 - of both handles
+    """One queue of several cycles, opened here and through its server."""
+    folder = tmp_path_factory.mktemp("both") / "queues"
+    with serving(folder) as (port, _):
+        clock = quire.ManualClock(DAY_MS)
+        home = quire.open(folder / "turned", clock=clock, roll_cycle="FAST_DAILY")
+        appender = home.appender()
+        for day, count in ((1, 3), (2, 1), (4, 6)):
+            clock.now_ms = day * DAY_MS
+            appender.write_many(b"%d.%d" % (day, number) for number in range(count))
+        with far(f"quire://127.0.0.1:{port}", "turned") as remote:
+            yield home, appender, remote
+        home.close()
+
+
+@given(moves=MOVES)
+def test_turning_reads_what_it_does_at_home(both: Any, moves: list[Any]) -> None:  # noqa: ANN401
+    home, appender, remote = both
+    indexes = [it.index for it in home.tailer()][:10]
+    with home.tailer() as near, remote.tailer() as distant:
+
+        def each(name: str, *given: object) -> None:
+            assert getattr(near, name)(*given) == getattr(distant, name)(*given)
+
+        for move in moves:
+            match move:
+                case "read":
+                    each("read_bytes")
+                case "many", count:
+                    each("read_many", count)
+                case "move", number:
+                    index = indexes[number] if number < len(indexes) else indexes[-1] + number
+                    each("move_to_index", index)
+                case "append", count:
+                    appender.write_many([b"more"] * count)
+                case "forward" | "backward":
+                    was_backward = near.direction == "backward"
+                    for it in (near, distant):
+                        it.direction = move
+                    if was_backward and move == "forward" and near.state == "CYCLE_NOT_FOUND":
+                        near.to_start()  # beyond the start, Java's first read finds nothing
+                case name:
+                    each(name)
+            assert near.last_read_index == distant.last_read_index
+
+
+def test_many_and_long_messages_are_read_backward(server: str) -> None:
+    with far(server) as queue, queue.tailer() as tailer:
+        expected = [b"%d" % number for number in range(20_000)]
+        expected += [bytes([number]) * (3 << 20) for number in range(1, 6)]
+        queue.appender().write_many(expected)
+        tailer.direction = "backward"
+        tailer.to_end()
+        assert [*tailer.payloads()] == expected[::-1]
+        assert tailer.read_bytes() is None
+        assert not tailer.spin(timeout_s=0)
+        with pytest.raises(UnsupportedError, match="none"):
+            tailer.direction = "none"
+        with pytest.raises(ValueError, match="direction"):
+            tailer.direction = "up"
+
+
+def test_a_named_tailer_keeps_its_place_backward(server: str) -> None:
+    with far(server) as queue:
+        first = queue.appender().write_bytes(b"0")
+        queue.appender().write_many([b"1", b"2", b"3"])
+        with queue.tailer("back") as tailer:
+            tailer.direction = "backward"
+            tailer.to_end()
+            assert tailer.read_many(2) == [b"3", b"2"]
+        assert queue.named_tailers() == [("back", first + 1)]
