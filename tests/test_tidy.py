@@ -51,9 +51,10 @@ RUST_LAYERS = [
     "quire_binding::handles::clock quire_binding::handles::column quire_binding::handles::payload",
     "quire_binding::handles::roll_cycle quire_binding::handles::scan quire_binding::handles::spin",
     "quire_binding::handles::waits",
-    "quire_binding::arrow quire_binding::encoded quire_binding::groups quire_binding::maintenance",
+    "quire_binding::arrow quire_binding::groups quire_binding::maintenance",
     "quire_binding::handles quire_binding::macros quire_binding::requests quire_binding::sealed",
-    "quire_binding::arrow::infer quire_binding::calls quire_binding::quick_queue",
+    "quire_binding::arrow::infer quire_binding::calls quire_binding::encoded",
+    "quire_binding::quick_queue",
     "quire_binding::replica_states quire_binding::replication quire_binding::vanilla",
     "quire_binding",
 ]

@@ -65,5 +65,5 @@ pub fn document_to_send(
 #[pyfunction]
 #[pyo3(signature = (tailer, /))]
 pub fn received_document(tailer: &Bound<'_, PyAny>) -> PyResult<ReadDocument> {
-    ReadDocument::open(tailer.py(), Source::of(tailer)?, false)
+    ReadDocument::open(tailer.py(), Source::receiving(tailer)?, false)
 }

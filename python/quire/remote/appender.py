@@ -19,13 +19,14 @@ from quire.errors import (
     ServerLostError,
     ServerSilentError,
     UnsupportedError,
+    WaitTimeoutError,
 )
 from quire.formats.missing import Handle
 from quire.formats.remote import FarAppender
 from quire.handles.base import Appender
 from quire.handles.wire_writing import WireWriting
-from quire.remote.connection import Connection, packed
-from quire.remote.lacking import FORMAT, REASONS, REPLICAS
+from quire.remote.connection import Connection, Word, packed
+from quire.remote.lacking import FORMAT, REASONS
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -50,10 +51,10 @@ class _Batch:
         self.number, self.count = number, len(offsets) // 4 - 1
         self._parts = offsets, data
 
-    def command(self, topic: str, client: bytes) -> bytes:
+    def command(self, topic: str, client: bytes, waits: tuple[str, ...]) -> bytes:
         """Return the command that appends them."""
-        words = ("QUIRE.APPEND", topic, "ID", client, self.number, "PACKED", *self._parts)
-        return packed(words)
+        words: list[Word] = ["QUIRE.APPEND", topic, "ID", client, self.number, *waits]
+        return packed([*words, "PACKED", *self._parts])
 
 
 class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
@@ -70,7 +71,9 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
 
     _format, _missing = FORMAT, REASONS
 
-    def __init__(self, queue: RemoteLink, limit: int | None = None) -> None:
+    def __init__(
+        self, queue: RemoteLink, limit: int | None = None, wait: Wait | None = None
+    ) -> None:
         self._queue = queue
         self._connection = Connection(queue.server)
         self._lock = RLock()
@@ -79,6 +82,9 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         self._thread: ThreadPoolExecutor | None = None
         self._limit = limit
         self._slots: Any = None
+        self._wait = wait
+        self._longest_waits: dict[str, float] = {}
+        self._check_wait(None)
 
     @property
     def path(self) -> str:
@@ -102,13 +108,25 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         return self._last
 
     def write_bytes(self, payload: Buffer, /, *, wait: Wait | None = None) -> int:
-        """Append a message of these bytes; return its index."""
-        self._check_wait(wait)
+        """
+        Append a message of these bytes; return its index.
+
+        Args:
+            payload: The bytes.
+            wait: The server answers once ``"any"`` replica has the message, ``"all"`` of the
+                in-sync set have it, or a number of them.
+
+        Raises:
+            WaitTimeoutError: Replicas did not acknowledge the message in time; it stays.
+            ReplicationError: The queue is not replicated.
+
+        """
+        waits = self._waits(wait)
         data = bytes(memoryview(payload).cast("B"))
         if not data and self._queue.is_wire:
             raise ValueError("a message holds at least one byte: length=0")
         offsets = array("i", (0, len(data))).tobytes()
-        found = self._append(iter([(offsets, data)]))
+        found = self._append(iter([(offsets, data)]), waits)
         if found is None:
             raise ServerLostError(
                 f"the message was appended, but its index is not known any more: queue={self.path}"
@@ -157,10 +175,10 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         """
         Append each payload; None if there are none.
 
-        They are sent in batches, up to eight of which are under way at once.
+        They are sent in batches, up to eight of which are under way at once; with *wait*, the
+        answer to the last one waits.
         """
-        self._check_wait(wait)
-        return self._append(_packs(payloads))
+        return self._append(_packs(payloads), self._waits(wait))
 
     def topic(self, key: Any, *, event: str = "to") -> RemoteTopic:  # noqa: ANN401 - any value
         """Return a writer of messages that begin with a routing key."""
@@ -259,13 +277,34 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
             raise ClosedError(f"the appender is closed: path={self.path}")
 
     def _check_wait(self, wait: Wait | None, /) -> None:
-        if wait is not None:
-            raise UnsupportedError(f"not supported in a {FORMAT}: wait= ({REPLICAS})")
+        """Raise what an append with *wait*, or with that of the appender, would before it."""
+        self._waits(wait)
+
+    def _waits(self, wait: Wait | None) -> tuple[str, ...]:
+        """Return the words that have the server wait for replicas, if it is to."""
+        asked = self._wait if wait is None else wait
+        if asked is None:
+            return ()
+        how = _replicas(asked)
+        if how not in self._longest_waits:
+            longest_ms: int = self._queue.ask("QUIRE.WAIT", self._queue.topic, how)
+            self._longest_waits[how] = longest_ms / 1000
+        return "WAIT", how
+
+    @property
+    def _longest_wait_s(self) -> float:
+        return max(self._longest_waits.values(), default=0.0)
 
     def _wait_for(
         self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
     ) -> None:
-        """Wait for nobody: see :meth:`_check_wait`."""
+        """Wait until replicas have the message of an index; *timeout_s* is that of the server."""
+        del timeout_s
+        waits = self._waits(wait)
+        if waits:
+            self._queue.ask_long(
+                self._longest_wait_s, "QUIRE.WAIT", self._queue.topic, waits[1], index
+            )
 
     def _write_column(  # noqa: PLR0913 - those of the kernel
         self,
@@ -287,12 +326,17 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
             messages = (_native.text_bytes(it.decode()) for it in messages)
         return self._append(_packs(messages))
 
-    def _append(self, packs: Iterator[tuple[bytes, bytes]]) -> int | None:
+    def _append(
+        self, packs: Iterator[tuple[bytes, bytes]], waits: tuple[str, ...] = ()
+    ) -> int | None:
         """Send batches, a few ahead of their answers; return the index of the last message."""
         self._check_open()
         with self._lock:
             try:
-                return self._pipeline(packs)
+                return self._pipeline(packs, waits)
+            except WaitTimeoutError as error:  # the messages are in the queue
+                self._last = error.index
+                raise
             except ServerSilentError:
                 raise
             except BaseException:
@@ -304,25 +348,28 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         self._connection.drop()
         self._client, self._next = os.urandom(_CLIENT), 1
 
-    def _pipeline(self, packs: Iterator[tuple[bytes, bytes]]) -> int | None:
+    def _pipeline(self, packs: Iterator[tuple[bytes, bytes]], waits: tuple[str, ...]) -> int | None:
         connection = self._connection
         topic = self._queue.topic
         waiting: deque[_Batch] = deque()
         ends, last = connection.deadline(), None
-        is_sent, more = 0, True
-        while more or waiting:
+        is_sent, pack = 0, next(packs, None)
+        while pack is not None or waiting:
             connection.ready(ends)
             try:
-                while more and len(waiting) < _WINDOW:
+                while pack is not None and len(waiting) < _WINDOW:
+                    batch = _Batch(self._next, *pack)
                     pack = next(packs, None)
-                    more = pack is not None
-                    if pack is not None:
-                        batch = _Batch(self._next, *pack)
-                        self._next += batch.count
-                        waiting.append(batch)
+                    self._next += batch.count
+                    waiting.append(batch)
                 while is_sent < len(waiting):
-                    connection.send(waiting[is_sent].command(topic, self._client), ends)
+                    is_last = pack is None and is_sent + 1 == len(waiting)
+                    last_words = waits if is_last else ()
+                    command = waiting[is_sent].command(topic, self._client, last_words)
+                    connection.send(command, ends)
                     is_sent += 1
+                if waits and pack is None:
+                    ends = connection.deadline() + self._longest_wait_s
                 if waiting:
                     last = connection.receive(ends)
                     waiting.popleft()
@@ -395,6 +442,25 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
     def __repr__(self) -> str:
         """Return the address."""
         return f"RemoteAppender({self.path!r}{', closed' if self.closed else ''})"
+
+
+def _replicas(wait: object) -> str:
+    """
+    Return how many replicas to wait for, as the server takes it.
+
+    Raises:
+        ValueError: The text is another one, or the number is below 1.
+        TypeError: *wait* is neither text nor a number.
+
+    """
+    what = 'wait must be "any", "all" or a number of replicas'
+    if isinstance(wait, str) and wait in {"any", "all"}:
+        return wait.upper()
+    if not isinstance(wait, str | int) or isinstance(wait, bool):
+        raise TypeError(f"{what}: found={wait!r}")
+    if isinstance(wait, str) or wait < 1:
+        raise ValueError(f"{what}: found={wait!r}")
+    return str(wait)
 
 
 def _packs(payloads: Iterable[Buffer]) -> Iterator[tuple[bytes, bytes]]:

@@ -293,9 +293,9 @@ class Connection:
             f"cannot reach the server: queue={self.server.address.url} error={error}"
         )
 
-    def call(self, *words: Word) -> Any:  # noqa: ANN401 - whatever it says
+    def call(self, *words: Word, more_s: float = 0.0) -> Any:  # noqa: ANN401 - whatever it says
         """
-        Ask until there is an answer: what may be asked twice.
+        Ask until there is an answer: what may be asked twice, and may take *more_s* longer.
 
         Raises:
             ServerLostError: The server was not reached in time.
@@ -303,7 +303,7 @@ class Connection:
 
         """
         with self.lock:
-            ends = self.deadline()
+            ends = self.deadline() + more_s
             while True:
                 self.ready(ends)
                 try:

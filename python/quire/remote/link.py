@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any, Final
 
 from quire._common import arguments
@@ -77,6 +78,11 @@ class RemoteLink:
         if self.closed:
             raise ClosedError(f"the queue is closed: path={self.url}")
         return self.connection.call(*words)
+
+    def ask_long(self, more_s: float, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever the server says
+        """Ask for what takes some seconds more, on a connection of its own."""
+        with closing(Connection(self.server)) as connection:
+            return connection.call(*words, more_s=more_s)
 
     def info(self) -> dict[str, Any]:
         """Return what the queue is like now."""

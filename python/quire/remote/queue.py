@@ -15,7 +15,7 @@ from quire.handles.base import Queue
 from quire.remote.address import RemoteAddress, parse
 from quire.remote.appender import RemoteAppender
 from quire.remote.group import RemoteGroup, state_of
-from quire.remote.lacking import FORMAT, REASONS, REPLICAS
+from quire.remote.lacking import FORMAT, REASONS
 from quire.remote.link import RemoteLink
 from quire.remote.tailer import RemoteTailer
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from quire.arrow.schema import SchemaLike
     from quire.dataframes.scan import Scan
     from quire.groups.states import GroupState
+    from quire.handles.journal.acknowledging import Wait
     from quire.remote.flight_client import FlightPlace
 
 _REACHING: Final = ("token", "tls", "timeout_s")
@@ -153,24 +154,22 @@ class RemoteQueue(Queue, FarQueue, Handle):
 
     # Handles.
 
-    def appender(self, *, limit: int | None = None, wait: object = None) -> RemoteAppender:
+    def appender(self, *, limit: int | None = None, wait: Wait | None = None) -> RemoteAppender:
         """
         Return a new appender, with a connection of its own.
 
         Args:
             limit: How many asynchronous appends may be under way at once in an event loop.
-            wait: Not supported: replicas are waited for where the queue is.
+            wait: How many replicas each append waits for: see :meth:`RemoteAppender.write_bytes`.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
-            UnsupportedError: *wait* was given.
+            ReplicationError: *wait* was given, and the queue is not replicated.
 
         """
-        if wait is not None:
-            raise UnsupportedError(f"not supported: appender(wait=) of a RemoteQueue ({REPLICAS})")
         if self.read_only:
             raise ReadOnlyError(f"the queue was opened read-only: path={self.path}")
-        made = RemoteAppender(self._link, limit)
+        made = RemoteAppender(self._link, limit, wait)
         self._keep(made)
         return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import time
 from collections import deque
@@ -10,13 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from quire.errors import QuireError, RefusedError
+from quire.errors import QuireError, RefusedError, WaitTimeoutError
 from quire.server.answers import Answer, encoded
 from quire.server.requests import BEFORE_AUTHENTICATION, Request, Requests
 from quire.server.served_queue import ServedQueue
 from quire.server.tokens import Right, Token
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from quire.server.context import Context
 
 _log = logging.getLogger("quire")
@@ -51,13 +54,15 @@ class Later:
     A command that takes long: a thread carries it out.
 
     Attributes:
-        call: Returns its answer.
+        call: Returns its answer, or what resolves to it.
         count: How many commands it is: an error is the answer of each.
+        is_begun: Whether a thread has it.
 
     """
 
-    call: Callable[[], Answer]
+    call: Callable[[], Answer | Future[Answer]]
     count: int = 1
+    is_begun: bool = False
 
 
 class Holding(Protocol):
@@ -201,6 +206,9 @@ class Session:
         name = type(error).__name__.removesuffix("Error").upper()
         code = name if isinstance(error, QuireError) and name.isalpha() else "ERR"
         text = str(error).replace(f"{self.context.queues.path}/", "")
+        if isinstance(error, WaitTimeoutError):
+            facts = {"index": error.index, "acknowledged": {**error.acknowledged}}
+            text = f"{text} {json.dumps(facts)}"
         return RefusedError(f"{code} {text}")
 
     def _say(self, answer: Answer) -> None:

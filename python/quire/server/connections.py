@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, cast
 
 from quire._waiting.sleeping import sleep_async
@@ -109,9 +109,9 @@ class ClientConnection(asyncio.Protocol):
             return
         if session.waiting is not None:
             self._hub.wait(session)
-        if session.later is not None:
+        if session.later is not None and not session.later.is_begun:
+            session.later.is_begun = True
             self._hub.carry_out_later(session, session.later.call)
-            session.later.call = _nothing
         if again or (session.may_run and not self._is_full):
             self._soon()
         self._pause(session, transport)
@@ -146,10 +146,6 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
 
 
-def _nothing() -> Answer:
-    return None
-
-
 class Hub:
     """
     What wakes the sessions that wait: one sleep a queue, however many clients wait for it.
@@ -167,7 +163,7 @@ class Hub:
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._threads = ThreadPoolExecutor(8, "quire-serve")
         self._ticks: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Future[Answer]] = set()
+        self._tasks: set[asyncio.Task[Answer]] = set()
         context.created = self._created
 
     def start(self) -> None:
@@ -250,13 +246,19 @@ class Hub:
         for session in [*self._waiting.get(topic, ())]:
             self._wake(session)
 
-    def carry_out_later(self, session: Session, call: Callable[[], Answer]) -> None:
+    def carry_out_later(
+        self, session: Session, call: Callable[[], Answer | Future[Answer]]
+    ) -> None:
         """Have a thread carry out a command."""
-        task = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        task = asyncio.get_running_loop().create_task(self._carried_out(call))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finish(session, done))
 
-    def _finish(self, session: Session, done: asyncio.Future[Answer]) -> None:
+    async def _carried_out(self, call: Callable[[], Answer | Future[Answer]]) -> Answer:
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await asyncio.wrap_future(found) if isinstance(found, Future) else found
+
+    def _finish(self, session: Session, done: asyncio.Task[Answer]) -> None:
         self._tasks.discard(done)
         session.finish(done.result)
         if (connection := self.connections.get(session)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from quire._common.file_identity import Identity, identity_at
 from quire._native import Tailer
@@ -24,6 +24,12 @@ from quire.formats.protocols import AnyTailer
 from quire.handles.base import Queue
 from quire.handles.journal.appender import JournalAppender
 from quire.ranges.seek import NO_INDEX, first_from
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from quire.handles.journal.acknowledging import Wait
+    from quire.server.answers import Answer
 
 _TAILERS: Final = 32
 _BATCH: Final = 4096
@@ -128,6 +134,33 @@ class ServedQueue:
     def sync(self) -> None:
         """Return when what was appended is on the medium."""
         adapter_of(self.queue).sync(self._opened_appender())
+
+    def check_wait(self, wait: Wait) -> None:
+        """
+        Check that replicas can acknowledge appends.
+
+        Raises:
+            ReplicationError: The queue is not replicated.
+            UnsupportedError: Queues of the format cannot be.
+
+        """
+        self._journal_appender()._check_wait(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    def when_acknowledged(self, index: int, wait: Wait) -> Future[Answer]:
+        """Return what resolves to an index once replicas have its message."""
+        found = self._journal_appender().when_acknowledged(index, wait=wait)
+        return cast("Future[Answer]", found)
+
+    @property
+    def wait_ms(self) -> int:
+        """How many milliseconds appends wait for replicas at most."""
+        return round(1000 * self._journal_appender()._timeout_s)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    def _journal_appender(self) -> JournalAppender:
+        appender = self._opened_appender()
+        if not isinstance(appender, JournalAppender):
+            raise UnsupportedError(f"a {self.format} queue has no replicas: name={self.topic}")
+        return appender
 
     def read_documents(
         self, start: int, past: int, count: int, max_bytes: int

@@ -2,6 +2,7 @@
 //! in place, and its handler is called.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
@@ -22,6 +23,7 @@ use crate::buffer;
 use crate::document::Document;
 use crate::error::to_py;
 use crate::handles::documents::Source;
+use crate::handles::tailer::Tailer;
 use crate::repr;
 use crate::values::failure::Result;
 use crate::values::{classes, decode};
@@ -121,9 +123,13 @@ impl MethodReader {
         on_failure: Option<Py<PyAny>>,
         scanning: bool,
     ) -> PyResult<Self> {
+        let source = match tailer.cast::<Tailer>() {
+            Ok(tailer) => Source::Files(Arc::clone(&tailer.get().0)),
+            Err(_) => Source::receiving(tailer)?,
+        };
         Ok(Self {
             tailer: tailer.clone().unbind(),
-            source: Source::of(tailer)?,
+            source,
             events: Table::of(py, handlers),
             metadata: metadata.map(|pairs| Table::of(py, pairs)),
             default,

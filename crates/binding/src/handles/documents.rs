@@ -10,7 +10,6 @@ use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::chronicle::read::tailer::Tailer as Kernel;
 
 use super::scan;
-use super::tailer::{self, Tailer};
 use crate::detached::detached;
 use crate::document::Document;
 use crate::error::{or_raise, to_py};
@@ -36,11 +35,8 @@ pub struct Receiver {
 type Row<'py> = (i64, Bound<'py, PyBytes>);
 
 impl Source {
-    /// A tailer of files, or else a handle with the methods of `quire.formats.remote.FarTailer`.
-    pub fn of(tailer: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(tailer) = tailer.cast::<Tailer>() {
-            return Ok(Self::Files(Arc::clone(&tailer.get().0)));
-        }
+    /// A handle with the methods of `quire.formats.remote.FarTailer`.
+    pub fn receiving(tailer: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self::Handle(Receiver {
             path: tailer.getattr("path")?.extract()?,
             source_id: tailer.getattr("_source_id")?.extract()?,
@@ -62,7 +58,7 @@ impl Source {
     pub fn take(&self, py: Python<'_>, include_metadata: bool) -> PyResult<Option<Document>> {
         match self {
             Self::Files(tailer) => {
-                Ok(tailer::take(py, tailer, include_metadata)?.map(Document::InPlace))
+                Ok(scan::next_document(py, tailer, include_metadata)?.map(Document::InPlace))
             }
             Self::Handle(receiver) => receiver.next(py, "_next"),
         }

@@ -108,9 +108,24 @@ pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> P
     Ok(true)
 }
 
+/// The next document, stepped over; what takes long is done with the interpreter let go.
+#[inline]
+pub fn next_document(
+    py: Python<'_>,
+    tailer: &Tailer,
+    include_metadata: bool,
+) -> PyResult<Option<OpenDocument>> {
+    let next = What::document(Ask::First, include_metadata);
+    match tailer.step(next, How::Try, |found| found.open()).map_err(to_py)? {
+        Scan::Found(open) => Ok(Some(open)),
+        Scan::Nothing => Ok(None),
+        _ => take(py, tailer, next)?.map_err(to_py),
+    }
+}
+
 /// Takes the next document. An interrupt takes precedence, and moves the tailer back to it.
 #[cold]
-pub fn take(py: Python<'_>, tailer: &Tailer, next: What) -> PyResult<Result<Option<OpenDocument>>> {
+fn take(py: Python<'_>, tailer: &Tailer, next: What) -> PyResult<Result<Option<OpenDocument>>> {
     loop {
         let taken =
             detached(py, |may_wait| tailer.step(next, How::Wait(may_wait), |found| found.open()));

@@ -6,8 +6,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use quire_kernel::chronicle::read::missing::OnMissing;
 use quire_kernel::chronicle::read::resume::{self, LastWritten};
 use quire_kernel::chronicle::read::tailer::{
-    Ask, How, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan, Tailer as Kernel,
-    Take, What,
+    Ask, How, MESSAGES_BETWEEN_PAUSES, Opening, Reading, Scan, Tailer as Kernel, Take, What,
 };
 use quire_kernel::os::interrupt::Signals;
 use quire_wire::topic::Topics;
@@ -75,21 +74,6 @@ fn read<R>(
     }
 }
 
-/// The next document, stepped over; what takes long is done with the interpreter let go.
-#[inline]
-pub fn take(
-    py: Python<'_>,
-    tailer: &Kernel,
-    include_metadata: bool,
-) -> PyResult<Option<OpenDocument>> {
-    let next = What::document(Ask::First, include_metadata);
-    match tailer.step(next, How::Try, |found| found.open()).map_err(to_py)? {
-        Scan::Found(open) => Ok(Some(open)),
-        Scan::Nothing => Ok(None),
-        _ => scan::take(py, tailer, next)?.map_err(to_py),
-    }
-}
-
 /// Adds payloads to `found` until there are `count`; checks signals regularly.
 fn read_payloads<'py>(
     py: Python<'py>,
@@ -119,7 +103,7 @@ fn decoded<R>(
     tailer: &Kernel,
     decode: impl FnOnce(&[u8]) -> failure::Result<R>,
 ) -> PyResult<Option<R>> {
-    let Some(open) = take(py, tailer, false)? else { return Ok(None) };
+    let Some(open) = scan::next_document(py, tailer, false)? else { return Ok(None) };
     let found = decode::placed(decode(open.payload()), tailer, &open);
     if found.is_err() {
         // A tailer closed meanwhile has no position; the first error is the one to raise.

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from quire._native import VERSION
 from quire.errors import QuireError, RefusedError
@@ -20,6 +20,9 @@ from quire.server.commands.writing import checked, writable
 from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from quire.handles.journal.acknowledging import Wait
     from quire.server.append_ids import Appended
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
@@ -31,6 +34,7 @@ BATCH_BYTES: Final = 8 << 20
 _END: Final = 2**63 - 1
 _TOGETHER: Final = 4096
 _OFFSET: Final = 4
+_MOST_REPLICAS: Final = 1024
 _TEXTS: Final = {"format", "roll_cycle", "time_zone", "wire_type"}
 _NUMBERS: Final = {"epoch_ms", "source_id", "block_bytes"}
 
@@ -191,13 +195,53 @@ def append(session: Session, request: Sequence[bytes]) -> Outcome:
     client, number = b"", 0
     if given.takes("ID"):
         client, number = given.next(), given.whole("number", least=1)
+    wait = _replicas(given.next()) if given.takes("WAIT") else None
     found = writable(session, topic, creates=creates)
     if found is None:
         raise RefusedError(f"NOTAQUEUE no such queue: name={topic}")
     batch = _batch(found, given, client, number)
     if is_metadata:
         return Later(lambda: found.append_metadata(batch.messages()))
-    return _Append(session, found, batch)()
+    appending = _Append(session, found, batch)
+    return appending() if wait is None else _acknowledged(found, appending, wait)
+
+
+def _replicas(word: bytes) -> Wait:
+    """Return how many replicas to wait for: ANY, ALL or a number."""
+    match word.upper():
+        case b"ANY":
+            return "any"
+        case b"ALL":
+            return "all"
+        case other:
+            return min(whole(other, "the number of replicas", least=1), _MOST_REPLICAS)
+
+
+def _acknowledged(found: ServedQueue, appending: _Append, wait: Wait) -> Later:
+    """Append, and answer once replicas have the messages."""
+    found.check_wait(wait)
+    outcome = appending()
+
+    def answer() -> Answer | Future[Answer]:
+        last = outcome.call() if isinstance(outcome, Later) else outcome
+        known = found.queue.last_index if last is None else last
+        return found.when_acknowledged(cast("int", known), wait)
+
+    return Later(answer)
+
+
+@command("QUIRE.WAIT", -3, "write", keys=(1, 1, 1))
+def wait_for(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Answer once replicas have the message of an index; without one, with the longest wait."""
+    found = writable(session, topic_of(request[1]), creates=False)
+    if found is None:
+        raise RefusedError("NOTAQUEUE no such queue")
+    given = Arguments(request, 2)
+    wait = _replicas(given.next())
+    index = given.whole("index") if given else None
+    given.end()
+    found.check_wait(wait)
+    return found.wait_ms if index is None else Later(lambda: found.when_acknowledged(index, wait))
 
 
 def _batch(found: ServedQueue, given: Arguments, client: bytes, number: int) -> _Batch:
