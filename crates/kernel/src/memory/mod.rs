@@ -18,6 +18,8 @@ pub mod reserved_range;
 #[cfg(not(loom))]
 pub mod secret;
 #[cfg(not(loom))]
+pub mod side_file;
+#[cfg(not(loom))]
 pub mod window;
 
 #[cfg(loom)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::memory::counters::Counters;
+use crate::memory::side_file::{Header, MAGIC_AT};
 use crate::os::clock;
 use crate::os::files::{self, Access};
 use crate::probe::fault;
@@ -21,7 +22,6 @@ pub mod histogram;
 pub const FILE_NAME: &str = "metrics.quire";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"QuireMt1");
-const MAGIC_AT: u64 = 0;
 const MADE_AT: u64 = 8;
 /// Writers and readers count in cache lines of their own.
 const LINE: u64 = 64;
@@ -32,6 +32,11 @@ const SUM: u64 = 0;
 const HIGHEST: u64 = 8;
 const BUCKETS_AT: u64 = LINE;
 const LEN: u64 = HISTOGRAMS_AT + Latency::ALL.len() as u64 * HISTOGRAM_LEN;
+const HEADER: Header = Header {
+    magic: MAGIC,
+    len: LEN,
+    otherwise: "not a file of metrics (remove it while no process has it open)",
+};
 const _: () = assert!(BUCKETS_AT + histogram::BUCKETS * 8 <= HISTOGRAM_LEN);
 
 /// What is counted.
@@ -227,7 +232,7 @@ impl Metrics {
         let access = Access { write: true, create_mode: Some(mode) };
         let file = files::open(&path, access)?.ok_or_else(|| Error::gone("removed", &path))?;
         let failed = |e| Error::io("cannot make", &path, e);
-        if is_empty(&file, &path)? {
+        if !is_whole(&file, &path)? {
             files::extend(&file, LEN).map_err(failed)?; // others may be at it too: the same
         }
         // A full disk is an error here rather than a signal at the first store.
@@ -236,7 +241,7 @@ impl Metrics {
         let now = clock::coarse_time_ms().cast_unsigned();
         metrics.words.set_once(MADE_AT, now);
         metrics.words.set_once(MAGIC_AT, MAGIC);
-        metrics.check(&path)
+        metrics.checked(&path)?.ok_or_else(|| Error::gone("removed", &path))
     }
 
     /// Those of the queue in `directory`; None if nobody has counted.
@@ -244,11 +249,10 @@ impl Metrics {
         let path = directory.join(FILE_NAME);
         let access = Access { write: writable, create_mode: None };
         let Some(file) = files::open(&path, access)? else { return Ok(None) };
-        if is_empty(&file, &path)? {
+        if !is_whole(&file, &path)? {
             return Ok(None); // being made
         }
-        let metrics = Self::map(&file, &path, writable)?;
-        if metrics.words.load(MAGIC_AT) == 0 { Ok(None) } else { metrics.check(&path).map(Some) }
+        Self::map(&file, &path, writable)?.checked(&path)
     }
 
     fn map(file: &File, path: &Path, writable: bool) -> Result<Self> {
@@ -256,11 +260,10 @@ impl Metrics {
         Ok(Self { words: words.map_err(|e| Error::io("cannot map", path, e))? })
     }
 
-    fn check(self, path: &Path) -> Result<Self> {
-        match self.words.load(MAGIC_AT) {
-            MAGIC => Ok(self),
-            found => Err(corrupt(path, format!("{found:#018x}"), format!("{MAGIC:#018x}"))),
-        }
+    /// None if the file is being made.
+    fn checked(self, path: &Path) -> Result<Option<Self>> {
+        let is_made = HEADER.has_magic(self.words.load(MAGIC_AT), path)?;
+        Ok(is_made.then_some(self))
     }
 
     /// Counts one call that appended.
@@ -343,17 +346,8 @@ impl Metrics {
     }
 }
 
-/// Whether the file is being made; an error if its length is neither none nor the right one.
-fn is_empty(file: &File, path: &Path) -> Result<bool> {
+/// False if the file is being made.
+fn is_whole(file: &File, path: &Path) -> Result<bool> {
     let found = fault::call!("metrics.file.stat", file.metadata());
-    match found.map_err(|e| Error::io("cannot look at", path, e))?.len() {
-        0 => Ok(true),
-        LEN => Ok(false),
-        len => Err(corrupt(path, format!("{len} bytes"), format!("{LEN} bytes"))),
-    }
-}
-
-fn corrupt(path: &Path, found: String, expected: String) -> Error {
-    let what = "not a file of metrics (remove it while no process has it open)";
-    Error::corrupt(what, path, 0, found, expected)
+    HEADER.has_length(found.map_err(|e| Error::io("cannot look at", path, e))?.len(), path)
 }

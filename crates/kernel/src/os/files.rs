@@ -1,6 +1,6 @@
 //! Files and their space: safe opening, reserving blocks, identifying file systems.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -288,7 +288,13 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 
 /// Device and inode number, which identify a file under any name.
 pub fn identity(file: &File) -> io::Result<(u64, u64)> {
-    fault::call!("file.identity.stat", file.metadata()).map(|found| (found.dev(), found.ino()))
+    fault::call!("file.identity.stat", file.metadata()).map(|found| identity_of(&found))
+}
+
+/// Device and inode number of what was looked at.
+#[must_use]
+pub fn identity_of(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 /// Opens another description of a file, for mapping it: a mapping keeps its description open, with
@@ -414,7 +420,7 @@ pub fn has_lost_name(file: &File, path: &Path) -> io::Result<bool> {
     }
     let named = fault::call!("file.removed.stat", std::fs::symlink_metadata(path));
     let Ok(named) = named else { return Ok(false) };
-    Ok((named.dev(), named.ino()) != (own.dev(), own.ino()))
+    Ok(identity_of(&named) != identity_of(&own))
 }
 
 /// The size of a file system, in bytes.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::files::{self, Access};
@@ -34,7 +34,7 @@ impl OwnDirectory {
         let own = files::identity(&handle).map_err(failed)?;
         let by_handle = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
         let leads_here =
-            std::fs::metadata(&by_handle).is_ok_and(|found| (found.dev(), found.ino()) == own);
+            std::fs::metadata(&by_handle).is_ok_and(|found| files::identity_of(&found) == own);
         let place = if leads_here { by_handle } else { path.to_path_buf() };
         Ok(Self { _handle: handle, path: path.to_path_buf(), place })
     }
@@ -97,7 +97,7 @@ impl OwnDirectory {
     pub fn identity_of(&self, name: &str) -> Result<Option<(u64, u64)>> {
         let path = self.place_of(name);
         match fault::call!("file.identity.stat", std::fs::symlink_metadata(path)) {
-            Ok(found) => Ok(Some((found.dev(), found.ino()))),
+            Ok(found) => Ok(Some(files::identity_of(&found))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("cannot look at", &self.shown(name), error)),
         }

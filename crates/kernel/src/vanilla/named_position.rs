@@ -11,12 +11,12 @@
 //! | 48, 56 | as 16, of two cycles before that one; 0: none |
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::protocol::block::Block;
 use crate::os::clock::Clock;
 use crate::os::detached::Detached;
+use crate::os::files;
 use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::os::range_lock::{Kind, WHOLE_FILE};
@@ -197,7 +197,7 @@ fn is_same(one: &File, other: &File, path: &Path) -> Result<bool> {
     let stat = |file: &File| fault::call!("vanilla.file.stat", file.metadata());
     let failed = |e| Error::io("cannot look at", path, e);
     let (one, other) = (stat(one).map_err(failed)?, stat(other).map_err(failed)?);
-    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+    Ok(files::identity_of(&one) == files::identity_of(&other))
 }
 
 fn in_use(block: &mut Block, name: &str) -> Result<Error> {

@@ -2,10 +2,10 @@
 //! and is made by the first who sleeps. Java ignores files of this name.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::word::Word;
+use crate::memory::side_file::{Header, MAGIC_AT};
 use crate::memory::{Cells, Mapping};
 use crate::os::files::{self, Access};
 use crate::os::futex::{self, Expected};
@@ -17,9 +17,13 @@ use crate::{Error, Result};
 pub const FILE_NAME: &str = "waiting.quire";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"QuireWt1");
-const MAGIC_AT: u64 = 0;
 const WORD_AT: u64 = 8;
 const LEN: u64 = 64;
+const HEADER: Header = Header {
+    magic: MAGIC,
+    len: LEN,
+    otherwise: "not a file of those who wait (remove it while no process has it open)",
+};
 
 /// The side file of a queue, mapped for writing.
 pub struct SideFile {
@@ -35,7 +39,7 @@ impl SideFile {
         let shown = directory.shown(FILE_NAME);
         let file = directory.open_file(FILE_NAME, access)?;
         let file = file.ok_or_else(|| Error::gone("removed", &shown))?;
-        if length(&file, &shown)? == 0 {
+        if !is_whole(&file, &shown)? {
             // Others may be at it too: the same.
             files::extend(&file, LEN).map_err(|e| Error::io("cannot make", &shown, e))?;
         }
@@ -49,7 +53,7 @@ impl SideFile {
         let path = directory.join(FILE_NAME);
         let access = Access { write: true, create_mode: None };
         match files::open(&path, access)? {
-            Some(file) if length(&file, &path)? > 0 => Self::map(&file, &path)?.checked(&path),
+            Some(file) if is_whole(&file, &path)? => Self::map(&file, &path)?.checked(&path),
             _ => Ok(None),
         }
     }
@@ -64,11 +68,8 @@ impl SideFile {
 
     /// None if the file is being made.
     fn checked(self, path: &Path) -> Result<Option<Self>> {
-        match self.cells.load_acquire(MAGIC_AT) {
-            0 => Ok(None),
-            MAGIC => Ok(Some(self)),
-            found => Err(corrupt(path, format!("{found:#018x}"), format!("{MAGIC:#018x}"))),
-        }
+        let is_made = HEADER.has_magic(self.cells.load_acquire(MAGIC_AT), path)?;
+        Ok(is_made.then_some(self))
     }
 
     /// Whether the directory at a path has this file under its name.
@@ -76,7 +77,7 @@ impl SideFile {
     pub fn is_in(&self, directory: &Path) -> bool {
         let path = directory.join(FILE_NAME);
         fault::call!("waiting.file.stat", std::fs::symlink_metadata(path))
-            .is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+            .is_ok_and(|found| files::identity_of(&found) == self.identity)
     }
 
     /// Its word.
@@ -100,15 +101,8 @@ impl SideFile {
     }
 }
 
-fn length(file: &File, path: &Path) -> Result<u64> {
+/// False if the file is being made.
+fn is_whole(file: &File, path: &Path) -> Result<bool> {
     let found = fault::call!("waiting.file.stat", file.metadata());
-    match found.map_err(|e| Error::io("cannot look at", path, e))?.len() {
-        right @ (0 | LEN) => Ok(right),
-        wrong => Err(corrupt(path, format!("{wrong} bytes"), format!("{LEN} bytes"))),
-    }
-}
-
-fn corrupt(path: &Path, found: String, expected: String) -> Error {
-    let what = "not a file of those who wait (remove it while no process has it open)";
-    Error::corrupt(what, path, 0, found, expected)
+    HEADER.has_length(found.map_err(|e| Error::io("cannot look at", path, e))?.len(), path)
 }

@@ -181,7 +181,6 @@ impl Appender {
     ) -> Result<T> {
         let may_wait = guard.may_wait();
         let (state, mut appended) = (self.state.lock(may_wait), Appended::default());
-        self.check_open()?; // another thread may have closed it before it let go of the lock
         let done = self.holding_state(state, table, guard, now_ms, &mut appended, way);
         self.note_time(may_wait, appended.last, now_ms);
         // Moving a `Result` about would take longer than much of an append.
@@ -208,6 +207,7 @@ impl Appender {
         appended: &mut Appended,
         way: impl FnOnce(&mut End<'_, G>) -> Result<T>,
     ) -> Result<T> {
+        self.check_open()?; // another thread may have closed it before it let go of the lock
         let mut end = End::new(&self.queue, self.limit, table, &guard, &mut state, now_ms);
         let done = way(&mut end);
         let keeps_lock = end.keeps_lock;
@@ -282,7 +282,6 @@ impl Appender {
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
         let Some(guard) = self.try_lock(table)? else { return Ok(None) };
         let Some(state) = self.state.try_lock() else { return Ok(None) };
-        self.check_open()?;
         let mut appended = Appended::default();
         let done = self.holding_state(state, table, guard, now_ms, &mut appended, |end| {
             end.try_append(payload)

@@ -16,7 +16,6 @@
 //! lost it is an error, as nobody reads that message.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::block::Block;
@@ -178,7 +177,7 @@ impl CycleWriter {
         let failed = |e| Error::io("cannot look at", path, e);
         let own = fault::call!("vanilla.file.stat", file.metadata()).map_err(failed)?;
         match fault::call!("vanilla.file.stat", std::fs::symlink_metadata(path)) {
-            Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+            Ok(found) => Ok(files::identity_of(&found) == files::identity_of(&own)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(failed(error)),
         }

@@ -1,9 +1,9 @@
 //! The file of a table: all queues that a process has open on it share it, and its locks.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::os::files;
 use crate::os::locked_file::LockedFile;
 use crate::probe::fault;
 use crate::{Error, Result};
@@ -103,7 +103,7 @@ impl SharedFile {
     fn named(&self) -> Result<Named> {
         let found = fault::call!("table.named.stat", std::fs::symlink_metadata(&self.path));
         match found {
-            Ok(found) if (found.dev(), found.ino()) == self.identity => Ok(Named::This),
+            Ok(found) if files::identity_of(&found) == self.identity => Ok(Named::This),
             Ok(_) => Ok(Named::Another),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Named::Nothing),
             Err(error) => Err(Error::io("cannot look at", &self.path, error)),

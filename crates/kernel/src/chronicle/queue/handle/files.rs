@@ -16,6 +16,7 @@ use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::detached::Detached;
+use crate::os::files;
 use crate::os::interrupt;
 use crate::os::own_directory::OwnDirectory;
 use crate::probe::fault;
@@ -157,8 +158,7 @@ impl Queue {
 }
 
 fn is_same_file(file: &RollFile, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let open = fault::call!("create.same-file.stat", file.window.file().metadata());
     let named = fault::call!("create.same-file.stat", std::fs::symlink_metadata(path));
-    matches!((open, named), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
+    matches!((open, named), (Ok(a), Ok(b)) if files::identity_of(&a) == files::identity_of(&b))
 }
