@@ -75,7 +75,7 @@ torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/in
 
 # Coverage comes from LLVM's own pass, which the stable compiler has too; the engine is libFuzzer, built
 # from its crate. A target triple keeps build scripts free of the instrumentation.
-FUZZ_TARGETS := store table index wire columns shown text quick_queue indexed vanilla group ring packed
+FUZZ_TARGETS := store table index wire columns shown text quick_queue indexed vanilla group ring packed requests
 FUZZ_PASS := -Cpasses=sancov-module -Ccodegen-units=1 \
   $(foreach it,level=4 inline-8bit-counters pc-table trace-compares,-Cllvm-args=-sanitizer-coverage-$(it))
 

@@ -5,6 +5,7 @@
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
 //! - [`packed`] decompresses any bytes as a message, and has every message come back;
+//! - [`requests`] parses any bytes as what a client sends to a server;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
 //! - [`group`] uses a side file of a consumer group, and [`ring`] a ring of asynchronous appends, with
 //!   other [`words`];
@@ -25,6 +26,7 @@ pub mod model;
 pub mod packed;
 pub mod quick_queue;
 pub mod reading;
+pub mod requests;
 pub mod ring;
 pub mod sample;
 pub mod targets;

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use quire_fuzz::{columns, group, indexed, packed, quick_queue, ring, targets, vanilla};
+use quire_fuzz::{columns, group, indexed, packed, quick_queue, requests, ring, targets, vanilla};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -47,6 +47,11 @@ fn changed_bytes_of_compressed_messages_are_no_find() {
 }
 
 #[test]
+fn changed_bytes_of_requests_are_no_find() {
+    changed_bytes("requests", requests::requests);
+}
+
+#[test]
 fn changed_bytes_of_indexed_chronicles_are_no_find() {
     changed_bytes("indexed", indexed::indexed);
 }
@@ -80,5 +85,6 @@ mod the_corpus_holds_no_find {
         of_group: "group" => group::group;
         of_ring: "ring" => ring::ring;
         of_packed: "packed" => packed::packed_message;
+        of_requests: "requests" => requests::requests;
     }
 }
