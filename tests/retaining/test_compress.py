@@ -20,8 +20,8 @@ import quire
 import quire.retaining.pruning
 from cli_runs import Cli
 from queues import DAY_MS, START_MS, backward, copy_of, forward, payloads, problems_of, snapshot
+from quire._common.file_identity import Identity
 from quire.errors import UnsafePathError
-from quire.maintenance.files import Identity
 
 DAYS = 5
 MESSAGES = 300  # of a day: more than one slot of the index

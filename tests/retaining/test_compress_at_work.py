@@ -11,7 +11,7 @@ import pytest
 import quire
 from pause_points import NotStoppedError, Party
 from queues import DAY_MS, START_MS
-from quire.maintenance.files import Identity
+from quire._common.file_identity import Identity
 
 DAYS = 4
 MESSAGES = 3  # of a day

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -250,3 +251,72 @@ def test_each_verb_takes_addresses_or_says_that_it_does_not(cli: Cli) -> None:
         ran = cli(verb, *(len(arguments) * ["quire://127.0.0.1:1/orders"]))
         assert ran.code == 2, (verb, ran)
         assert "run it on the server's machine" in ran.err, (verb, ran)
+
+
+def test_write_sends_lines_together_and_names_the_malformed_one(
+    server: str, token: str, cli: Cli, tmp_path: Path
+) -> None:
+    many = tmp_path / "many.jsonl"
+    many.write_text("".join(f'{{"n":{number}}}\n' for number in range(30_000)))
+    assert "written=30000 last=0x" in cli.ok("write", f"{server}/many", many, "--create").out
+    served = cli.ok("read", tmp_path / "queues" / "many", "--format", "jsonl", "--no-index")
+    assert served.out == many.read_text()
+
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"n": 1}\n{"n": 2}\n{"n": \n{"n": 4}\n')
+    for place in (f"{server}/bad", tmp_path / "home"):
+        stopped = cli("write", place, bad, "--create")
+        assert (stopped.code, "line=3" in stopped.err) == (1, True), stopped.err
+        assert "written=2" in stopped.err
+        skipped = cli("write", place, bad, "--on-error", "skip")
+        assert (skipped.code, "written=3 skipped=1" in skipped.out) == (1, True)
+        assert len(cli.ok("read", place, "--format", "jsonl").lines) == 5
+
+    long = tmp_path / "long.txt"
+    long.write_text("short\n" + "x" * 100_000 + "\nafter\n")
+    address = f"{server}/long"
+    open_any: Any = quire.open
+    open_any(address, block_bytes=2**16, token=token).close()
+    refused = cli("write", address, long)
+    assert (refused.code, "line=2 written=1" in refused.err) == (1, True), refused.err
+
+
+def _writing(address: str, folder: Path) -> list[str]:
+    return ["write", address, "--create", "--format", "text", f"--token-file={folder / 'token'}"]
+
+
+def test_a_line_that_comes_alone_is_sent_alone(server: str, token: str, tmp_path: Path) -> None:
+    with started(*_writing(f"{server}/orders", tmp_path)) as process:
+        assert process.stdin is not None
+        for number in range(3):
+            process.stdin.write(b"line %d\n" % number)
+            process.stdin.flush()
+            with quire.open(f"{server}/orders", token=token) as queue, queue.tailer() as tailer:
+                for message in tailer.follow(timeout_s=60):
+                    if message.to_text() == f"line {number}":
+                        break
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+@pytest.mark.slow
+def test_write_says_which_line_a_server_did_not_take(
+    tmp_path: Path, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIRE_TOKEN", token)
+    with serving(tmp_path / "queues", "--tokens", tmp_path / "tokens") as (port, server):
+        address = f"quire://127.0.0.1:{port}/orders"
+        with started(*_writing(address, tmp_path)) as process:
+            assert process.stdin is not None
+            assert process.stderr is not None
+            process.stdin.write(b"one\ntwo\n")
+            process.stdin.flush()
+            with quire.open(address, token=token) as queue:
+                texts = (it.to_text() for it in queue.tailer().follow())
+                assert [next(texts), next(texts)] == ["one", "two"]
+            server.kill()
+            server.wait()
+            process.stdin.write(b"three\n")
+            process.stdin.close()
+            assert process.wait() == 1
+            assert b"line=3 written=2" in process.stderr.read()

@@ -103,6 +103,16 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
             self._thread.shutdown(wait=False)
 
     @property
+    def is_wire(self) -> bool:
+        """Whether the queue's messages are BinaryWire."""
+        return self._queue.is_wire
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest message that the queue takes."""
+        return self._limits[0]
+
+    @property
     def last_index_appended(self) -> int | None:
         """The index of the last message this appender wrote; None before the first."""
         return self._last

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import click
 
@@ -14,10 +14,12 @@ from quire.cli.exit_codes import INTERRUPTED, error_text, print_error
 from quire.cli.output.progress import Progress
 from quire.cli.parameters import QUEUE, open_place, reference_of, value_errors_as_usage
 from quire.cli.reading.inputs import INPUTS, Input, Item, Target
+from quire.cli.reading.sent_batches import SentBatches
 from quire.cli.remote_options import Place
 from quire.errors import MalformedInputError
 from quire.formats.adapters import adapter_of
 from quire.formats.detection import Format, refuse_part
+from quire.formats.remote import FarAppender
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -92,6 +94,8 @@ class Writer:
     @property
     def written(self) -> int:
         """How many items were appended, also the one after which an interrupt came."""
+        if isinstance(self._appender, SentBatches):
+            return self._appender.written
         count, last = self._counted
         return count + (self._appender.last_index_appended != last)
 
@@ -104,17 +108,38 @@ class Writer:
 
         """
         with click.open_file(path, "rb") as stream:
+            item = Item(0, b"")
             for item in source.items(stream):
-                try:
-                    source.put(self._target, self._method, item.data)
-                except (ValueError, quire.errors.WireError) as error:
-                    self._refuse(path, item, error)
-                except (quire.QuireError, OSError) as error:
-                    place = self._place(path, item, error)
-                    raise click.ClickException(f"{error_text(error)} {place}") from error
-                else:
-                    self._counted = self.written, self._appender.last_index_appended
-                    self._progress.count(self.written)
+                with self._placed(path, item):
+                    self._put(source, path, item)
+            with self._placed(path, item):
+                self._settle()
+
+    @contextmanager
+    def _placed(self, path: str, item: Item) -> Generator[None]:
+        """Have errors of appends say where the item comes from."""
+        try:
+            yield
+        except (quire.QuireError, OSError) as error:
+            place = self._place(path, item, error)
+            raise click.ClickException(f"{error_text(error)} {place}") from error
+
+    def _put(self, source: Input, path: str, item: Item) -> None:
+        if isinstance(self._appender, SentBatches):
+            self._appender.line = item.line
+        try:
+            source.put(self._target, self._method, item.data)
+        except (ValueError, quire.errors.WireError) as error:
+            self._settle()
+            self._refuse(path, item, error)
+        else:
+            self._counted = self.written, self._appender.last_index_appended
+            self._progress.count(self.written)
+
+    def _settle(self) -> None:
+        """Return when everything before is appended."""
+        if isinstance(self._appender, SentBatches):
+            self._appender.flush()
 
     def end(self) -> str:
         """Return what was done."""
@@ -124,7 +149,8 @@ class Writer:
         return f"written={self.written}{skipped}" + ("" if last is None else f" last={last:#x}")
 
     def _place(self, path: str, item: Item, error: Exception) -> str:
-        line = f"line={item.line}"
+        known = self._appender.failed_line if isinstance(self._appender, SentBatches) else None
+        line = f"line={item.line if known is None else known}"
         if isinstance(error, MalformedInputError):
             line = f"line={item.line + error.line} column={error.column}"
         return f"file={path} {line} written={self.written}"
@@ -219,8 +245,9 @@ def write(path: Place | None, files: tuple[str, ...], style: str | None, **more:
         open_target(place, more["roll_cycle"], create=create, buffer_mode="none") as queue,
         queue.appender() as appender,
         _target(appender, more["interface"], method) as target,
+        ExitStack() as stack,
     ):
-        counted = appender if isinstance(appender, Counted) else _IndexOfWrites(appender)
+        counted = stack.enter_context(_counted(appender, is_called=target is not appender))
         called = counted if target is appender else target
         writer = Writer(counted, method, called, skip=more["on_error"] == "skip")
         try:
@@ -229,6 +256,7 @@ def write(path: Place | None, files: tuple[str, ...], style: str | None, **more:
             if more["sync"]:
                 adapter_of(appender).sync(appender)
         except KeyboardInterrupt:
+            stack.close()
             with suppress(OSError):
                 print_error(f"interrupted: {writer.end()}")
             raise click.exceptions.Exit(INTERRUPTED) from None
@@ -257,6 +285,24 @@ def _place(
         if file != "-" and not Path(file).is_file():
             raise click.UsageError(f"no such file: {file}")
     return directory, (*given, *files)
+
+
+@contextmanager
+def _counted(appender: quire.Appender, *, is_called: bool) -> Generator[Counted]:
+    """Yield what messages are written to; *is_called*: by calls of an interface."""
+    if not isinstance(appender, FarAppender) or is_called:
+        yield appender if isinstance(appender, Counted) else _IndexOfWrites(appender)
+        return
+    from quire.remote import RemoteAppender
+
+    if not isinstance(appender, RemoteAppender) or not appender.is_wire:
+        yield cast("Counted", appender)
+        return
+    sent = SentBatches(appender)
+    try:
+        yield sent
+    finally:
+        sent.close()
 
 
 @contextmanager
