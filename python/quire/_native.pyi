@@ -70,6 +70,7 @@ __all__ = [
     "compress_roll_file",
     "count_pruned",
     "cycle_digest",
+    "document_to_send",
     "entry_bytes",
     "entry_ids",
     "field_json",

@@ -13,7 +13,8 @@ import pytest
 import quire
 from pause_points import Party
 from queues import DAY_MS, START_MS, payloads
-from quire.maintenance.files import FileUser, Identity, users_of
+from quire._common.file_identity import Identity
+from quire.maintenance.files import FileUser, users_of
 from quire.retaining.pruning import Run
 from quire.retaining.retention import Retention
 
