@@ -106,12 +106,12 @@ def path(tmp_path: Path) -> Path:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Have tests of a queue that are marked `remote` run on that of a server too."""
     marked = metafunc.definition.get_closest_marker
-    if marked("remote") and not marked("local") and "place" in metafunc.fixturenames:
-        metafunc.parametrize("place", ["home", "remote"], indirect=True)
+    if marked("remote") and not marked("local") and "queue_place" in metafunc.fixturenames:
+        metafunc.parametrize("queue_place", ["home", "remote"], indirect=True)
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest) -> str:
+def queue_place(request: pytest.FixtureRequest) -> str:
     """Where the queue below is."""
     return getattr(request, "param", "home")
 
@@ -124,10 +124,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def queue(path: Path, place: str, request: pytest.FixtureRequest) -> Iterator[quire.JournalQueue]:
+def queue(
+    path: Path, queue_place: str, request: pytest.FixtureRequest
+) -> Iterator[quire.JournalQueue]:
     """An empty queue that rolls daily, of small files."""
     options: dict[str, Any] = {"roll_cycle": "TEST4_DAILY", "block_bytes": 2**16}
-    if place == "home":
+    if queue_place == "home":
         where: str | Path = path
         options["clock"] = request.getfixturevalue("clock")
     else:
