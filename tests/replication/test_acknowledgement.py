@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +28,7 @@ from quire.errors import (
 from quire.replication import Source, promote, standing
 from replicas import wait_until
 from replicated import Replicated, replicated
+from waiting_writes import every_write_waits
 
 SHORT_S = 0.3
 WAIT_S = 20.0
@@ -40,10 +41,6 @@ def pair(tmp_path: Path) -> Generator[Replicated]:
         with quire.open(running.path) as queue:
             wait_until(lambda: [it.in_sync for it in queue.replicas] == [True])
         yield running
-
-
-class Market:
-    def price(self, symbol: str) -> None: ...
 
 
 def payloads(path: Path, **options: Any) -> list[bytes]:  # noqa: ANN401
@@ -80,38 +77,8 @@ def test_an_append_waits_for_the_sink(pair: Replicated, wait: Any) -> None:  # n
 
 
 def test_every_way_to_write_waits(pair: Replicated) -> None:
-    import pyarrow as pa
-
-    with quire.open(pair.path, timeout_s=SHORT_S) as queue, queue.appender() as appender:
-        waiting = queue.appender(wait="all")
-        batch = pa.RecordBatch.from_pydict({"a": [1, 2]})
-
-        def document() -> None:
-            with appender.writing_document(wait="all") as document:
-                document.write("a", 1)
-
-        ways: dict[str, Callable[[], Any]] = {
-            "text": lambda: appender.write_text("x", wait="all"),
-            "map": lambda: appender.write_map({"a": 1}, wait="all"),
-            "many": lambda: appender.write_many([b"x", b"y"], wait="all"),
-            "yaml": lambda: appender.write_yaml("a: 1", wait="all"),
-            "json": lambda: appender.write_json('{"a": 1}', wait="all"),
-            "batch": lambda: appender.write_batch(batch, wait="all"),
-            "document": document,
-            "method": lambda: waiting.method_writer(Market).price("EURUSD"),
-            "appender": lambda: waiting.write_bytes(b"x"),
-            "topic": lambda: waiting.topic("a").write_text("x"),
-            "async": lambda: asyncio.run(waiting.awrite_bytes(b"x")),
-        }
-        for way in ways.values():
-            way()
-        pair.sinks["b"].stop()
-        for name, way in ways.items():
-            before = queue.entry_count
-            with pytest.raises(WaitTimeoutError):
-                way()
-            assert queue.entry_count > before, name
-        pair.sinks["b"].go_on()
+    with quire.open(pair.path, timeout_s=SHORT_S) as queue:
+        every_write_waits(queue, pair.sinks["b"], many=[b"x", b"y"])
 
 
 def test_a_mode_that_cannot_be_kept_is_refused_before_the_append(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import quire
-from queues import DAY_MS, START_MS, problems_of
+from queues import problems_of
 from quire import maintenance
 from quire.archive import archive
 from quire.maintenance import seal
-from reference import read_queue
 from replicas import replicate
+from stored_queues import day_and_number_of, day_of, fill, messages, stored
 
 TEXT = "attack at dawn " * 30
 DAYS, EACH = 4, 5
@@ -21,32 +21,13 @@ DAYS, EACH = 4, 5
 
 def filled(path: Path, days: int = DAYS) -> list[bytes]:
     """Fill a queue of several days, and return its messages."""
-    clock = quire.ManualClock(START_MS)
-    opened = quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, compression="zstd")
-    with opened as queue, queue.appender() as appender:
-        for day in range(days):
-            for number in range(EACH):
-                appender.write_map({"day": day, "number": number, "text": TEXT})
-            clock.now_ms += DAY_MS
-    return messages(path)
-
-
-def messages(path: Path) -> list[bytes]:
-    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
-        return [bytes(it.data) for it in tailer]
-
-
-def stored(path: Path) -> list[bytes]:
-    return [payload for _, payload in read_queue(path)]
-
-
-def _day(excerpt: Any) -> str:  # noqa: ANN401
-    return f"day{excerpt.to_dict()['day']}"
-
-
-def _day_and_number(excerpt: Any) -> tuple[int, int]:  # noqa: ANN401
-    found = excerpt.to_dict()
-    return found["day"], found["number"]
+    return fill(
+        path,
+        lambda day, number: {"day": day, "number": number, "text": TEXT},
+        days,
+        EACH,
+        compression="zstd",
+    )
 
 
 def test_a_replica_stores_the_same_bytes(tmp_path: Path) -> None:
@@ -63,9 +44,9 @@ def test_copies_and_what_is_split_and_joined(tmp_path: Path) -> None:
     expected = filled(tmp_path / "q")
     assert quire.copy_queue(tmp_path / "q", tmp_path / "copy").messages == len(expected)
     assert messages(tmp_path / "copy") == expected
-    maintenance.split_queue(tmp_path / "q", tmp_path / "parts", _day)
+    maintenance.split_queue(tmp_path / "q", tmp_path / "parts", day_of)
     parts = sorted((tmp_path / "parts").iterdir())
-    maintenance.merge_queues(parts, tmp_path / "joined", _day_and_number)
+    maintenance.merge_queues(parts, tmp_path / "joined", day_and_number_of)
     assert sorted(messages(tmp_path / "joined")) == sorted(expected)
 
 
@@ -136,6 +117,6 @@ def test_metrics_count_what_is_stored(tmp_path: Path, key: bytes | None) -> None
             with tailer.reading_document() as document:
                 assert document.is_present
         found = queue.metrics()
-    stored = sum(len(payload) for _, payload in read_queue(path))
+    size = sum(map(len, stored(path)))
     assert found.messages_appended == found.messages_read == 6
-    assert found.bytes_appended == found.bytes_read == stored < 6 * 600
+    assert found.bytes_appended == found.bytes_read == size < 6 * 600

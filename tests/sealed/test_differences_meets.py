@@ -9,13 +9,13 @@ import pytest
 
 import quire
 from differences import parse
-from queues import DAY_MS, START_MS, problems_of
+from queues import problems_of
 from quire import maintenance
 from quire.archive import archive
 from quire.maintenance import seal
-from reference import read_queue
 from replicas import replicate
 from served import serving
+from stored_queues import day_and_number_of, day_of, fill, messages, stored
 
 DAYS, EACH = 4, 6
 WIRE_TYPES = ("DELTA_BINARY", "DEFAULT_ZERO_BINARY")
@@ -32,33 +32,9 @@ def quote(day: int, number: int) -> dict[str, object]:
 
 def filled(path: Path, wire_type: str, days: int = DAYS) -> list[bytes]:
     """Fill a queue of several days, and return its messages."""
-    clock = quire.ManualClock(START_MS)
-    opened = quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, wire_type=wire_type)
-    with opened as queue, queue.appender() as appender:
-        for day in range(days):
-            for number in range(EACH):
-                appender.write_map(quote(day, number))
-            clock.now_ms += DAY_MS
+    found = fill(path, quote, days, EACH, wire_type=wire_type)
     assert sum(parse(it) is not None for it in stored(path)) == days * (EACH - 1)
-    return messages(path)
-
-
-def messages(path: Path) -> list[bytes]:
-    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
-        return [bytes(it.data) for it in tailer]
-
-
-def stored(path: Path) -> list[bytes]:
-    return [payload for _, payload in read_queue(path)]
-
-
-def _day(excerpt: Any) -> str:  # noqa: ANN401
-    return f"day{excerpt.to_dict()['day']}"
-
-
-def _day_and_number(excerpt: Any) -> tuple[int, int]:  # noqa: ANN401
-    found = excerpt.to_dict()
-    return found["day"], found["number"]
+    return found
 
 
 @pytest.mark.slow
@@ -77,9 +53,9 @@ def test_copies_and_what_is_split_and_joined(tmp_path: Path, wire_type: str) -> 
     expected = filled(tmp_path / "q", wire_type)
     assert quire.copy_queue(tmp_path / "q", tmp_path / "copy").messages == len(expected)
     assert messages(tmp_path / "copy") == expected
-    maintenance.split_queue(tmp_path / "q", tmp_path / "parts", _day)
+    maintenance.split_queue(tmp_path / "q", tmp_path / "parts", day_of)
     parts = sorted((tmp_path / "parts").iterdir())
-    maintenance.merge_queues(parts, tmp_path / "joined", _day_and_number)
+    maintenance.merge_queues(parts, tmp_path / "joined", day_and_number_of)
     assert sorted(messages(tmp_path / "joined")) == sorted(expected)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,9 @@ from quire.errors import ReplicationError, WaitTimeoutError
 from replicas import wait_until
 from replicated import Replicated, replicated
 from served import WAIT_S, command, connected, serving
+from waiting_writes import every_write_waits
 
 CLIENT = b"0123456789abcdef"
-
-
-class Market:
-    def price(self, symbol: str) -> None: ...
 
 
 @pytest.fixture
@@ -60,39 +56,9 @@ def test_a_remote_append_waits_for_the_sink(pair: tuple[Replicated, int], wait: 
 
 @pytest.mark.slow
 def test_every_way_to_write_waits(pair: tuple[Replicated, int]) -> None:
-    import pyarrow as pa
-
     running, port = pair
-    with far(port) as queue, queue.appender() as appender:
-        waiting = queue.appender(wait="all")
-        batch = pa.RecordBatch.from_pydict({"a": [1, 2]})
-
-        def document() -> None:
-            with appender.writing_document(wait="all") as document:
-                document.write("a", 1)
-
-        ways: dict[str, Callable[[], Any]] = {
-            "text": lambda: appender.write_text("x", wait="all"),
-            "map": lambda: appender.write_map({"a": 1}, wait="all"),
-            "many": lambda: appender.write_many([b"x"] * 100_000, wait="all"),
-            "yaml": lambda: appender.write_yaml("a: 1", wait="all"),
-            "json": lambda: appender.write_json('{"a": 1}', wait="all"),
-            "batch": lambda: appender.write_batch(batch, wait="all"),
-            "document": document,
-            "method": lambda: waiting.method_writer(Market).price("EURUSD"),
-            "appender": lambda: waiting.write_bytes(b"x"),
-            "topic": lambda: waiting.topic("a").write_text("x"),
-            "async": lambda: asyncio.run(waiting.awrite_bytes(b"x")),
-        }
-        for way in ways.values():
-            way()
-        running.sinks["b"].stop()
-        for name, way in ways.items():
-            before = queue.entry_count
-            with pytest.raises(WaitTimeoutError):
-                way()
-            assert queue.entry_count > before, name
-        running.sinks["b"].go_on()
+    with far(port) as queue:
+        every_write_waits(queue, running.sinks["b"], many=[b"x"] * 100_000)
 
 
 def test_a_wait_that_cannot_be_kept_is_refused_before_the_append(
