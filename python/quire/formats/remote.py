@@ -54,13 +54,24 @@ class FarQueue(ABC):
         """Return the name of each named tailer, with the index that it stored."""
 
 
-class FarTailer(ABC):
-    """A tailer of a queue on another machine; the kernel reads its messages as documents."""
+class _FarHandle(ABC):
+    """A handle of a queue on another machine, which the kernel reads or writes by."""
 
     @property
     @abstractmethod
     def path(self) -> str:
         """The address of the queue."""
+
+    @property
+    @abstractmethod
+    def _source_id(self) -> int: ...
+    @property
+    @abstractmethod
+    def _is_fieldless(self) -> bool: ...
+
+
+class FarTailer(_FarHandle):
+    """A tailer of a queue on another machine; the kernel reads its messages as documents."""
 
     @property
     @abstractmethod
@@ -70,12 +81,6 @@ class FarTailer(ABC):
     @property
     @abstractmethod
     def _is_wire(self) -> bool: ...
-    @property
-    @abstractmethod
-    def _source_id(self) -> int: ...
-    @property
-    @abstractmethod
-    def _is_fieldless(self) -> bool: ...
     @abstractmethod
     def spin(self, timeout_s: float | None = None) -> bool:
         """Wait for a message; the server is not asked more often for it. False if none came."""
@@ -106,20 +111,9 @@ class FarTailer(ABC):
     def _return_to(self, index: int) -> None: ...
 
 
-class FarAppender(ABC):
+class FarAppender(_FarHandle):
     """An appender of a queue on another machine; the kernel hands it documents."""
 
-    @property
-    @abstractmethod
-    def path(self) -> str:
-        """The address of the queue."""
-
-    @property
-    @abstractmethod
-    def _source_id(self) -> int: ...
-    @property
-    @abstractmethod
-    def _is_fieldless(self) -> bool: ...
     @property
     @abstractmethod
     def _limits(self) -> tuple[int, int]: ...
