@@ -12,6 +12,8 @@ import io
 import os
 import select
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -39,16 +41,33 @@ def open_missing_streams() -> None:
             setattr(sys, name, stream)
 
 
-class _Stdout(io.FileIO):
-    """Stdout without a buffer, whose errors are marked as its own."""
+class _Stdout(io.BufferedWriter):
+    """
+    Stdout, whose errors are marked as its own.
+
+    The file below is not a class of ours: an interrupt between what the system has written and
+    what the buffer knows of it would have that written again.
+    """
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write bytes, and return how many were."""
-        try:
+        """Take bytes, and return how many."""
+        with _marked():
             return super().write(data)
-        except OSError as error:
-            error.filename = STDOUT
-            raise
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        with _marked():
+            super().flush()
+
+
+@contextmanager
+def _marked() -> Generator[None]:
+    """Have errors of writing name stdout."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = STDOUT
+        raise
 
 
 def mark_stdout() -> None:
@@ -61,9 +80,9 @@ def mark_stdout() -> None:
     if sys.__stdout__ is not None and sys.stdout is not sys.__stdout__:
         return  # marked before, or of a caller who captures it
     sys.stdout.flush()
-    raw = _Stdout(sys.stdout.fileno(), "w", closefd=False)
+    raw = io.FileIO(sys.stdout.fileno(), "w", closefd=False)
     sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(raw),
+        _Stdout(raw),
         encoding=sys.stdout.encoding,
         errors=sys.stdout.errors,
         line_buffering=raw.isatty(),
