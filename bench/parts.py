@@ -7,11 +7,12 @@ import hashlib
 import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from bench import (
     contention,
@@ -31,8 +32,10 @@ from bench import (
     tools,
 )
 from bench.harness import Measure, Result, Scenario
+from bench.life import Described
 from bench.scenarios import Operation, Volume
 
+_Part: TypeAlias = Callable[[Sequence[Operation], Volume, Callable[[str], None]], Iterator[Result]]
 _MOST_BYTES_PER_MS = 1_000_000
 _SHM = Path("/dev/shm")  # noqa: S108 - the memory file system, not a place for secrets
 
@@ -185,44 +188,20 @@ def _growth(
         yield {**growth.describe(place, kind), "rounds": found}
 
 
-def _messages(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in messages.settings(places()[0], volume):
-        wanted = [one for one in scenarios.MESSAGES[what["kind"]] if one in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+def _by_kind(
+    operations_of: Mapping[str, Sequence[Operation]],
+    settings: Callable[[Volume], Iterable[Described]],
+) -> _Part:
+    """Measure a part whose scenarios are of several kinds, each with operations of its own."""
 
+    def measure(
+        operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+    ) -> Iterator[Result]:
+        for what, scenario, setting in settings(volume):
+            wanted = [it for it in operations_of[what["kind"]] if it in operations]
+            yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
-def _older(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in older.settings(places()[-1], volume):
-        wanted = [one for one in scenarios.OLDER[what["kind"]] if one in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
-
-
-def _tools(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in tools.settings(places()[0], volume):
-        wanted = [it for it in scenarios.TOOLS[what["kind"]] if it in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
-
-
-def _life(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in life.settings(places(), volume):
-        wanted = [it for it in scenarios.LIFE[what["kind"]] if it in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
-
-
-def _idle(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in idle.settings(places(), volume):
-        wanted = [it for it in scenarios.IDLE[what["kind"]] if it in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+    return measure
 
 
 def _replication(
@@ -230,33 +209,8 @@ def _replication(
 ) -> Iterator[Result]:
     pairs = min(volume.pairs, volume.replication.pairs)
     fewer = replace(volume, pairs=pairs, retries=0, patience_s=min(volume.patience_s, 1))
-    for what, scenario, setting in replicated.settings(places(), fewer):
-        wanted = [it for it in scenarios.REPLICATION[what["kind"]] if it in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, fewer, say)}
-
-
-def _sealed(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in sealed.settings(places(), volume):
-        wanted = [it for it in scenarios.SEALED[what["kind"]] if it in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
-
-
-def _serve(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in served.settings(places(), volume):
-        wanted = [it for it in scenarios.SERVED[what["kind"]] if it in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
-
-
-def _spark(
-    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
-) -> Iterator[Result]:
-    for what, scenario, setting in spark.settings(places()[-1], volume):
-        wanted = [it for it in scenarios.SPARK[what["kind"]] if it in operations]
-        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+    measure = _by_kind(scenarios.REPLICATION, lambda volume: replicated.settings(places(), volume))
+    yield from measure(operations, fewer, say)
 
 
 def _peers(
@@ -304,23 +258,21 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
-_PARTS: dict[
-    str, Callable[[Sequence[Operation], Volume, Callable[[str], None]], Iterator[Result]]
-] = {
+_PARTS: dict[str, _Part] = {
     "append": partial(_rates, "append", Scenario.appending),
     "tail": partial(_rates, "tail", Scenario.tailing),
     "latency": _latency,
     "contention": partial(_contention, [scenarios.CONTENTION_SIZE], scenarios.WRITERS),
     "buffering": partial(_contention, scenarios.BUFFERING_SIZES, scenarios.BUFFERING_WRITERS),
     "growth": _growth,
-    "messages": _messages,
-    "older": _older,
-    "tools": _tools,
-    "life": _life,
-    "idle": _idle,
+    "messages": _by_kind(scenarios.MESSAGES, lambda volume: messages.settings(places()[0], volume)),
+    "older": _by_kind(scenarios.OLDER, lambda volume: older.settings(places()[-1], volume)),
+    "tools": _by_kind(scenarios.TOOLS, lambda volume: tools.settings(places()[0], volume)),
+    "life": _by_kind(scenarios.LIFE, lambda volume: life.settings(places(), volume)),
+    "idle": _by_kind(scenarios.IDLE, lambda volume: idle.settings(places(), volume)),
     "replication": _replication,
-    "sealed": _sealed,
-    "serve": _serve,
-    "spark": _spark,
+    "sealed": _by_kind(scenarios.SEALED, lambda volume: sealed.settings(places(), volume)),
+    "serve": _by_kind(scenarios.SERVED, lambda volume: served.settings(places(), volume)),
+    "spark": _by_kind(scenarios.SPARK, lambda volume: spark.settings(places()[-1], volume)),
     "peers": _peers,
 }

@@ -54,7 +54,7 @@ def _row(scenario: Result, key: str) -> tuple[str, ...]:
 
 
 def _detail(scenario: Result, key: str, name: str, form: Callable[[float], str]) -> str:
-    """Return the median of what only some operations find."""
+    """Return the median of a figure that only some operations have."""
     if name not in kept(scenario)[0]["runs"][key]:
         return ""
     return form(summary.values(scenario, key, taking(name)).median)

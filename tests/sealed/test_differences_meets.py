@@ -12,10 +12,17 @@ from differences import parse
 from queues import problems_of
 from quire import maintenance
 from quire.archive import archive
-from quire.maintenance import seal
 from replicas import replicate
 from served import serving
-from stored_queues import day_and_number_of, day_of, fill, messages, stored
+from stored_queues import (
+    day_and_number_of,
+    day_of,
+    fill,
+    groups_and_named_tailers_give,
+    messages,
+    seals_and_retention_keep,
+    stored,
+)
 
 DAYS, EACH = 4, 6
 WIRE_TYPES = ("DELTA_BINARY", "DEFAULT_ZERO_BINARY")
@@ -61,13 +68,7 @@ def test_copies_and_what_is_split_and_joined(tmp_path: Path, wire_type: str) -> 
 
 def test_seals_and_retention(tmp_path: Path, wire_type: str) -> None:
     expected = filled(tmp_path / "q", wire_type)
-    assert seal(tmp_path / "q") is not None
-    quire.prune(tmp_path / "q", max_cycles=3, action="compress")
-    assert [*(tmp_path / "q").glob("*.zst")]
-    assert messages(tmp_path / "q") == expected
-    assert quire.verify(tmp_path / "q", seals=True).ok
-    quire.prune(tmp_path / "q", max_cycles=1)
-    assert messages(tmp_path / "q") == expected[-EACH:]
+    seals_and_retention_keep(tmp_path / "q", expected, EACH)
 
 
 def test_repair_loses_nothing(tmp_path: Path, wire_type: str) -> None:
@@ -82,16 +83,7 @@ def test_repair_loses_nothing(tmp_path: Path, wire_type: str) -> None:
 
 def test_groups_and_named_tailers_deliver(tmp_path: Path, wire_type: str) -> None:
     expected = filled(tmp_path / "q", wire_type, days=1)
-    with quire.open(tmp_path / "q") as queue:
-        with queue.group("workers").consumer() as consumer:
-            for wanted in expected:
-                message = next(iter(consumer))
-                assert bytes(message.data) == wanted
-                message.ack()
-        with queue.tailer("risk") as tailer:
-            assert tailer.read() is not None
-        with queue.tailer("risk") as tailer:
-            assert tailer.read_map() == quote(0, 1)
+    groups_and_named_tailers_give(tmp_path / "q", expected, quote(0, 1))
 
 
 def test_archives_and_arrow_show_the_messages(tmp_path: Path, wire_type: str) -> None:

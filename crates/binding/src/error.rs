@@ -135,7 +135,7 @@ fn hole_error(text: &str, file: PathBuf) -> PyErr {
     PyOSError::new_err((Error::NO_SPACE, text, file.into_os_string()))
 }
 
-/// The exception of what is encrypted or compressed; None of anything else.
+/// The exception for an error of encryption or compression; None for any other error.
 fn of_sealed(error: &Error, text: &str) -> Option<PyErr> {
     let text = text.to_owned();
     Some(match error {

@@ -11,12 +11,12 @@ Identity: TypeAlias = tuple[int, int]
 
 
 def identity_of(found: os.stat_result) -> Identity:
-    """Return the identity of what was looked at."""
+    """Return the identity of a file, from its status."""
     return found.st_dev, found.st_ino
 
 
 def identity_at(path: str | PathLike[str], *, follow_links: bool = True) -> Identity | None:
-    """Return the identity of what a path leads to; None if it leads nowhere or may not be used."""
+    """Return the identity of the file at a path; None if there is none, or no access to it."""
     try:
         return identity_of(os.stat(path, follow_symlinks=follow_links))  # noqa: PTH116 - quicker
     except OSError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import quire
 from queues import DAY_MS, START_MS
+from quire.maintenance import seal
 from reference import read_queue
 
 
@@ -50,3 +51,28 @@ def day_and_number_of(excerpt: Any) -> tuple[int, int]:  # noqa: ANN401
     """Return what orders messages."""
     found = excerpt.to_dict()
     return found["day"], found["number"]
+
+
+def seals_and_retention_keep(path: Path, expected: list[bytes], each: int) -> None:
+    """Seal a queue, compress its older cycles, and remove all but the last, of *each* messages."""
+    assert seal(path) is not None
+    quire.prune(path, max_cycles=3, action="compress")
+    assert [*path.glob("*.zst")]
+    assert messages(path) == expected
+    assert quire.verify(path, seals=True).ok
+    quire.prune(path, max_cycles=1)
+    assert messages(path) == expected[-each:]
+
+
+def groups_and_named_tailers_give(path: Path, expected: list[bytes], second: object) -> None:
+    """Have a group and a named tailer read a queue; *second* is its second message, as a map."""
+    with quire.open(path) as queue:
+        with queue.group("workers").consumer() as consumer:
+            for wanted in expected:
+                message = next(iter(consumer))
+                assert bytes(message.data) == wanted
+                message.ack()
+        with queue.tailer("risk") as tailer:
+            assert tailer.read() is not None
+        with queue.tailer("risk") as tailer:
+            assert tailer.read_map() == second

@@ -64,7 +64,7 @@ class CuttingProxy:
 
 
 def _pump(one: socket.socket, other: socket.socket) -> None:
-    """Hand on what comes; the end of one side is that of the other."""
+    """Forward bytes; when one side closes, so does the other."""
     with suppress(OSError):
         while data := one.recv(CHUNK):
             other.sendall(data)

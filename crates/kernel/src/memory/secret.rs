@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 use super::pages::Pages;
 use crate::{Error, Result};
 
-/// More than the frames of what computes with keys.
+/// More stack than the functions use that compute with keys.
 const STACK: usize = 16 << 10;
 
 /// A value in pages of its own, which are left out of core dumps, and overwritten when it is dropped.

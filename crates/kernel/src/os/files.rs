@@ -291,7 +291,7 @@ pub fn identity(file: &File) -> io::Result<(u64, u64)> {
     fault::call!("file.identity.stat", file.metadata()).map(|found| identity_of(&found))
 }
 
-/// Device and inode number of what was looked at.
+/// The device and inode number of a file, from its metadata.
 #[must_use]
 pub fn identity_of(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
