@@ -69,26 +69,20 @@ miri: ## Run the format and the raw memory access under Miri (nightly Rust with 
 	@cargo +nightly miri test --quiet --locked -p quire-wire --lib --target-dir target/miri -- reader:: writer:: latin1::
 	@cargo +nightly miri test --quiet --locked -p quire-kernel --test miri_memory --target-dir target/miri
 
+# SHARE=0.05 does a twentieth of each, MINUTES=60 starts nothing after an hour; runs add up.
 torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
-	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack tests/java/test_kills.py tests/java/test_vanilla_kills.py $(ARGS)
-	@$(BIN)/python tests/support/tally.py
+	@QUIRE_TORTURE=$(or $(SHARE),1) QUIRE_TORTURE_MINUTES=$(MINUTES) $(BIN)/pytest tests $(ARGS)
 
 # Coverage comes from LLVM's own pass, which the stable compiler has too; the engine is libFuzzer, built
 # from its crate. A target triple keeps build scripts free of the instrumentation.
-FUZZ_TARGETS := store table index wire columns shown text quick_queue indexed vanilla group ring packed requests
 FUZZ_PASS := -Cpasses=sancov-module -Ccodegen-units=1 \
   $(foreach it,level=4 inline-8bit-counters pc-table trace-compares,-Cllvm-args=-sanitizer-coverage-$(it))
 
-fuzz: ## Feed made-up files to the kernel, a minute for each kind: ARGS=-max_total_time=600
+fuzz: $(STAMPS)/test ## Feed made-up files to the kernel, a minute for each kind: ARGS="--seconds 600 store"
 	@.ci/needs c++ cargo
 	@host=$$(rustc -vV | sed -n 's/^host: //p') && export RUSTFLAGS="$(FUZZ_PASS)" && \
 	cargo build --quiet --locked -p quire-fuzz --features engine --profile fuzz --target $$host --target-dir target/fuzz && \
-	for name in $(FUZZ_TARGETS); do \
-	  echo "· $$name"; mkdir -p target/fuzz/corpus/$$name; \
-	  target/fuzz/$$host/fuzz/fuzz-$$name -max_total_time=60 -timeout=20 -rss_limit_mb=1024 -max_len=8192 \
-	    -print_final_stats=1 -verbosity=0 -artifact_prefix=crates/fuzz/corpus/$$name/ $(ARGS) \
-	    target/fuzz/corpus/$$name crates/fuzz/corpus/$$name || exit 1; \
-	done
+	$(BIN)/python tests/support/fuzz.py target/fuzz/$$host/fuzz $(ARGS)
 
 # What their failures ask for needs no other test to be understood, so they come with the linters, too.
 RULES := tests/test_tidy.py tests/test_glossary.py tests/test_exceptions.py tests/test_stub.py tests/test_meetings.py \

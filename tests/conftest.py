@@ -19,16 +19,18 @@ from hypothesis import HealthCheck, settings
 import quire
 import tally as counts
 from cli_runs import Cli
-from paths import ROOT, TESTS
+from paths import TESTS
 from queues import START_MS
 from served import serving
 from spark_session import ENVIRONMENT, SharedSession
+from torture import Torture
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Kinds of tests that `make test` leaves to `make check`, but for those marked `smoke`.
 LEFT_TO_CHECK = {"java", "slow", "spark"}
+TORTURE_PLUGIN = "quire-torture"
 FOLDER_MARKERS = {"attack": "slow", "java": "java", "spark": "spark"}
 
 # A shell that starts pytest in the background has it, and its children, ignore interrupts.
@@ -57,6 +59,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have `make torture` run what it is for."""
+    if counts.TORTURE:
+        config.pluginmanager.register(Torture(), TORTURE_PLUGIN)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
@@ -162,5 +170,5 @@ def cli(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
 @pytest.fixture
 def tally(request: pytest.FixtureRequest) -> counts.Tally:
     """Leave how often a promise was tried: `tally(promise, count, of_what)`."""
-    test = f"{request.path.relative_to(ROOT)}::{request.node.name}"
-    return lambda promise, count, what: counts.leave(test, promise, count, what)
+    torture = request.config.pluginmanager.get_plugin(TORTURE_PLUGIN)
+    return torture.leave if isinstance(torture, Torture) else counts.leave

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fault_peer import FaultBuild, calls, least, sample, survives
-from tally import TORTURE, Tally, scaled
+from tally import TORTURE, Tally, limit_s, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 14_400))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 14_400))]
 
 ERRORS = (
     errno.EIO,

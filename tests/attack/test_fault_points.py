@@ -33,9 +33,9 @@ from java_peer import JavaPeer
 from paths import ROOT
 from queues import START_MS
 from reference import Store, open_queue
-from tally import TORTURE, Tally, scaled
+from tally import TORTURE, Tally, limit_s, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 JAVA = "java"
 # What Java says of a newest file without a first header when the clock is past it; opened again, it
@@ -236,7 +236,7 @@ def test_java_takes_over_after_a_crash_at_any_point(
 def outlive(asked: dict[Path, int]) -> dict[Path, dict[str, object]]:
     """Have Java append at these times, and tell what it read."""
     lines = "".join(f"{time_ms} {path / 'queue'}\n" for path, time_ms in asked.items())
-    peer = JavaPeer(run_timeout_s=scaled(400, 4000))
+    peer = JavaPeer(run_timeout_s=limit_s(400, 4000))
     answers = map(json.loads, peer.run_with_input("outlive", lines, text=JAVA, timeout_ms=500))
     return {Path(answer["dir"]).parent: answer for answer in answers}
 

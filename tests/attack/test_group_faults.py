@@ -15,9 +15,9 @@ import group_life
 import quire
 from fault_lives import Life, Lives, crash_at_each, fail_each, points
 from group_life import DEAD, KEYED, KEYS, MESSAGES
-from tally import TORTURE, Tally, scaled
+from tally import TORTURE, Tally, limit_s
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 LIFE = "group_life.py"
 FORMS = ("plain", KEYED, DEAD)

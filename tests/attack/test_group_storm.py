@@ -21,9 +21,9 @@ import pytest
 import group_victim
 import quire
 from paths import SUPPORT
-from tally import Tally, scaled
+from tally import Tally, limit_s, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 KILLS = scaled(10, 500)  # in each mode
 VICTIMS = 3

@@ -27,9 +27,9 @@ from queues import START_MS
 from quire_peer import Message, encode
 from reference import check_killed, open_queue, read_queue
 from storm_victims import Life, Log, Record
-from tally import Tally, scaled
+from tally import Tally, limit_s, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(1800, 86_400))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(1800, 86_400))]
 
 SEED = os.environ.get("QUIRE_STORM_SEED")
 DIES_WITHIN_S = 300.0

@@ -25,9 +25,9 @@ from quick_reference import QuickReference
 from quire_peer import Message, encode
 from raw_victims import FORMS, Form, Victim, open_queue
 from storm_victims import Log, Record
-from tally import Tally, scaled
+from tally import Tally, limit_s, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 86_400))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 86_400))]
 
 SEED = os.environ.get("QUIRE_STORM_SEED")
 KILLS = 20

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from paths import ROOT
-from tally import Tally, scaled
+from tally import Tally, limit_s, scaled
 
 COMMAND = "cargo test --quiet --locked --release -p quire-kernel --features power-loss"
 OLDER = re.compile(r"older_images=(\d+)")
@@ -15,7 +15,7 @@ DONE = re.compile(r"images=(\d+) second_cuts=(\d+) kept=(\d+) lost=(\d+)")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(scaled(1_800, 86_400))
+@pytest.mark.timeout(limit_s(1_800, 86_400))
 def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
     tally: Tally,
 ) -> None:

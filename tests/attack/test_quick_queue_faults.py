@@ -18,9 +18,9 @@ from fault_lives import Life, Lives, check_written, crash_at_each, fail_each, po
 from fault_peer import BUILD
 from paths import ROOT
 from quick_reference import QuickReference
-from tally import Tally, scaled
+from tally import Tally, limit_s
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 LIFE = "quick_life.py"
 FORMS = ("single", "shared")

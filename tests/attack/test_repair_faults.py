@@ -18,9 +18,9 @@ from fault_peer import SIGKILL, sample
 from journal_damages import DAMAGES, Damage
 from paths import ROOT
 from queues import copy_of
-from tally import scaled
+from tally import limit_s, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 LIFE = "repair_life.py"
 

@@ -13,9 +13,9 @@ import pytest
 import quire
 from fault_lives import Life, Lives, crash_at_each, fail_each, points
 from queues import payloads
-from tally import Tally, scaled
+from tally import Tally, limit_s
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 LIFE = "ring_growth_life.py"
 

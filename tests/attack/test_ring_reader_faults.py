@@ -9,9 +9,9 @@ import pytest
 import quire
 from fault_lives import Life, Lives, crash_at_each
 from ring_reader_life import DIRECT
-from tally import Tally, scaled
+from tally import Tally, limit_s
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(600, 7200))]
 
 LIFE = "ring_reader_life.py"
 

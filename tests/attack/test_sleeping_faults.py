@@ -21,9 +21,9 @@ from pause_points import Party
 from queues import payloads
 from quire.errors import WaitTimeoutError
 from sleeping_life import MESSAGES, SIDE_FILE, TASK, is_asleep
-from tally import Tally, scaled
+from tally import Tally, limit_s
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 LIFE = "sleeping_life.py"
 PREFIX = "waiting."

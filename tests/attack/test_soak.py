@@ -14,9 +14,9 @@ import pytest
 
 import quire
 from queues import START_MS
-from tally import Tally, scaled
+from tally import Tally, limit_s, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 36_000))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 36_000))]
 
 APPENDS = scaled(5_000_000, 100_000_000)
 ROLLS = scaled(500, 5000)

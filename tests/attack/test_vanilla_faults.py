@@ -14,10 +14,10 @@ import quire
 import vanilla_reference as reference
 from fault_lives import Life, Lives, check_written, crash_at_each, fail_each, points
 from paths import ROOT
-from tally import Tally, scaled
+from tally import Tally, limit_s
 from vanilla_life import DATA_BYTES, ENTRIES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 7200))]
 
 LIFE = "vanilla_life.py"
 FORMS = ("asynchronous", "synchronous")

@@ -22,12 +22,12 @@ import quire_peer
 from java_peer import JavaPeer, JavaProcess, Option
 from queues import payloads
 from quire_peer import Message
-from tally import Tally, scaled
+from tally import Tally, limit_s, scaled
 
 KILLS = scaled(20, 1000)
 PROMISE = "Killed processes lose nothing acknowledged, and what they left is repaired."
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(scaled(900, 3000))]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(limit_s(900, 3000))]
 
 MIB = 1024 * 1024
 SURVIVOR = 0  # the number of the producer that goes on; victims are 1 to KILLS

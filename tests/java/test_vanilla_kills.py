@@ -19,13 +19,13 @@ import quire_peer
 import vanilla_peer
 from java_peer import JavaPeer, JavaProcess
 from quire_peer import Message
-from tally import Tally, scaled
+from tally import Tally, limit_s, scaled
 from vanilla_java import JAVA_BLOCKS, QUIRE_BLOCKS, java_messages, vanilla_java, vanilla_queue
 
 KILLS = scaled(10, 500)
 PROMISE = "Killed writers of a Vanilla Chronicle lose nothing acknowledged, and stop nobody."
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(scaled(900, 3000))]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(limit_s(900, 3000))]
 
 SURVIVOR = 0  # the number of the producer that goes on; victims are 1 to KILLS
 START_S = 120.0

@@ -20,11 +20,13 @@ from quire.replication.sink_session import SinkSession
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
 from simulator import SimulationError
-from tally import TORTURE
+from tally import RUN, Tally, scaled
 
 SEED = os.environ.get("QUIRE_SEED")
 QUICK = range(2)
-CHECKED = range(2, 20_000 if TORTURE else 42)
+FIRST = 2 + 20_000 * RUN
+CHECKED = range(FIRST, FIRST + scaled(40, 20_000))
+PROMISE = "Replicas whose disks fail, fill, flip or are cut hand no damage on"
 PARTS = 2
 
 
@@ -49,12 +51,13 @@ def test_a_seed(memory: Path, seed: int) -> None:
 
 @pytest.mark.check
 @pytest.mark.parametrize("part", range(PARTS))
-def test_many_seeds(memory: Path, part: int) -> None:
+def test_many_seeds(memory: Path, part: int, tally: Tally) -> None:
     met = Counter[str]()
     for seed in CHECKED[part::PARTS]:
         met.update(simulate_failing_disks(seed, memory / str(seed)))
     wanted = {"power cut", "full disk", "flipped", "truncated", "repaired", "fail-over", "refused"}
     assert wanted <= met.keys()
+    tally(PROMISE, len(CHECKED[part::PARTS]), "simulated replicas on failing disks")
 
 
 def is_found(path: Path) -> bool:

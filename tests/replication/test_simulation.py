@@ -15,12 +15,14 @@ from quire.replication.sink_session import SinkSession
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
 from simulator import SimulationError, simulate
-from tally import TORTURE
+from tally import RUN, Tally, scaled
 
 SEED = os.environ.get("QUIRE_SEED")
 QUICK = range(20)
-CHECKED = range(20, 100_000 if TORTURE else 320)
+FIRST = 20 + 100_000 * RUN
+CHECKED = range(FIRST, FIRST + scaled(300, 100_000))
 PARTS = 4
+PROMISE = "Replicas lose nothing acknowledged, invent nothing, and have one writer an epoch"
 
 HEAD, WORD = struct.Struct("<qIII"), struct.Struct("<I")
 LENGTH_MASK, METADATA = 0x3FFF_FFFF, 0x4000_0000
@@ -47,9 +49,10 @@ def test_a_seed(memory: Path, seed: int) -> None:
 
 @pytest.mark.check
 @pytest.mark.parametrize("part", range(PARTS))
-def test_many_seeds(memory: Path, part: int) -> None:
+def test_many_seeds(memory: Path, part: int, tally: Tally) -> None:
     for seed in CHECKED[part::PARTS]:
         simulate(seed, memory / str(seed))
+    tally(PROMISE, len(CHECKED[part::PARTS]), "simulated networks, clocks, crashes and disks")
 
 
 def end_of(batch: bytes) -> Place:

@@ -1,8 +1,10 @@
 """
-How often each promise was put to the test, and the page that says so: docs/reliability.md.
+How often each promise was put to the test: tests/attack/tally.json, and docs/reliability.md.
 
-A test of `tests/attack` takes its number of repetitions from `scaled` and leaves what it did with
-the `tally` fixture. `make torture` runs them in full, then writes the page by running this file.
+A test that tries a promise many times takes the number from `scaled` and leaves what it did with
+the `tally` fixture. `make torture` runs these tests in full and `make fuzz` its targets. What
+passed is added at once to what earlier runs did: either may be stopped at any moment, and begins
+the next time with what was tried least.
 """
 
 from __future__ import annotations
@@ -10,66 +12,158 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import subprocess
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
-from paths import ROOT
+from paths import ROOT, TESTS
 
-COUNTS = ROOT / "build" / "reliability"
+COUNTS = TESTS / "attack" / "tally.json"
 PAGE = ROOT / "docs" / "reliability.md"
-BEGIN = "<!-- begin: written by `make torture` -->"
+BEGIN = "<!-- begin: written by `make torture` and `make fuzz` -->"
 END = "<!-- end -->"
 
 Tally: TypeAlias = Callable[[str, int, str], None]
 """`tally(promise, count, of_what)`."""
 
-TORTURE = bool(os.environ.get("QUIRE_TORTURE"))
+SHARE = float(os.environ.get("QUIRE_TORTURE") or 0)
+"""How much of each test in full `make torture` does; 0 in other runs."""
+
+TORTURE = SHARE > 0
 
 
-@dataclass(frozen=True)
-class Count:
-    """What one test did: so many times so many different things, and the promise they try."""
+@dataclass
+class Tried:
+    """What all runs of one test, or of one target of `make fuzz`, did together."""
 
-    promise: str
-    test: str
-    what: str
-    count: int
-    torture: bool
-    date: str
+    promise: str = ""
+    seconds: float = 0.0
+    runs: int = 0
+    commit: str = ""
+    date: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, seconds: float, counts: Counter[str]) -> None:
+        """Add a run at the current commit, today."""
+        self.seconds = round(self.seconds + seconds, 1)
+        self.runs += 1
+        self.commit, self.date = commit(), today()
+        self.counts = dict(Counter(self.counts) + counts)
+
+
+@dataclass
+class Tallies:
+    """The file of counts."""
+
+    tests: dict[str, Tried]
+    targets: dict[str, Tried]
+    failures: list[dict[str, str]]
+    runs: int
+
+    @classmethod
+    def load(cls) -> Tallies:
+        """Read the file, or start an empty one."""
+        found = json.loads(COUNTS.read_text("utf-8")) if COUNTS.exists() else {}
+        return cls(
+            {name: Tried(**tried) for name, tried in found.get("tests", {}).items()},
+            {name: Tried(**tried) for name, tried in found.get("targets", {}).items()},
+            found.get("failures", []),
+            found.get("runs", 0),
+        )
+
+    def store(self) -> None:
+        """Replace the file."""
+        new = COUNTS.with_suffix(".new")
+        new.write_text(json.dumps(asdict(self), indent=1, sort_keys=True) + "\n", "utf-8")
+        new.replace(COUNTS)
+
+
+def today() -> str:
+    """Return the date, as `2026-11-27`."""
+    return dt.datetime.now(dt.UTC).date().isoformat()
+
+
+def commit() -> str:
+    """Return the commit that is tried."""
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def scaled(short: int, full: int) -> int:
-    """Return *short* in `make check`, *full* in `make torture`."""
+    """Return *short* in `make check`, in `make torture` its share of *full*: a number or a step."""
+    return max(round(full * SHARE), min(short, full)) if TORTURE else short
+
+
+def limit_s(short: int, full: int) -> int:
+    """Return after how many seconds a test counts as hanging; *full* is for `make torture`."""
     return full if TORTURE else short
 
 
-def leave(test: str, promise: str, count: int, what: str) -> None:
-    """Store a test's count, and print it."""
-    print(f"{count:,} {what}")  # noqa: T201 - the count is part of the test's report
-    today = dt.datetime.now(dt.UTC).date().isoformat()
-    found = Count(promise, test, what, count, TORTURE, today)
-    COUNTS.mkdir(parents=True, exist_ok=True)
-    name = f"{test}-{what}".translate(str.maketrans("/:[] ", "-----"))
-    (COUNTS / f"{name}.json").write_text(json.dumps(asdict(found), indent=1) + "\n", "utf-8")
+def leave(promise: str, count: int, what: str) -> None:
+    """Show what a test of `make check` did."""
+    print(f"{promise}: {count:,} {what}")  # noqa: T201 - part of the test's report
+
+
+RUN = int(os.environ.get("QUIRE_TORTURE_RUN") or Tallies.load().runs) if TORTURE else 0
+"""How many runs of `make torture` there were: part of each seed, so that each tries new ones."""
+
+
+def rows_of(tests: dict[str, Tried]) -> list[str]:
+    """Return the table of promises; cases of one test are added up."""
+    merged: dict[tuple[str, str], list[Tried]] = {}
+    for name, tried in tests.items():
+        merged.setdefault((tried.promise.rstrip("."), name.split("[")[0]), []).append(tried)
+    lines = ["| Promise | Test | Tried | Time | Last |", "| --- | --- | --- | --- | --- |"]
+    for (promise, test), cases in sorted(merged.items()):
+        sums = sum((Counter(case.counts) for case in cases), Counter[str]())
+        done = "; ".join(f"{number:,} {what}" for what, number in sums.most_common())
+        last = max(cases, key=lambda case: case.date)
+        seconds = sum(case.seconds for case in cases)
+        lines.append(
+            f"| {promise} | `{test}` | {done} | {shown(seconds)} | {last.date}, {last.commit} |"
+        )
+    return lines
+
+
+def rows_of_targets(targets: dict[str, Tried]) -> list[str]:
+    """Return the table of the targets of `make fuzz`."""
+    lines = ["| Target | Inputs | Time | Last |", "| --- | --- | --- | --- |"]
+    for name, tried in sorted(targets.items()):
+        inputs, last = tried.counts["inputs"], f"{tried.date}, {tried.commit}"
+        lines.append(f"| `{name}` | {inputs:,} | {shown(tried.seconds)} | {last} |")
+    return lines
+
+
+def shown(seconds: float) -> str:
+    """Return a length of time, as `2 h 05 min`, `5 min` or `12 s`."""
+    minutes = round(seconds / 60)
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"
 
 
 def write_page() -> None:
-    """Write the counts into the page, between its two markers; cases of one test are added up."""
-    rows: dict[tuple[str, str], list[Count]] = {}
-    for path in COUNTS.glob("*.json"):
-        count = Count(**json.loads(path.read_text("utf-8")))
-        rows.setdefault((count.promise, count.test.split("[")[0]), []).append(count)
-    lines = ["| Promise | Test | Latest count | Run |", "| --- | --- | --- | --- |"]
-    for (promise, test), counts in sorted(rows.items()):
-        sums = Counter[str]()
-        for count in counts:
-            sums[count.what] += count.count
-        found = "; ".join(f"{number:,} {what}" for what, number in sums.most_common())
-        kind = "torture" if all(count.torture for count in counts) else "test"
-        run = f"{kind}, {max(count.date for count in counts)}"
-        lines.append(f"| {promise} | `{test}` | {found} | {run} |")
+    """Write the counts into the page, between its two markers."""
+    found = Tallies.load()
+    torture = sum(tried.seconds for tried in found.tests.values())
+    fuzz = sum(tried.seconds for tried in found.targets.values())
+    failures = [
+        f"- {it['date']}, {it['commit']}: `{it['test']}`: {it['became']}" for it in found.failures
+    ]
+    lines = [
+        f"`make torture` has run for {shown(torture)} in all, `make fuzz` for {shown(fuzz)}.",
+        "",
+        *rows_of(found.tests),
+        "",
+        *rows_of_targets(found.targets),
+        *(
+            ["", "What failed in these runs, and what became of it:", "", *failures]
+            if failures
+            else []
+        ),
+    ]
     head, rest = PAGE.read_text("utf-8").split(BEGIN)
     _, tail = rest.split(END)
     PAGE.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")
