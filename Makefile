@@ -71,7 +71,8 @@ miri: ## Run the format and the raw memory access under Miri (nightly Rust with 
 
 # SHARE=0.05 does a twentieth of each, MINUTES=60 starts nothing after an hour; runs add up.
 torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
-	@QUIRE_TORTURE=$(or $(SHARE),1) QUIRE_TORTURE_MINUTES=$(MINUTES) $(BIN)/pytest tests $(ARGS)
+	@QUIRE_TORTURE=$(or $(SHARE),1) QUIRE_TORTURE_MINUTES=$(MINUTES) $(BIN)/pytest tests $(ARGS); \
+	  status=$$?; $(BIN)/python tests/support/tally.py; exit $$status
 
 # Coverage comes from LLVM's own pass, which the stable compiler has too; the engine is libFuzzer, built
 # from its crate. A target triple keeps build scripts free of the instrumentation.

@@ -16,11 +16,12 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from paths import ROOT, TESTS
 
-COUNTS = TESTS / "attack" / "tally.json"
+COUNTS = Path(os.environ.get("QUIRE_TALLY") or TESTS / "attack" / "tally.json")
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- begin: written by `make torture` and `make fuzz` -->"
 END = "<!-- end -->"
@@ -129,7 +130,7 @@ def rows_of(tests: dict[str, Tried]) -> list[str]:
 
 def rows_of_targets(targets: dict[str, Tried]) -> list[str]:
     """Return the table of the targets of `make fuzz`."""
-    lines = ["| Target | Inputs | Time | Last |", "| --- | --- | --- | --- |"]
+    lines = ["| Target | Inputs | Processor time | Last |", "| --- | --- | --- | --- |"]
     for name, tried in sorted(targets.items()):
         inputs, last = tried.counts["inputs"], f"{tried.date}, {tried.commit}"
         lines.append(f"| `{name}` | {inputs:,} | {shown(tried.seconds)} | {last} |")
@@ -153,7 +154,7 @@ def write_page() -> None:
         f"- {it['date']}, {it['commit']}: `{it['test']}`: {it['became']}" for it in found.failures
     ]
     lines = [
-        f"`make torture` has run for {shown(torture)} in all, `make fuzz` for {shown(fuzz)}.",
+        f"`make torture` ran for {shown(torture)}, `make fuzz` for {shown(fuzz)} (processor time).",
         "",
         *rows_of(found.tests),
         "",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tally import RUN, Tallies, Tried, commit, today, write_page
+from tally import RUN, Tallies, Tried, commit, today
 
 UNEXPLAINED = "not yet explained"
 
@@ -81,7 +81,3 @@ class Torture:
             tried.promise = self.promise
             tried.add(report.duration, self.left)
             found.store()
-
-    def pytest_sessionfinish(self) -> None:
-        """Write the page."""
-        write_page()
