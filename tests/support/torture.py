@@ -19,7 +19,7 @@ from tally import RUN, Tallies, Tried, commit, today
 UNEXPLAINED = "not yet explained"
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps plugins in sets
 class Torture:
     """
     What one run of pytest tries and leaves.
