@@ -7,13 +7,13 @@ shows what recurs in each, and hides the machine's rare stalls, which the raw va
 
 from __future__ import annotations
 
-import statistics
 import subprocess
-from array import array
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from bench import machine
 from bench.harness import (
@@ -31,21 +31,30 @@ from bench.harness import (
 from bench.scenarios import Operation
 from bench.task import Task
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    _Whole: TypeAlias = npt.NDArray[np.int64]
+    _Real: TypeAlias = npt.NDArray[np.float64]
+
+SETTLE_S = 1.2
+"""So long a reader polls before the writer starts; until then the system places other threads."""
 SHARES = {
     "min": 0.0,
     "p50": 0.5,
     "p90": 0.9,
     "p98": 0.98,
     "p99": 0.99,
+    "p99.7": 0.997,
     "p99.9": 0.999,
     "max": 1.0,
 }
 WINDOW_BYTES = 64 << 10
 """What a tailer maps at once: costs of pages recur in each window."""
-
-
 _HEADER_BYTES = 4
-_MS_US = 1000.0
+LIMITS_US = (20, 30, 40, 60, 1000)
+"""Of each it is said which share of the messages was there before."""
 _TAILS = {"latency": "tail"}
 _WOKEN = "wake_"
 """Operations of readers for which messages come so seldom that the writer sleeps, too."""
@@ -77,6 +86,7 @@ def run_both(asked: Task, cpus: tuple[int, int] | None) -> None:
         assert tailer.stdout is not None
         if tailer.stdout.readline().strip() != "READY":
             raise Failed(f"the tailer does not start: task={asked}")
+        time.sleep(SETTLE_S)
         with machine.pinned(second):
             run_to_end(replace(asked, operation=_producer(asked), out=_took(asked)))
         if tailer.wait(TIMEOUT_S):
@@ -104,43 +114,68 @@ def _start_tailer(asked: Task) -> subprocess.Popen[str]:
 
 def evaluate(asked: Task) -> Result:
     """Take records of number, due and had, and each append's begin and time; no warm-up."""
-    appends = array("q")
-    appends.frombytes(Path(_took(asked)).read_bytes())
-    begin, took_ns = (appends[start::2] for start in range(2))
-    values = array("q")
-    values.frombytes(Path(asked.out).read_bytes())
-    number, due, had = (values[start::3] for start in range(3))
-    if number != array("q", range(asked.total)):
-        raise Failed(f"other messages: task={asked} count={len(number)}")
-    measured = slice(asked.warm_up, None)
-    took_s = (begin[-1] - begin[asked.warm_up]) / 1e9
-    seen_us = _microseconds(begin[measured], had[measured])
+    import numpy as np
+
+    begin, took_ns = _columns(_took(asked), 2)[asked.warm_up :].T
+    records = _columns(asked.out, 3)
+    if not np.array_equal(records[:, 0], np.arange(asked.total)):
+        raise Failed(f"other messages: task={asked} count={len(records)}")
+    _, due, had = records[asked.warm_up :].T
+    measured_ns = int(begin[-1] - begin[0])
+    seen_us = _microseconds(begin, had)
     return {
         "begin": percentiles(seen_us),
-        "below_ms": sum(it < _MS_US for it in seen_us) / asked.count,
-        "due": percentiles(_microseconds(due[measured], had[measured])),
+        "below": {str(limit): float(np.mean(seen_us < limit)) for limit in LIMITS_US},
+        "due": percentiles(_microseconds(due, had)),
         "windows": of_windows(seen_us, WINDOW_BYTES // (asked.size + _HEADER_BYTES)),
-        "append": percentiles([nanos / 1000 for nanos in took_ns[measured]]),
-        "rate": (asked.count - 1) / took_s,
+        "append": percentiles(took_ns / 1000),
+        "rate": (asked.count - 1) / measured_ns * 1e9,
+        "run_delay": {
+            role: int(path.read_text("ascii")) / measured_ns
+            for role, path in _run_delays(asked).items()
+            if path.exists()
+        },
     }
 
 
-def _microseconds(starts: array[int], ends: array[int]) -> list[float]:
-    found = [(end - start) / 1000 for start, end in zip(starts, ends, strict=True)]
-    if min(found) < 0:
-        raise Failed(f"had before it was sent: microseconds={min(found)}")
+def _columns(path: str, width: int) -> _Whole:
+    import numpy as np
+
+    return np.fromfile(path, np.int64).reshape(-1, width)
+
+
+def _run_delays(asked: Task) -> dict[str, Path]:
+    """Return where each thread keeps how long it was ready to run but had no CPU."""
+    return {"reader": Path(f"{asked.out}-delay"), "writer": Path(f"{_took(asked)}-delay")}
+
+
+def _microseconds(starts: _Whole, ends: _Whole) -> _Real:
+    found: _Real = (ends - starts) / 1000
+    if found.min() < 0:
+        raise Failed(f"had before it was sent: microseconds={found.min()}")
     return found
 
 
-def percentiles(values: Sequence[float]) -> dict[str, float]:
+def percentiles(values: npt.ArrayLike) -> dict[str, float]:
     """Return the percentiles of at least one value."""
-    found = sorted(values)
-    last = len(found) - 1
-    return {name: found[min(last, int(share * len(found)))] for name, share in SHARES.items()}
+    return {name: float(value) for name, value in _percentiles(values).items()}
 
 
-def of_windows(values: Sequence[float], length: int) -> dict[str, float]:
+def of_windows(values: npt.ArrayLike, length: int) -> dict[str, float]:
     """Return the median over the windows of each percentile within a window."""
-    starts = range(0, max(len(values) - length, 0) + 1, length)
-    windows = [percentiles(values[start : start + length]) for start in starts]
-    return {name: statistics.median(one[name] for one in windows) for name in SHARES}
+    import numpy as np
+
+    every = np.asarray(values)
+    windows = every[: len(every) // length * length].reshape(-1, length)
+    found = _percentiles(windows if len(windows) else every)
+    return {name: float(np.median(value)) for name, value in found.items()}
+
+
+def _percentiles(values: npt.ArrayLike) -> dict[str, _Real]:
+    """Return each percentile along the last axis."""
+    import numpy as np
+
+    found = np.sort(values)
+    count = found.shape[-1]
+    places = {name: min(count - 1, int(share * count)) for name, share in SHARES.items()}
+    return {name: found[..., place] for name, place in places.items()}

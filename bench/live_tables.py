@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bench import summary, targets
 from bench.harness import Result, adapter
 from bench.summary import CPU_TIME
 from bench.tables import full_name, microseconds, rate, table
 
+TAILS = (
+    "The slowest of 1,000, in microseconds, of all rounds and of those in which reader and writer "
+    f"together waited for a CPU for less than {summary.MOST_RUN_DELAY:.1%} of the time"
+)
 _SINCE = {
     "begin": "start of the append",
     "windows": "the same, within windows",
@@ -16,15 +22,63 @@ _SINCE = {
 
 
 def latencies(results: dict[str, Result]) -> str:
+    """Return percentiles in microseconds, medians of the rounds, and p99.9 without preemption."""
+    found = summary.scenarios(results, "latency")
+    return f"{percentiles(found)}\n\n{TAILS}:\n\n{tails(found)}"
+
+
+def percentiles(scenarios: Sequence[Result]) -> str:
     """Return percentiles in microseconds, each the median over the rounds."""
     head = ("on", "rate", "system", "from", *targets.PERCENTILES, "p50 range", "messages/s held")
     rows = [
         _latency(one, key, since)
-        for one in summary.scenarios(results, "latency")
+        for one in scenarios
         for since in _SINCE
         for key in summary.operations(one)
     ]
     return table(head, rows)
+
+
+def tails(scenarios: Sequence[Result]) -> str:
+    """Return p99.9 of all rounds and of those without preemption, and how long threads waited."""
+    head = (
+        *("on", "size", "rate", "system", "p99.9", "range", "without preemption", "range"),
+        *("such rounds", "reader waited", "writer waited", "below 40 us"),
+    )
+    rows = [_tail(one, key) for one in scenarios for key in summary.operations(one)]
+    return table(head, rows)
+
+
+def _tail(scenario: Result, key: str) -> tuple[str, ...]:
+    every = summary.percentile(scenario, key, "begin", "p99.9")
+    quiet = [run["begin"]["p99.9"] for run in summary.without_preemption(scenario, key)]
+    below = summary.values(scenario, key, summary.taking("below", "40"))
+    return (
+        scenario["file_system"],
+        f"{scenario['size']:,} B",
+        f"{scenario['rate']:,}",
+        reader_of(key) + _mark(scenario),
+        *_p999(every),
+        *(_p999(summary.Spread.of(quiet)) if quiet else ("", "")),
+        f"{len(quiet)} of {len(summary.kept(scenario))}",
+        *(_waited(scenario, key, role) for role in ("reader", "writer")),
+        f"{below.median:.3%}",
+    )
+
+
+def _p999(spread: summary.Spread) -> tuple[str, str]:
+    ends = (microseconds(end) for end in (spread.least, spread.greatest))
+    return microseconds(spread.median), " - ".join(ends)
+
+
+def _waited(scenario: Result, key: str, role: str) -> str:
+    runs = [one["runs"][key]["run_delay"] for one in summary.kept(scenario)]
+    shares = [run[role] for run in runs if role in run]
+    return f"{summary.Spread.of(shares).median:.3%}" if shares else ""
+
+
+def _mark(scenario: Result) -> str:
+    return " *" if summary.is_disturbed(scenario) else ""
 
 
 def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
@@ -33,11 +87,10 @@ def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
 
     median = found("p50")
     held = summary.values(scenario, key, lambda run: float(run["rate"]))
-    mark = " *" if summary.is_disturbed(scenario) else ""
     return (
         scenario["file_system"],
         f"{scenario['rate']:,}",
-        _reader(key) + mark,
+        reader_of(key) + _mark(scenario),
         _SINCE[since],
         *(microseconds(found(name).median) for name in targets.PERCENTILES),
         f"{microseconds(median.least)} - {microseconds(median.greatest)}",
@@ -45,7 +98,8 @@ def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
     )
 
 
-def _reader(key: str) -> str:
+def reader_of(key: str) -> str:
+    """Return the name of a system, and how its reader waits."""
     system, name = key.split(".", maxsplit=1)
     return f"{adapter(system).NAME}{', spin' if name == 'spin' else ''}"
 
@@ -68,13 +122,12 @@ def _contention(scenario: Result, key: str) -> tuple[str, ...]:
     nanos = summary.nanos(scenario, key)
     fairness = summary.values(scenario, key, lambda run: float(run["fairness"]))
     share = summary.values(scenario, key, lambda run: float(run["least_share"]))
-    mark = " *" if summary.is_disturbed(scenario) else ""
     return (
         scenario["file_system"],
         f"{scenario['size']} B",
         str(scenario["writers"]),
         full_name(key),
-        f"{nanos.median:,.0f}{mark}",
+        f"{nanos.median:,.0f}{_mark(scenario)}",
         f"{nanos.least:,.0f} - {nanos.greatest:,.0f}",
         rate(1e9 / nanos.median),
         f"{summary.nanos(scenario, key, CPU_TIME).median:,.0f}",
@@ -104,11 +157,10 @@ def _growth(scenario: Result, system: str, name: str) -> tuple[str, ...]:
     small, large = scenario["amounts"]
     nanos = [summary.nanos(scenario, f"{system}.{name}@{it}") for it in (small, large)]
     grown = targets.growth(scenario, system, name)
-    mark = " *" if summary.is_disturbed(scenario) else ""
     return (
         f"{small:,} and {large:,} {scenario['kind']}",
         name,
-        adapter(system).NAME + mark,
+        adapter(system).NAME + _mark(scenario),
         *(f"{one.median / 1000:,.3f}" for one in nanos),
         f"{grown.median:.2f} x",
         f"{grown.least:.2f} - {grown.greatest:.2f}",

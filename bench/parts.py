@@ -54,7 +54,7 @@ def run(part: str, volume: Volume, *, quick: bool, say: Callable[[str], None]) -
     """Measure one part and return what is stored of it."""
     started = dt.datetime.now(dt.UTC)
     wanted = _OPERATIONS[part]
-    found, missing = harness.versions([one.system for one in wanted])
+    found, missing = harness.versions(_systems(part))
     for system, reason in missing.items():
         say(f"skipped: {harness.adapter(system).NAME}: {reason}")
     if "quire" in missing:
@@ -88,9 +88,14 @@ def _digests(systems: Iterable[str]) -> dict[str, str]:
     }
 
 
+def _systems(part: str) -> list[str]:
+    """Return the systems of a part. Quire is one of each, whichever adapter measures it."""
+    return ["quire", *(one.system for one in _OPERATIONS[part])]
+
+
 def is_of_now(result: Result, volume: Volume) -> bool:
     """Whether a stored part was measured with these programs, and as much."""
-    found, _ = harness.versions([one.system for one in _OPERATIONS[result["part"]]])
+    found, _ = harness.versions(_systems(result["part"]))
     as_stored = json.loads(json.dumps(asdict(volume)))
     return bool(result["binaries"] == _digests(found) and result["volume"] == as_stored)
 

@@ -6,7 +6,8 @@ import gc
 import struct
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, START_MS, Task, messag
 
 STAMPS = struct.Struct("<qq")
 """What a message at a rate starts with: its number, and when it was due."""
+_SCHEDULED = Path("/proc/thread-self/schedstat")
 _LEAST_SLEEP_NS = 10_000
 """A sleep takes longer than this in any case."""
 
@@ -54,7 +56,7 @@ def append_paced(
     write: Callable[[bytes], object],
     task: Task,
     numbers: range,
-    appends: array[int],
+    appends: array[int] | memoryview[int],
     *,
     sleeps: bool = False,
 ) -> None:
@@ -85,3 +87,18 @@ def freeze_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
+
+
+@contextmanager
+def run_delay_kept(task: Task) -> Generator[None]:
+    """Keep how long this thread is ready to run in the block, but has no CPU, beside the result."""
+    if not _SCHEDULED.exists():  # on other systems than Linux
+        yield
+        return
+    before = _run_delay_ns()
+    yield
+    Path(f"{task.out}-delay").write_text(str(_run_delay_ns() - before), "ascii")
+
+
+def _run_delay_ns() -> int:
+    return int(_SCHEDULED.read_text("ascii").split()[1])

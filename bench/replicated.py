@@ -62,7 +62,7 @@ def _delays(scenarios: Sequence[Result]) -> str:
             if one.key not in summary.operations(scenario):
                 continue
             found = [summary.percentile(scenario, one.key, "begin", it) for it in _PERCENTILES]
-            below = summary.values(scenario, one.key, taking("below_ms"))
+            below = summary.values(scenario, one.key, taking("below", "1000"))
             held = summary.values(scenario, one.key, taking("rate"))
             rows.append(
                 (

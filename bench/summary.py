@@ -11,6 +11,8 @@ from bench.harness import DISTURBED_CORES, Result, foreign_cores
 
 TIME = "nanos"
 CPU_TIME = "cpu_nanos"
+MOST_RUN_DELAY = 0.001
+"""A greater share of the time without a CPU could by itself make one of 1,000 messages late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,17 @@ def ratio(scenario: Result, ours: str, java: str, clock: str = TIME) -> Spread:
     """Return the ratio of the two rates, taken within each round."""
     runs = [one["runs"] for one in kept(scenario)]
     return Spread.of([run[java][clock] / run[ours][clock] for run in runs])
+
+
+def without_preemption(scenario: Result, operation: str) -> list[Result]:
+    """Return the runs whose threads waited for a CPU too seldom to decide a p99.9."""
+    runs = [one["runs"][operation] for one in kept(scenario)]
+    return [run for run in runs if 0 < len(run["run_delay"]) and run_delay(run) < MOST_RUN_DELAY]
+
+
+def run_delay(run: Result) -> float:
+    """Return the share of the time in which reader or writer was ready to run but had no CPU."""
+    return float(sum(run["run_delay"].values()))
 
 
 def is_disturbed(scenario: Result) -> bool:

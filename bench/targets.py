@@ -265,16 +265,29 @@ def _latency_of(scenario: Result, ours: str, java: str) -> Iterator[Verdict]:
     wanted += [("windows", name, 1.0) for name in WINDOW_PERCENTILES]
     if scenario["file_system"] == "tmpfs":
         wanted.append(("append", "p99", APPEND_P99))
+    how = ", spin" if ours == "quire.spin" else ""
     for since, name, most in wanted:
         here, there = (summary.percentile(scenario, key, since, name) for key in (ours, java))
         limit = "Java's" if most == 1 else f"{most:.2f} x Java's"
         yield Verdict(
-            f"{LATENCIES[since]} {name}{', spin' if ours == 'quire.spin' else ''}, {rate}",
+            f"{LATENCIES[since]} {name}{how}, {rate}",
             scenario["file_system"],
             f"at most {limit} {there.median:,.2f} us",
             _spread(here, " us"),
             "",
             is_met=here.median <= most * there.median,
+            remark=_mark(scenario),
+        )
+    quiet = [summary.without_preemption(scenario, key) for key in (ours, java)]
+    if all(quiet):
+        here, there = (Spread.of([run["begin"]["p99.9"] for run in runs]) for runs in quiet)
+        yield Verdict(
+            f"latency p99.9 without preemption{how}, {rate}",
+            scenario["file_system"],
+            f"at most Java's {there.median:,.2f} us",
+            _spread(here, " us"),
+            "",
+            is_met=here.median <= there.median,
             remark=_mark(scenario),
         )
 

@@ -83,6 +83,7 @@ def command(task: Task) -> list[str]:
             size=task.size if writing else None,
             rate=task.rate if writing else None,
             out=task.out,
+            warm_up=task.warm_up,
             **queue,
         )
     return _peer().command(

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import quire
-from bench.quire_queues import STAMPS, append_paced, freeze_the_collector, open_queue
+from bench.quire_queues import (
+    STAMPS,
+    append_paced,
+    freeze_the_collector,
+    open_queue,
+    run_delay_kept,
+)
 from bench.stream import measure
 from bench.task import (
     DISTINCT,
@@ -223,7 +229,10 @@ def _produce(task: Task) -> None:
     appends = array("q", bytes(2 * 8 * task.total))
     with open_queue(task.queue) as queue, queue.appender() as appender:
         freeze_the_collector()
-        append_paced(appender.write_bytes, task, range(task.total), appends)
+        append_paced(appender.write_bytes, task, range(task.warm_up), appends)
+        measured = memoryview(appends)[2 * task.warm_up :]
+        with run_delay_kept(task):
+            append_paced(appender.write_bytes, task, range(task.warm_up, task.total), measured)
     Path(task.out).write_bytes(appends.tobytes())
 
 
@@ -261,15 +270,21 @@ def _spinning(tailer: quire.JournalTailer) -> Callable[[], bytes]:
 
 def _record(task: Task, receiver: Callable[[quire.JournalTailer], Callable[[], bytes]]) -> None:
     """Write each message's number, due and arrival to a file; allocate nothing until the end."""
-    clock, unpack, total = time.monotonic_ns, STAMPS.unpack_from, task.total
-    records = array("q", bytes(3 * 8 * total))
+    clock, unpack = time.monotonic_ns, STAMPS.unpack_from
+    records = array("q", bytes(3 * 8 * task.total))
     with open_queue(task.queue) as queue:
         receive = receiver(queue.tailer())
+
+        def record(numbers: range) -> None:
+            for place in range(3 * numbers.start, 3 * numbers.stop, 3):
+                message = receive()
+                had = clock()
+                records[place], records[place + 1] = unpack(message)
+                records[place + 2] = had
+
         freeze_the_collector()
         print("READY", flush=True)
-        for place in range(0, 3 * total, 3):
-            message = receive()
-            had = clock()
-            records[place], records[place + 1] = unpack(message)
-            records[place + 2] = had
+        record(range(task.warm_up))
+        with run_delay_kept(task):
+            record(range(task.warm_up, task.total))
     Path(task.out).write_bytes(records.tobytes())

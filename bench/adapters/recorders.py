@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 import quire
-from bench.adapters.quire import binary, version
+from bench.adapters.quire import version
 from bench.adapters.quire_life import Detailed
 from bench.quire_queues import open_queue
 from bench.task import Outcome, Stopwatch, Task
@@ -17,7 +17,7 @@ from quire.recording import TcpRecorder, UdpRecorder
 from quire.recording.recorder import PortRecorder
 from quire.recording.websocket import WebSocketRecorder
 
-__all__ = ["NAME", "NAMES", "binary", "run", "version"]
+__all__ = ["NAME", "NAMES", "run", "version"]
 
 NAME = "quire.recording"
 NAMES = {

@@ -27,7 +27,7 @@ NAMES = {
     "cost@alone": "without a source",
     "cost@replicated": "with a source and a sink",
 }
-version, binary = plain.version, plain.binary
+version = plain.version
 _BURST = 100
 _BURST_S = 0.001
 _POLL_S = 0.001

@@ -2,9 +2,9 @@
  * A ring of slots in a mapped file, one writer, one reader: nothing that a queue does but the bytes
  * crossing from one process to another. What it cannot do, no queue can do on the same machine.
  *
- *   ring produce|tail FILE COUNT SIZE RATE OUT
+ *   ring produce|tail FILE COUNT WARM_UP SIZE RATE OUT
  *
- * Paces, prints and writes its records as interop's Latency.java does.
+ * Paces, prints, and writes its records and its run delay as interop's Latency.java does.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -52,14 +52,46 @@ static void save(const char *path, const void *records, size_t bytes)
         fail(path);
 }
 
-static void produce(char *ring, size_t stride, int64_t count, size_t size, int64_t rate, const char *out)
+/* How long this thread was ready to run but had no CPU, or -1. */
+static int64_t run_delay(void)
 {
+    long long delay = -1;
+    FILE *file = fopen("/proc/thread-self/schedstat", "r");
+    if (file != NULL) {
+        if (fscanf(file, "%*d %lld", &delay) != 1)
+            delay = -1;
+        fclose(file);
+    }
+    return delay;
+}
+
+static void save_run_delay(const char *out, int64_t before)
+{
+    char path[4096];
+    FILE *file;
+    if (before < 0)
+        return;
+    snprintf(path, sizeof path, "%s-delay", out);
+    file = fopen(path, "w");
+    if (file == NULL || fprintf(file, "%lld", (long long)(run_delay() - before)) < 0 || fclose(file) != 0)
+        fail(path);
+}
+
+static void produce(char *ring, size_t stride, int64_t count, int64_t warm_up, size_t size, int64_t rate,
+                    const char *out)
+{
+    int64_t before = -1;
     char *payload = allocate(size);
     int64_t *appends = allocate(2 * sizeof(int64_t) * count);
     int64_t first = now();
     for (int64_t number = 0; number < count; number++) {
-        int64_t begin, due = first + number * 1000000000LL / rate;
+        int64_t begin, due;
         struct slot *slot = (struct slot *)(ring + number % SLOTS * stride);
+        if (number == warm_up) {
+            before = run_delay();
+            first = now() - number * 1000000000LL / rate;
+        }
+        due = first + number * 1000000000LL / rate;
         memcpy(payload, &number, 8);
         memcpy(payload + 8, &due, 8);
         while ((begin = now()) < due)
@@ -69,34 +101,39 @@ static void produce(char *ring, size_t stride, int64_t count, size_t size, int64
         appends[2 * number] = begin;
         appends[2 * number + 1] = now() - begin;
     }
+    save_run_delay(out, before);
     save(out, appends, 2 * sizeof(int64_t) * count);
 }
 
-static void tail(char *ring, size_t stride, int64_t count, size_t size, const char *out)
+static void tail(char *ring, size_t stride, int64_t count, int64_t warm_up, size_t size, const char *out)
 {
+    int64_t before = -1;
     char *payload = allocate(size);
     int64_t *records = allocate(3 * sizeof(int64_t) * count);
     puts("READY");
     fflush(stdout);
     for (int64_t number = 0; number < count; number++) {
         struct slot *slot = (struct slot *)(ring + number % SLOTS * stride);
+        if (number == warm_up)
+            before = run_delay();
         while (atomic_load_explicit(&slot->number, memory_order_acquire) != (uint64_t)number + 1)
             ;
         memcpy(payload, slot->payload, size);
         records[3 * number + 2] = now();
         memcpy(&records[3 * number], payload, 16);
     }
+    save_run_delay(out, before);
     save(out, records, 3 * sizeof(int64_t) * count);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 7) {
-        fprintf(stderr, "usage: ring produce|tail FILE COUNT SIZE RATE OUT\n");
+    if (argc != 8) {
+        fprintf(stderr, "usage: ring produce|tail FILE COUNT WARM_UP SIZE RATE OUT\n");
         return 2;
     }
-    int64_t count = atoll(argv[3]), rate = atoll(argv[5]);
-    size_t size = (size_t)atoll(argv[4]);
+    int64_t count = atoll(argv[3]), warm_up = atoll(argv[4]), rate = atoll(argv[6]);
+    size_t size = (size_t)atoll(argv[5]);
     size_t stride = (sizeof(struct slot) + size + LINE - 1) / LINE * LINE;
     int file = open(argv[2], O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, (off_t)(SLOTS * stride)) != 0)
@@ -105,8 +142,8 @@ int main(int argc, char **argv)
     if (ring == MAP_FAILED)
         fail("mmap");
     if (strcmp(argv[1], "produce") == 0)
-        produce(ring, stride, count, size, rate, argv[6]);
+        produce(ring, stride, count, warm_up, size, rate, argv[7]);
     else
-        tail(ring, stride, count, size, argv[6]);
+        tail(ring, stride, count, warm_up, size, argv[7]);
     return 0;
 }

@@ -25,5 +25,5 @@ def command(task: Task) -> list[str]:
     """Return the command line of one half of the measurement."""
     _PROGRAM.build()
     role = "produce" if task.operation == "produce" else "tail"
-    amounts = (task.total, task.size, task.rate)
+    amounts = (task.total, task.warm_up, task.size, task.rate)
     return [str(_PROGRAM.path), role, str(task.queue), *map(str, amounts), task.out]

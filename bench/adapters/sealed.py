@@ -10,12 +10,12 @@ from typing import Any, Literal
 import pyarrow as pa
 
 import quire
-from bench.adapters.quire import binary, version
+from bench.adapters.quire import version
 from bench.adapters.quire_life import Detailed
 from bench.task import BLOCK_BYTES, DISTINCT, START_MS, Missing, Outcome, Stopwatch, Task
 from quire.maintenance import compress_dictionary, seal
 
-__all__ = ["NAME", "NAMES", "binary", "run", "version"]
+__all__ = ["NAME", "NAMES", "run", "version"]
 
 NAME = "Quire, sealed"
 _KEY = bytes(range(32))

@@ -19,12 +19,12 @@ from typing import Any, Final
 import quire
 from bench import served_clients
 from bench.adapters import tcp_echo
-from bench.adapters.quire import binary, version
+from bench.adapters.quire import version
 from bench.quire_queues import STAMPS, append_paced, freeze_the_collector
 from bench.served_clients import STREAM, Serving
 from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, Outcome, Stopwatch, Task, messages
 
-__all__ = ["NAME", "NAMES", "binary", "run", "services", "version"]
+__all__ = ["NAME", "NAMES", "run", "services", "version"]
 
 NAME = "Quire"
 NAMES = {

@@ -5,5 +5,5 @@ from __future__ import annotations
 from bench.adapters import replicated_redis, served
 
 NAME = "Quire, `XADD` and `XREAD BLOCK`"
-version, binary, services = served.version, served.binary, served.services
+version, services = served.version, served.services
 run = replicated_redis.run

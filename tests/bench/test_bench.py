@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import harness, parts, quire_queues, summary, targets, tools
+from bench import harness, parts, quire_queues, summary, tables, targets, tools
 from bench import messages as objects
 from bench.adapters import quire_contending, quire_messages
 from bench.harness import Failed
@@ -21,10 +21,29 @@ from bench.task import Task, checksum, messages
 from quire import _native
 
 
-def test_a_debug_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", ["idle", "sealed"])
+def test_a_debug_build_is_refused(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native, "BUILD_PROFILE", "debug")
     with pytest.raises(Failed, match="release build is needed"):
-        parts.run("idle", QUICK, quick=True, say=lambda _: None)
+        parts.run(part, QUICK, quick=True, say=lambda _: None)
+
+
+@pytest.mark.parametrize("part", ["idle", "sealed", "serve", "replication"])
+def test_a_part_says_which_build_was_measured_and_is_kept_for_that_alone(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = harness.versions
+    monkeypatch.setattr(parts, "_PARTS", {part: lambda *_: iter(())})
+    monkeypatch.setattr(harness, "versions", lambda _: known(["quire"]))
+
+    result = json.loads(json.dumps(parts.run(part, QUICK, quick=True, say=lambda _: None)))
+
+    one = {"kept": True, "runs": {"quire": {"foreign_cores": 0.0, "load": 0.0}}}
+    shown = tables.surroundings({part: result | {"scenarios": [{"rounds": [one]}]}})
+    assert result["binaries"]["quire"] in shown
+    assert result["binaries"].keys() == {"quire"}
+    assert parts.is_of_now(result, QUICK)
+    assert not parts.is_of_now(result | {"binaries": {"quire": "another"}}, QUICK)
 
 
 @pytest.mark.parametrize("wrong", [{"count": 999}, {"checksum": 1}])
