@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fault_peer import FaultBuild, calls, least, sample, survives
-from tally import TORTURE, Tally, limit_s, scaled
+from tally import Tally, limit_s, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(limit_s(900, 14_400))]
 
@@ -41,9 +41,10 @@ def hits(build: FaultBuild, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def faults(number: int) -> list[tuple[int, str]]:
-    """Return which errors the Nth call gives, once or from then on: all, or one in turn."""
+    """Return which errors the Nth call gives, once or from then on: all, or some in turn."""
     every = [(error, lasting) for lasting in ("", "+") for error in ERRORS]
-    return every if TORTURE else [every[number % len(every)]]
+    count = scaled(1, len(every))
+    return [every[(number + other) % len(every)] for other in range(count)]
 
 
 @pytest.mark.parametrize("name", calls())

@@ -1,5 +1,5 @@
 //! Golden queues cut short and with single bits changed. `tests/attack/test_damage.py` runs this:
-//! `QUIRE_TORTURE=1` tries every byte and every bit, the short form a choice of them.
+//! `QUIRE_TORTURE=1` tries every byte and every bit, other shares and the short form a choice of them.
 
 #![allow(clippy::unwrap_used)] // to panic is to report a find
 
@@ -17,6 +17,8 @@ use quire_fuzz::sample::Scratch;
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
 /// A case takes milliseconds. One that takes this long hangs.
 const LIMIT: Duration = Duration::from_secs(300);
+/// The short form tries one of so many positions.
+const STRIDE: u32 = 64;
 
 fn queues() -> Vec<Golden> {
     let mut found = Vec::new();
@@ -26,7 +28,7 @@ fn queues() -> Vec<Golden> {
     }
     assert!(found.len() > 80, "golden queues: {}", found.len());
     // Two have index arrays of 4 MiB, whose slots are searched as those of the others are.
-    found.retain(|golden| is_torture() || golden.bytes() < 1 << 20);
+    found.retain(|golden| stride() == 1 || golden.bytes() < 1 << 20);
     let (part, parts) = part();
     found.into_iter().skip(part).step_by(parts).collect()
 }
@@ -46,8 +48,12 @@ fn part() -> (usize, usize) {
     (part.parse().unwrap(), parts.parse().unwrap())
 }
 
-fn is_torture() -> bool {
-    std::env::var_os("QUIRE_TORTURE").is_some()
+/// Of how many positions one is tried: `QUIRE_TORTURE` is the share of all.
+fn stride() -> usize {
+    let asked = std::env::var("QUIRE_TORTURE").ok();
+    let share: f64 = asked.map_or(0.0, |share| share.parse().unwrap());
+    let wanted = (1..STRIDE).find(|&stride| share * f64::from(stride) >= 1.0);
+    usize::try_from(wanted.unwrap_or(STRIDE)).unwrap()
 }
 
 /// Counts cases, names the one that fails, and ends the process if one hangs.
@@ -92,8 +98,7 @@ impl Cases {
 /// Calls `work` for each file of each golden queue: with a copy of the queue, the file's number and
 /// name, and of how many positions one is tried.
 fn of_each_file(what: &str, mut work: impl FnMut(&Cases, &Golden, &Path, usize, &str, usize)) {
-    let (cases, scratch, stride) =
-        (Cases::new(), Scratch::new(), if is_torture() { 1 } else { 64 });
+    let (cases, scratch, stride) = (Cases::new(), Scratch::new(), stride());
     for golden in queues() {
         let dir = scratch.with(&[]);
         golden.copy_to(&dir);
@@ -112,7 +117,7 @@ fn one_changed_bit_changes_no_other_message() {
         for position in golden.positions(file, stride) {
             // All bits of a position, or another one for each.
             let one = u32::try_from(position % 8).unwrap();
-            for bit in if is_torture() { 0..8 } else { one..one + 1 } {
+            for bit in if stride == 1 { 0..8 } else { one..one + 1 } {
                 let place = || format!("{name}: {position}.{bit}");
                 cases.run(place, || golden.flip(dir, file, position, bit));
             }

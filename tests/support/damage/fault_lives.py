@@ -17,7 +17,7 @@ from fault_peer import BUILD, POINTS, SIGKILL, sample
 from paths import SUPPORT
 from tally import scaled
 
-SAMPLE = scaled(3, 10**6)
+SAMPLE = 3
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def crash_at_each(
     """
     crashes = 0
     for name, count in hits.items():
-        for nth in sample(name, count, SAMPLE):
+        for nth in sample(name, count, scaled(SAMPLE, count)):
             path = directory / f"{name}-{nth}"
             died = lives.live(path, form, "first", f"{name}:{nth}:kill")
             if died.exit != SIGKILL:  # some calls are made again when time passes
@@ -122,7 +122,7 @@ def fail_each(lives: Lives, form: str, hits: dict[str, int], directory: Path, ch
     """As above, where a system call fails; returns how many did."""
     failures = 0
     for name in sorted(calls() & hits.keys()):
-        for nth in sample(name, hits[name], SAMPLE):
+        for nth in sample(name, hits[name], scaled(SAMPLE, hits[name])):
             path = directory / f"{name}-{nth}"
             failed = lives.live(path, form, "first", f"{name}:{nth}:{EIO}")
             assert failed.error is None or os.strerror(EIO) in failed.error, (name, nth, failed)
