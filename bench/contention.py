@@ -56,7 +56,10 @@ def contending(scenario: Scenario, writers: int, duration_ms: int) -> Generator[
 
 def run(asked: Task, writers: int) -> list[Result]:
     """Let the first writer create the queue, then all of them begin at the same moment."""
-    tasks = [replace(asked, writer=writer) for writer in range(writers)]
+    tasks = [
+        replace(asked, writer=writer, out=asked.out and f"{asked.out}-{writer}")
+        for writer in range(writers)
+    ]
     started: list[subprocess.Popen[str]] = []
     watchdog = threading.Timer(TIMEOUT_S, _kill, [started])
     watchdog.start()

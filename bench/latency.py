@@ -55,7 +55,7 @@ WINDOW_BYTES = 64 << 10
 _HEADER_BYTES = 4
 LIMITS_US = (20, 30, 40, 60, 1000)
 """Of each it is said which share of the messages was there before."""
-_TAILS = {"latency": "tail"}
+_TAILS = {"latency": "tail", "batches": "tail_many"}
 _WOKEN = "wake_"
 """Operations of readers for which messages come so seldom that the writer sleeps, too."""
 
@@ -97,6 +97,8 @@ def run_both(asked: Task, cpus: tuple[int, int] | None) -> None:
 
 
 def _producer(asked: Task) -> str:
+    if asked.operation == "batches":
+        return "produce_many"
     if not asked.operation.startswith(_WOKEN):
         return "produce"
     return "produce_seldom@ring" if asked.operation.endswith("@ring") else "produce_seldom"
@@ -125,10 +127,11 @@ def evaluate(asked: Task) -> Result:
     seen_us = _microseconds(begin, had)
     return {
         "begin": percentiles(seen_us),
-        "below": {str(limit): float(np.mean(seen_us < limit)) for limit in LIMITS_US},
+        "below": below(seen_us),
         "due": percentiles(_microseconds(due, had)),
         "windows": of_windows(seen_us, WINDOW_BYTES // (asked.size + _HEADER_BYTES)),
         "append": percentiles(took_ns / 1000),
+        "at_once": asked.count / (1 + int(np.count_nonzero(np.diff(begin)))),
         "rate": (asked.count - 1) / measured_ns * 1e9,
         "run_delay": {
             role: int(path.read_text("ascii")) / measured_ns
@@ -136,6 +139,14 @@ def evaluate(asked: Task) -> Result:
             if path.exists()
         },
     }
+
+
+def of_writers(asked: Task, writers: int) -> list[dict[str, float]]:
+    """Return the percentiles of what the appends of each writer took, in microseconds."""
+    import numpy as np
+
+    took_ns = [np.fromfile(f"{asked.out}-{writer}", np.int64) for writer in range(writers)]
+    return [percentiles(one / 1000) for one in took_ns]
 
 
 def _columns(path: str, width: int) -> _Whole:
@@ -159,6 +170,13 @@ def _microseconds(starts: _Whole, ends: _Whole) -> _Real:
 def percentiles(values: npt.ArrayLike) -> dict[str, float]:
     """Return the percentiles of at least one value."""
     return {name: float(value) for name, value in _percentiles(values).items()}
+
+
+def below(values_us: npt.ArrayLike) -> dict[str, float]:
+    """Return which share of the values is below each limit."""
+    import numpy as np
+
+    return {str(limit): float(np.mean(np.asarray(values_us) < limit)) for limit in LIMITS_US}
 
 
 def of_windows(values: npt.ArrayLike, length: int) -> dict[str, float]:

@@ -101,7 +101,7 @@ def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
 def reader_of(key: str) -> str:
     """Return the name of a system, and how its reader waits."""
     system, name = key.split(".", maxsplit=1)
-    return f"{adapter(system).NAME}{', spin' if name == 'spin' else ''}"
+    return str(adapter(system).NAME) + ("" if name == "latency" else f", {name}")
 
 
 def contention(results: dict[str, Result], part: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bench import (
+    claims,
     contention,
     growth,
     harness,
@@ -212,10 +213,25 @@ def _by_kind(
 def _replication(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
-    pairs = min(volume.pairs, volume.replication.pairs)
-    fewer = replace(volume, pairs=pairs, retries=0, patience_s=min(volume.patience_s, 1))
     measure = _by_kind(scenarios.REPLICATION, lambda volume: replicated.settings(places(), volume))
-    yield from measure(operations, fewer, say)
+    yield from measure(operations, _fewer(volume, volume.replication.pairs), say)
+
+
+def _claims(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    measure = _by_kind(scenarios.CLAIMS, lambda volume: claims.settings(places()[0], volume))
+    yield from measure(operations, _fewer(volume, volume.claims.pairs), say)
+
+
+def _fewer(volume: Volume, pairs: int) -> Volume:
+    """Return so many rounds at most, none of them measured again."""
+    return replace(
+        volume,
+        pairs=min(volume.pairs, pairs),
+        retries=0,
+        patience_s=min(volume.patience_s, 1),
+    )
 
 
 def _peers(
@@ -260,6 +276,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "replication": [one for wanted in scenarios.REPLICATION.values() for one in wanted],
     "sealed": [one for wanted in scenarios.SEALED.values() for one in wanted],
     "serve": [one for wanted in scenarios.SERVED.values() for one in wanted],
+    "claims": [one for wanted in scenarios.CLAIMS.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -278,6 +295,7 @@ _PARTS: dict[str, _Part] = {
     "replication": _replication,
     "sealed": _by_kind(scenarios.SEALED, lambda volume: sealed.settings(places(), volume)),
     "serve": _by_kind(scenarios.SERVED, lambda volume: served.settings(places(), volume)),
+    "claims": _claims,
     "spark": _by_kind(scenarios.SPARK, lambda volume: spark.settings(places()[-1], volume)),
     "peers": _peers,
 }

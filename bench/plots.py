@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import summary, tables
+from bench import live_tables, summary, tables
 from bench.harness import Result, adapter
 from bench.targets import PERCENTILES
 
@@ -32,6 +32,10 @@ def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
         made["Several writers at once"] = [_contention(results, directory)]
     if "messages" in results:
         made["Objects and calls as messages"] = [_messages(results, directory)]
+    if "claims" in results:
+        made["Rates, sizes, writers, services, a broker"] = [
+            _claimed(results, kind, directory) for kind in ("rates", "sizes")
+        ]
     if "replication" in results:
         made["Replication"] = [_replication(results, directory)]
     if "peers" in results:
@@ -155,6 +159,30 @@ def _replication(results: dict[str, Result], directory: Path) -> Path:
     axes[0].set_ylabel("microseconds", fontsize=8)
     axes[1].legend(fontsize=8, frameon=False)
     return _save(figure, directory / "replication.png")
+
+
+def _claimed(results: dict[str, Result], kind: str, directory: Path) -> Path:
+    """Draw latency against rate or message size, a panel for each percentile."""
+    import matplotlib.pyplot as plt
+
+    found = [one for one in summary.scenarios(results, "claims") if one["kind"] == kind]
+    figure, axes = plt.subplots(1, 3, figsize=(13, 3.4), sharey=True)
+    by = "rate" if kind == "rates" else "size"
+    places = [f"{one[by]:,}" for one in found]
+    for name, axis in zip(("p50", "p99", "p99.9"), axes, strict=True):
+        for key in summary.operations(found[0]):
+            medians = [summary.percentile(one, key, "begin", name).median for one in found]
+            dashes = "--" if key == "quire.batches" else "-"
+            label = live_tables.reader_of(key)
+            axis.plot(places, medians, dashes, marker="o", color=_colour(key), label=label)
+        axis.set_yscale("log")
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("messages a second" if by == "rate" else "bytes", fontsize=8)
+        axis.tick_params(labelsize=7)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("microseconds", fontsize=8)
+    axes[2].legend(fontsize=8, frameon=False)
+    return _save(figure, directory / f"latency-{kind}.png")
 
 
 def _peers(results: dict[str, Result], directory: Path) -> Path:

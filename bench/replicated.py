@@ -12,7 +12,14 @@ from bench import harness, latency, life, machine, summary, tables
 from bench.harness import Measure, Result, Scenario, fresh_directory, result
 from bench.life import Described
 from bench.replicated_targets import ALONE
-from bench.scenarios import REPLICATION, REPLICATION_RATES, REPLICATION_SIZE, Operation, Volume
+from bench.scenarios import (
+    ACCEPTABLE,
+    REPLICATION,
+    REPLICATION_RATES,
+    REPLICATION_SIZE,
+    Operation,
+    Volume,
+)
 from bench.summary import CPU_TIME, taking
 
 _PERCENTILES = ("p50", "p99", "p99.9")
@@ -24,6 +31,10 @@ def settings(places: Sequence[Path], volume: Volume) -> Iterator[Described]:
     for rate in REPLICATION_RATES:
         scenario = Scenario(place, REPLICATION_SIZE, *volume.at_rate(rate, amounts.seconds))
         yield {"kind": "latency", "rate": rate}, scenario, partial(following, scenario, rate)
+    for millions in ACCEPTABLE:
+        rate = round(millions * 1e6 / 60)
+        scenario = Scenario(place, REPLICATION_SIZE, *volume.at_rate(rate, amounts.seconds))
+        yield {"kind": "acceptable", "rate": rate}, scenario, partial(following, scenario, rate)
     yield life.alone("catch-up", place, amounts.caught_up, size=REPLICATION_SIZE)
     yield life.alone("cost", place, amounts.cost, size=REPLICATION_SIZE)
 
@@ -58,7 +69,7 @@ def text(results: dict[str, Result]) -> str:
 def _delays(scenarios: Sequence[Result]) -> str:
     rows: list[tuple[str, ...]] = []
     for scenario in scenarios:
-        for one in REPLICATION["latency"]:
+        for one in REPLICATION[scenario["kind"]]:
             if one.key not in summary.operations(scenario):
                 continue
             found = [summary.percentile(scenario, one.key, "begin", it) for it in _PERCENTILES]
@@ -122,6 +133,7 @@ _TABLES: dict[str, tuple[str, Callable[[Sequence[Result]], str]]] = {
         f"From an append at the source until a tailer of the replica has it, {REPLICATION_SIZE} B",
         _delays,
     ),
+    "acceptable": ("The same at 7, 20, 50 and 80 million messages a minute", _delays),
     "catch-up": ("One connection", _rates),
     "cost": ("What an append takes of its thread, 100,000 a second", _cost),
 }

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench import (
+    claim_rows,
+    claims,
     harness,
     idle,
     life_tables,
@@ -51,6 +53,7 @@ _TITLES = {
     "replication": "Replication",
     "sealed": "Encryption, compression and seals",
     "serve": "The server, beside Redis Streams",
+    "claims": "Rates, sizes, writers, services, a broker",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -92,6 +95,8 @@ def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
         head.append(("Where Java is ahead", _losses(losses.losses(results))))
     if "spark" in results:
         head.append(("Where Spark itself is ahead", _losses(spark_tables.losses(results))))
+    if claimed := claim_rows.text(results):
+        head.append(("Beside what Chronicle Queue's documentation claims", _claimed(claimed)))
     bodies = [(_TITLES[part], _body(results, part)) for part in _TITLES if part in results]
     tail = ("Load on the machine", tables.surroundings(results))
     return [*head, *bodies, tail]
@@ -120,8 +125,16 @@ _BODIES = {
     "replication": replicated.text,
     "sealed": sealed.text,
     "serve": served.text,
+    "claims": claims.text,
     "spark": spark_tables.text,
 }
+
+
+def _claimed(table: str) -> str:
+    return (
+        "The claims are for Java on larger machines, and say little of how they were measured. "
+        f"Cells are medians of the rounds; the sections below have the rest.\n\n{table}"
+    )
 
 
 def _losses(found: Iterable[str]) -> str:

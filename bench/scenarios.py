@@ -21,6 +21,7 @@ PARTS = (
     "replication",
     "sealed",
     "serve",
+    "claims",
     "spark",
     "peers",
 )
@@ -208,6 +209,30 @@ REPLICATION = {
 }
 """From one process to another through a replica, and what replication takes of the appender."""
 
+ACCEPTABLE = {7: ("30", 0.993), 20: ("20", 0.999), 50: ("1000", 0.999), 80: ("60", 0.993)}
+"""By million messages a minute: the limit in microseconds, and for which share of them it holds."""
+REPLICATION["acceptable"] = tuple(
+    Operation(system, "latency") for system in ("replicated", "replicated_java", "tcp_echo")
+)
+
+CLAIM_SIZE = 40
+CLAIM_MINUTES = (7, 10, 20, 50, 60, 80, 100, 200)
+"""Million messages a minute."""
+CLAIM_SIZES = (40, 96, 256, 1024, 4096)
+CLAIM_SIZES_RATE = LATENCY_RATES[0]
+PACED_SIZES = (1024, 4096)
+PACED_RATE = 10_000
+SERVICES_RATE = 10_000
+BROKER_RATES = (2000, 20_000)
+CLAIMS = {
+    "rates": (*_quire("latency", "batches"), *_java("latency"), Operation("ring", "latency")),
+    "sizes": (*_quire("latency"), *_java("latency"), Operation("ring", "latency")),
+    "writers": BUFFERING,
+    "services": _quire("services@thread", "services@asleep"),
+    "broker": (*_quire("latency"), Operation("kafka", "latency")),
+}
+"""What Chronicle Queue's documentation says of rates and latencies, beside Java, a ring, Kafka."""
+
 SEALED = {
     "encrypt": (
         *(Operation("sealed", name) for name in ("append@plain", "append@encrypted")),
@@ -287,6 +312,7 @@ PEERS_STREAM = (
     Operation("mp_pipe", "stream"),
     Operation("zeromq", "stream"),
     Operation("iceoryx", "stream"),
+    Operation("kafka", "stream"),
 )
 """One call sends one message to another process, until that one had all."""
 PEER_SCALE = {
@@ -298,6 +324,7 @@ PEER_SCALE = {
     "limits.call": (40, 5),
     "quire.stream": (10, 10),
     "zeromq.stream": (5, 5),
+    "kafka.stream": (10, 20),
 }
 """So many times more messages, measured and to warm up, than the slowest systems get."""
 
@@ -346,6 +373,20 @@ class Replication:
     """How long messages are sent at each rate, after two thirds of that to warm up."""
     caught_up: Amount
     cost: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """How much is measured of the part `claims`."""
+
+    pairs: int
+    """Rounds that count, since there are many scenarios."""
+    seconds: float
+    """How long messages are sent at each rate, after two thirds of that to warm up."""
+    paced_ms: int
+    """So long two writers append."""
+    passed: Amount
+    """Objects that go through three services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,6 +440,7 @@ class Volume:
     sealed: Amount
     """Messages; with those to warm up at most as many as there are flights, 336,776."""
     served: Served
+    claims: Claims
     spark: int
     """The number of messages in the queue that Spark reads."""
     peer: Amount
@@ -412,7 +454,7 @@ class Volume:
 
     def at_rate(self, rate: int, seconds: float | None = None) -> Amount:
         """Return how many messages are sent at a rate, in the time of the part `latency` or so."""
-        thousands = round(rate * (seconds or self.latency_s) / 1000)
+        thousands = max(1, round(rate * (seconds or self.latency_s) / 1000))
         return Amount(thousands * 1000, thousands * 2 // 3 * 1000)
 
 
@@ -459,6 +501,7 @@ FULL = Volume(
         seen=Amount(10_000, 2000),
         quiet_ms=Amount(5000, 3000),
     ),
+    claims=Claims(pairs=5, seconds=2, paced_ms=3000, passed=Amount(20_000, 5000)),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -505,6 +548,7 @@ QUICK = Volume(
         seen=Amount(1500, 500),
         quiet_ms=Amount(2000, 1500),
     ),
+    claims=Claims(pairs=2, seconds=0.3, paced_ms=500, passed=Amount(3000, 1000)),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

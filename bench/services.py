@@ -3,10 +3,10 @@ How long a message takes through three services in a row: `python -m bench.servi
 
 From before the call that writes it into the first queue until it was read from the fourth. Each
 service takes an object of five fields, changes one, and writes it on, with history. `thread`: the
-three and the reader take turns in one thread. `processes`: each service has a process, and so
-has the writer, who reads too; all of them are busy, so five processors are needed. Messages are
-written so many a second, and a message is late if the one before held it up: its time counts from
-when it was due.
+three and the reader take turns in one thread. `processes`: each service has a process, and so has
+the writer, who reads too; all of them are busy, so five processors are needed. `asleep`: the same,
+but each service sleeps until a message comes, and two processors do. Messages are written so many a
+second, and a message is late if the one before held it up: its time counts from when it was due.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -84,7 +85,7 @@ def main() -> None:
     rows: list[tuple[str, ...]] = []
     for way in asked.ways.split(","):
         with tempfile.TemporaryDirectory(dir=asked.dir) as folder:
-            nanos = _WAYS[way](Path(folder), asked.count, 1_000_000_000 // asked.rate)
+            nanos = WAYS[way](Path(folder), asked.count, 1_000_000_000 // asked.rate)
         kept = nanos[len(nanos) // 10 :]  # the rest is warm-up
         assert len(nanos) == asked.count
         cuts = statistics.quantiles(kept, n=1000, method="inclusive")
@@ -110,10 +111,12 @@ def _in_one_thread(folder: Path, count: int, every_ns: int) -> list[int]:
     return nanos
 
 
-def _in_processes(folder: Path, count: int, every_ns: int) -> list[int]:
+def _in_processes(
+    run: Callable[[Path, int], None], folder: Path, count: int, every_ns: int
+) -> list[int]:
     _create(folder)
     fresh = multiprocessing.get_context("spawn")
-    running = [fresh.Process(target=_run, args=(folder, hop), daemon=True) for hop in range(_HOPS)]
+    running = [fresh.Process(target=run, args=(folder, hop), daemon=True) for hop in range(_HOPS)]
     for process in running:
         process.start()
     time.sleep(2)  # they have started, or make the first messages late, which do not count
@@ -161,12 +164,22 @@ def _service(folder: Path, hop: int) -> quire.Service:
     )
 
 
-def _run(folder: Path, hop: int) -> None:
+def _run_busily(folder: Path, hop: int) -> None:
     gc.disable()
     _service(folder, hop).run(pausers.busy())
 
 
-_WAYS = {"thread": _in_one_thread, "processes": _in_processes}
+def _run_asleep(folder: Path, hop: int) -> None:
+    gc.disable()
+    _service(folder, hop).run()
+
+
+WAYS: dict[str, Callable[[Path, int, int], list[int]]] = {
+    "thread": _in_one_thread,
+    "processes": partial(_in_processes, _run_busily),
+    "asleep": partial(_in_processes, _run_asleep),
+}
+"""From a folder, a count and the nanoseconds from one to the next: how long each took."""
 
 
 if __name__ == "__main__":

@@ -55,6 +55,8 @@ def command(task: Task) -> list[str]:
             double_buffer=buffered,
             writer=task.writer,
             duration_ms=task.duration_ms,
+            rate=task.rate or None,
+            out=task.out or None,
             distinct=DISTINCT,
             **amounts,
             **queue,

@@ -76,7 +76,7 @@ def run(task: Task) -> Outcome | None:
         return _read(task)
     if task.operation == "stream":
         return measure(task, Channel(task.queue))
-    return {"produce": _produce, "tail": _tail, "spin": _spin}[task.operation](task)
+    return _ENDS[task.operation](task)
 
 
 # Appending. Each loop appends all distinct messages so many times.
@@ -288,3 +288,79 @@ def _record(task: Task, receiver: Callable[[quire.JournalTailer], Callable[[], b
         with run_delay_kept(task):
             record(range(task.warm_up, task.total))
     Path(task.out).write_bytes(records.tobytes())
+
+
+def _produce_many(task: Task) -> None:
+    """Append all messages that are due together; files are those of `_produce`."""
+    appends = array("q", bytes(2 * 8 * task.total))
+    with open_queue(task.queue) as queue, queue.appender() as appender:
+        freeze_the_collector()
+        _append_due(appender, task, range(task.warm_up), appends)
+        measured = memoryview(appends)[2 * task.warm_up :]
+        with run_delay_kept(task):
+            _append_due(appender, task, range(task.warm_up, task.total), measured)
+    Path(task.out).write_bytes(appends.tobytes())
+
+
+def _append_due(
+    appender: quire.JournalAppender,
+    task: Task,
+    numbers: range,
+    appends: array[int] | memoryview[int],
+) -> None:
+    """Append what is due: one message if that is all, else up to `DISTINCT` by `write_many`."""
+    clock, pack, rest = time.monotonic_ns, STAMPS.pack, bytes(task.size - STAMPS.size)
+    first, place, count = clock(), 0, len(numbers)
+    while place < count:
+        due = min(count, (clock() - first) * task.rate // 1_000_000_000 + 1, place + DISTINCT)
+        if due == place:
+            continue
+        batch = [
+            pack(numbers[one], first + one * 1_000_000_000 // task.rate) + rest
+            for one in range(place, due)
+        ]
+        begin = clock()
+        if len(batch) == 1:
+            appender.write_bytes(batch[0])
+        else:
+            appender.write_many(batch)
+        took = clock() - begin
+        for one in range(2 * place, 2 * due, 2):
+            appends[one], appends[one + 1] = begin, took
+        place = due
+
+
+def _tail_many(task: Task) -> None:
+    """Poll with `read_many`; what came is taken apart afterwards."""
+    import numpy as np
+
+    clock, found = time.monotonic_ns, list[tuple[bytes, int, int]]()
+    with open_queue(task.queue) as queue, queue.tailer() as tailer:
+        read = tailer.read_many
+
+        def record(count: int) -> int:
+            while count > 0:
+                if batch := read(DISTINCT):
+                    had = clock()
+                    found.append((b"".join(batch), had, len(batch)))
+                    count -= len(batch)
+            return count
+
+        freeze_the_collector()
+        print("READY", flush=True)
+        more = record(task.warm_up)
+        with run_delay_kept(task):
+            record(task.count + more)
+    rows = np.frombuffer(b"".join(it[0] for it in found), np.uint8).reshape(-1, task.size)
+    stamps = np.ascontiguousarray(rows[:, : STAMPS.size]).view(np.int64)
+    times = np.repeat([it[1] for it in found], [it[2] for it in found])
+    Path(task.out).write_bytes(np.column_stack((stamps, times)).tobytes())
+
+
+_ENDS = {
+    "produce": _produce,
+    "tail": _tail,
+    "spin": _spin,
+    "produce_many": _produce_many,
+    "tail_many": _tail_many,
+}

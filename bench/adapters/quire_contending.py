@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Protocol
 
 import quire
-from bench.quire_queues import open_queue
+from bench.quire_queues import freeze_the_collector, open_queue
 from bench.task import DISTINCT, Outcome, Task, messages
 
 _BETWEEN_LOOKS = 10
 """Messages between two looks at the time."""
+PIECE_BYTES = 64
+"""A document that is appended at a rate is written in so many bytes at a time."""
 
 
 class _Bulk(Protocol):
@@ -35,9 +38,12 @@ def run(task: Task) -> Outcome:
         end = begin + task.duration_ms * 1_000_000
         time.sleep(max(0, begin - time.monotonic_ns()) / 1e9)
         count, cpu_begin = 0, time.process_time_ns()
-        while time.monotonic_ns() < end:
-            append(islice(pool, _BETWEEN_LOOKS))
-            count += _BETWEEN_LOOKS
+        if task.rate:
+            count = _append_paced(appender, task, pool)
+        else:
+            while time.monotonic_ns() < end:
+                append(islice(pool, _BETWEEN_LOOKS))
+                count += _BETWEEN_LOOKS
         nanos = time.monotonic_ns() - begin
         return Outcome(nanos, time.process_time_ns() - cpu_begin, count, 0)
 
@@ -59,6 +65,25 @@ def _documents(appender: quire.JournalAppender) -> Callable[[Iterable[bytes]], N
                 document.write_bytes(payload)
 
     return append
+
+
+def _append_paced(appender: quire.JournalAppender, task: Task, pool: Iterator[bytes]) -> int:
+    """Append documents in pieces, so many a second; what each took goes to a file."""
+    count = task.rate * task.duration_ms // 1000
+    took, clock = array("q", bytes(8 * count)), time.monotonic_ns
+    freeze_the_collector()
+    first = clock()
+    for place, payload in enumerate(islice(pool, count)):
+        pieces = [payload[at : at + PIECE_BYTES] for at in range(0, task.size, PIECE_BYTES)]
+        due = first + place * 1_000_000_000 // task.rate
+        while (begin := clock()) < due:
+            pass
+        with appender.writing_document() as document:
+            for piece in pieces:
+                document.write_bytes(piece)
+        took[place] = clock() - begin
+    Path(task.out).write_bytes(took.tobytes())
+    return count
 
 
 _APPENDS = {"write_bytes": _write_bytes, "document": _documents, "double_buffer": _documents}

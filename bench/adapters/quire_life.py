@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import quire
-from bench.latency import percentiles
+from bench.latency import below, percentiles
 from bench.quire_queues import open_queue
+from bench.scenarios import CLAIMS, SERVICES_RATE
+from bench.services import WAYS
 from bench.task import DISTINCT, START_MS, Outcome, Stopwatch, Task, messages
 
 _SUPPORT = Path(__file__).resolve().parents[2] / "tests" / "support"
@@ -151,7 +153,19 @@ def _idle(task: Task) -> Outcome:
     return Detailed(watch.nanos, watch.cpu_nanos, task.count, 0, details)
 
 
+def _services(task: Task) -> Outcome:
+    """Pass objects through three services; the details have what each took from when it was due."""
+    nanos = WAYS[task.operation.partition("@")[2]](
+        Path(task.directory), task.total, 1_000_000_000 // SERVICES_RATE
+    )
+    took_us = [one / 1000 for one in nanos[task.warm_up :]]
+    assert len(took_us) == task.count
+    details = {"begin": percentiles(took_us), "below": below(took_us)}
+    return Detailed(sum(nanos[task.warm_up :]), None, task.count, 0, details)
+
+
 OPERATIONS = {
+    **{one.name: _services for one in CLAIMS["services"]},
     **{f"group@{name}": _group for name in _GROUPS},
     "roll": _roll,
     "roll@early": _roll,

@@ -21,6 +21,7 @@ def measured(system: str, folder: Path) -> Result:
         return measure(Operation(system, "latency"))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("system", ["quire", "ring"])
 def test_a_run_says_how_long_its_threads_waited_for_a_cpu(system: str, tmp_path: Path) -> None:
     found = measured(system, tmp_path)

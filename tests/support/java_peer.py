@@ -44,6 +44,7 @@ VERSIONS = ("5.20.123", "5.22.28", "5.23.37", "5.26ea7", "5.27ea11", "2026.4")
 VANILLA_VERSION = "3.6.4"
 WEEKLY_VERSION = "3.4.4"  # the last that has cycles of a week
 JEDIS_VERSION = "7.1.0"
+KAFKA_VERSION = "4.1.1"
 
 BUILD_TIMEOUT_S = 600.0
 RUN_TIMEOUT_S = 300.0
@@ -91,6 +92,14 @@ JEDIS = Mains(
     "compile",
     "jedis-",
     frozenset(["append", "consume"]),
+)
+KAFKA = Mains(
+    INTEROP / "kafka",
+    "quire.interop.kafka.Main",
+    "kafka.version",
+    "compile",
+    "kafka-",
+    frozenset(),
 )
 
 # What Serve.java puts between the parts of a request, and before the exit code.
@@ -317,6 +326,7 @@ def build_all() -> None:
     for version in (VANILLA_VERSION, WEEKLY_VERSION):
         JavaPeer(version, mains=VANILLA)
     JavaPeer(JEDIS_VERSION, mains=JEDIS)
+    JavaPeer(KAFKA_VERSION, mains=KAFKA)
 
 
 _idle_servers: dict[tuple[str, ...], list[JavaProcess]] = {}

@@ -8,6 +8,8 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.concurrent.locks.LockSupport;
 
 import net.openhft.chronicle.bytes.Bytes;
@@ -18,12 +20,14 @@ import net.openhft.chronicle.wire.DocumentContext;
 /**
  * One of several writers that append to a queue at the same time. It appends {@code --warm-up} messages, prints READY,
  * reads from stdin at which {@link System#nanoTime()} to begin, appends for {@code --duration-ms}, and prints how many
- * it appended. A payload is its number as i64 (0 to {@code --distinct} - 1, in turn), {@code --writer} as i64 and, up to
+ * it appended. With {@code --rate} it appends so many a second, each document in pieces of 64 bytes, and what each took
+ * goes to {@code --out}, in nanoseconds as little-endian i64. A payload is its number as i64 (0 to {@code --distinct} - 1, in turn), {@code --writer} as i64 and, up to
  * the size, each byte's place.
  */
 final class Contend implements Verb {
     private static final long START = 1_700_000_000_000L;
     private static final int BETWEEN_LOOKS = 10;
+    private static final int PIECE = 64;
 
     @Override
     public void run(Options options, PrintStream out) throws IOException {
@@ -41,9 +45,13 @@ final class Contend implements Verb {
                 LockSupport.parkNanos(early);
             long cpuBegin = cpuNanos();
             long count = 0;
-            while (System.nanoTime() - begin < durationNanos) {
-                writer.append(BETWEEN_LOOKS);
-                count += BETWEEN_LOOKS;
+            if (options.has("rate")) {
+                count = writer.appendPaced(durationNanos, options);
+            } else {
+                while (System.nanoTime() - begin < durationNanos) {
+                    writer.append(BETWEEN_LOOKS);
+                    count += BETWEEN_LOOKS;
+                }
             }
             long nanos = System.nanoTime() - begin;
             out.println(Json.object("count", count, "nanos", nanos, "cpuNanos", cpuNanos() - cpuBegin));
@@ -84,6 +92,31 @@ final class Contend implements Verb {
                     appendDocument();
                 next = next + 1 == distinct ? 0 : next + 1;
             }
+        }
+
+        long appendPaced(long durationNanos, Options options) throws IOException {
+            long rate = options.number("rate");
+            int count = (int) (durationNanos * rate / 1_000_000_000L);
+            ByteBuffer took = ByteBuffer.allocate(count * Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+            long first = System.nanoTime();
+            for (int number = 0; number < count; number++) {
+                long due = first + number * 1_000_000_000L / rate;
+                long begin;
+                do {
+                    begin = System.nanoTime();
+                } while (begin < due);
+                buffer.putLong(0, next);
+                try (DocumentContext document = appender.writingDocument()) {
+                    for (int place = 0; place < buffer.capacity(); place += PIECE) {
+                        payload.readPositionRemaining(place, Math.min(PIECE, buffer.capacity() - place));
+                        document.wire().bytes().write(payload);
+                    }
+                }
+                took.putLong(System.nanoTime() - begin);
+                next = next + 1 == distinct ? 0 : next + 1;
+            }
+            Files.write(Path.of(options.text("out")), took.array());
+            return count;
         }
 
         private void appendDocument() {
