@@ -528,7 +528,7 @@ def document_to_send(
 ) -> WriteDocument:
     """Return a document that a :class:`quire.formats.remote.FarAppender` sends when it closes."""
 
-def received_document(tailer: object, /) -> ReadDocument:
+def received_document(tailer: object, /, *, include_metadata: bool) -> ReadDocument:
     """Return the next document of a :class:`quire.formats.remote.FarTailer`."""
 
 def render_columns(style: str, columns: list[RenderedColumn], rows: int, /) -> tuple[bytes, bool]:

@@ -207,7 +207,6 @@ def test_reading_without_an_event_loop_refuses_a_coroutine(
     assert tailer.read() is not None  # it is still there
 
 
-@pytest.mark.local("metadata is read at home")
 def test_a_default_and_a_metadata_handler_may_be_coroutines(
     queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:

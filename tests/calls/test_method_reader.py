@@ -104,7 +104,6 @@ def test_what_a_document_may_hold(
     assert talker.calls == calls
 
 
-@pytest.mark.local("metadata is read at home")
 def test_metadata_is_passed_over_unless_somebody_handles_it(queue: quire.JournalQueue) -> None:
     talker, metadata = Talker(), Talker()
     with queue.appender() as appender:

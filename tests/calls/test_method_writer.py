@@ -263,7 +263,6 @@ def test_a_method_id_may_be_a_character(
     assert payloads(queue) == [b"\xba\x73\xe5hello", b"\xba\xc8\x01\xe0"]
 
 
-@pytest.mark.local("metadata is read at home")
 def test_calls_may_be_metadata(queue: quire.JournalQueue, appender: quire.JournalAppender) -> None:
     appender.method_writer(Calls, metadata=True).strArg("a")
     appender.method_writer(Calls).strArg("b")

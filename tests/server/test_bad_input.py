@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import socket
 from collections.abc import Generator
@@ -259,3 +260,20 @@ def test_a_server_that_is_killed_has_what_it_answered(tmp_path: Path) -> None:
     with serving(root) as (port, _), connected(port) as client:
         client.xadd("orders", {"n": "last"})
         assert client.xlen("orders") == len(numbers) + 1
+
+
+def test_a_log_that_nobody_reads_holds_up_nobody(tmp_path: Path) -> None:
+    refused = 1200
+    with serving(tmp_path / "queues") as (port, process):
+        assert process.stderr is not None
+        fcntl.fcntl(process.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        for _ in range(refused):
+            assert b"Protocol error" in talk(port, b"GET / HTTP/1.1\r\n\r\n")
+        with connected(port) as client:
+            assert client.ping()
+        process.send_signal(signal.SIGTERM)
+        lines = process.stderr.read().decode().splitlines()
+        assert process.wait(60) == 0
+    kept = [it for it in lines if "disconnected a client" in it]
+    (dropped,) = [it for it in lines if "lines of the log were dropped" in it]
+    assert len(kept) + int(dropped.rpartition("=")[2]) == refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 import quire
 from cli_runs import ENVIRONMENT
-from quire.errors import ReplicationError, WaitTimeoutError
+from quire.errors import ReplicationError, ServerLostError, WaitTimeoutError
 from replicas import wait_until
 from replicated import Replicated, replicated
 from served import WAIT_S, command, connected, serving
@@ -31,9 +32,9 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Repl
             yield running, port
 
 
-def far(port: int, name: str = "queue") -> Any:  # noqa: ANN401 - any handle
+def far(port: int, name: str = "queue", **options: Any) -> Any:  # noqa: ANN401 - any handle
     open_any: Any = quire.open
-    return open_any(f"quire://127.0.0.1:{port}/{name}")
+    return open_any(f"quire://127.0.0.1:{port}/{name}", **options)
 
 
 @pytest.mark.parametrize("wait", ["any", "all", 1])
@@ -110,3 +111,64 @@ def test_those_who_wait_hold_up_nobody_else(pair: tuple[Replicated, int]) -> Non
         assert raw.recv(1 << 16).startswith(b"-WAITTIMEOUT")
         raw.close()
     running.sinks["b"].go_on()
+
+
+def test_messages_under_way_to_replicas(pair: tuple[Replicated, int]) -> None:
+    running, port = pair
+    with far(port) as queue, queue.appender() as appender:
+        with appender.in_flight(4) as flight:
+            futures = [flight.write_bytes(b"%d" % number) for number in range(20)]
+        indexes = [future.result(WAIT_S) for future in futures]
+        assert indexes == [it.index for it in queue.tailer()]
+        (replica,) = queue.replicas
+        assert (replica.name, replica.in_sync, replica.connected) == ("b", True, True)
+        assert (replica.acknowledged_index, replica.lag_messages) == (indexes[-1], 0)
+        assert (replica.lag_bytes, replica.lag_s) == (0, 0.0)
+        with quire.open(running.path) as home:
+            assert home.replicas == queue.replicas
+            assert home.last_acknowledged_index == queue.last_acknowledged_index
+
+
+def test_an_index_is_acknowledged_once_the_sink_goes_on(pair: tuple[Replicated, int]) -> None:
+    running, port = pair
+    with far(port) as queue, queue.appender() as appender:
+        running.sinks["b"].stop()
+        index = appender.write_bytes(b"x")
+        with pytest.raises(WaitTimeoutError, match="stays in the queue") as caught:
+            appender.acknowledged(index, timeout_s=0.01)
+        assert caught.value.index == index
+        assert caught.value.acknowledged == {"b": None}
+        assert queue.replicas[0].lag_messages == 1
+        with pytest.raises(WaitTimeoutError):
+            appender.when_acknowledged(index, wait="all", timeout_s=0.01).result(WAIT_S)
+        with pytest.raises(WaitTimeoutError), appender.in_flight(2, timeout_s=0.01) as flight:
+            flight.write_bytes(b"y")
+        later = appender.when_acknowledged(index, timeout_s=WAIT_S)
+        running.sinks["b"].go_on()
+        assert later.result(WAIT_S) == index
+        appender.acknowledged(index, wait=1, timeout_s=WAIT_S)
+        asyncio.run(appender.aacknowledged(index))
+
+
+def test_futures_say_that_the_server_is_gone(pair: tuple[Replicated, int]) -> None:
+    running, _ = pair
+    running.sinks["b"].stop()
+    with serving(running.path.parent) as (port, process), far(port, timeout_s=0.5) as queue:
+        appender = queue.appender()
+        future = appender.when_acknowledged(appender.write_bytes(b"x"), timeout_s=WAIT_S)
+        process.kill()
+        process.wait()
+        with pytest.raises(ServerLostError):
+            future.result(WAIT_S)
+    running.sinks["b"].go_on()
+
+
+def test_a_queue_that_is_not_replicated_says_so(server: str, tmp_path: Path) -> None:
+    with far(int(server.rpartition(":")[2]), tmp_path.name) as queue, queue.appender() as appender:
+        assert queue.replicas == []
+        assert queue.last_acknowledged_index is None
+        for ask in (appender.in_flight, lambda: appender.when_acknowledged(1)):
+            with pytest.raises(ReplicationError, match="not replicated"):
+                ask()
+        with pytest.raises(ReplicationError, match="not replicated"):
+            appender.acknowledged(1)

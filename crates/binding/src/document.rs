@@ -9,8 +9,16 @@ use quire_kernel::chronicle::read::tailer::OpenDocument;
 pub enum Document {
     /// In the file of a queue.
     InPlace(OpenDocument),
-    /// A message that was received.
-    Received(i64, Arc<Vec<u8>>),
+    /// One that was received.
+    Received(Received),
+}
+
+/// What a Python handle received, with the index of the message that it is or that follows it.
+#[derive(Clone)]
+pub struct Received {
+    pub index: i64,
+    pub bytes: Arc<Vec<u8>>,
+    pub is_metadata: bool,
 }
 
 impl Document {
@@ -18,7 +26,7 @@ impl Document {
     pub fn payload(&self) -> &[u8] {
         match self {
             Self::InPlace(open) => open.payload(),
-            Self::Received(_, bytes) => bytes,
+            Self::Received(it) => &it.bytes,
         }
     }
 
@@ -35,7 +43,7 @@ impl Document {
     pub const fn index(&self) -> i64 {
         match self {
             Self::InPlace(open) => open.index,
-            Self::Received(index, _) => *index,
+            Self::Received(it) => it.index,
         }
     }
 
@@ -43,7 +51,7 @@ impl Document {
     pub const fn is_metadata(&self) -> bool {
         match self {
             Self::InPlace(open) => open.is_metadata(),
-            Self::Received(..) => false,
+            Self::Received(it) => it.is_metadata,
         }
     }
 }

@@ -63,7 +63,10 @@ pub fn document_to_send(
 
 #[doc = stub!("received_document")]
 #[pyfunction]
-#[pyo3(signature = (tailer, /))]
-pub fn received_document(tailer: &Bound<'_, PyAny>) -> PyResult<ReadDocument> {
-    ReadDocument::open(tailer.py(), Source::receiving(tailer)?, false)
+#[pyo3(signature = (tailer, /, *, include_metadata))]
+pub fn received_document(
+    tailer: &Bound<'_, PyAny>,
+    include_metadata: bool,
+) -> PyResult<ReadDocument> {
+    ReadDocument::open(tailer.py(), Source::receiving(tailer)?, include_metadata)
 }

@@ -17,10 +17,15 @@ TERMINATED: Final = 143  # of SIGTERM
 
 def print_error(text: str) -> None:
     """Write an error on one line of stderr, with control characters escaped."""
+    sys.stderr.write(error_line(text))
+    sys.stderr.flush()
+
+
+def error_line(text: str) -> str:
+    """Return the line of stderr for an error."""
     from quire._common.terminal import escape_line
 
-    sys.stderr.write(f"quire: {escape_line(' '.join(map(str.strip, text.splitlines())))}\n")
-    sys.stderr.flush()
+    return f"quire: {escape_line(' '.join(map(str.strip, text.splitlines())))}\n"
 
 
 def error_text(error: Exception) -> str:

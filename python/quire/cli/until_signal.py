@@ -7,7 +7,8 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable
 
-from quire.cli.exit_codes import INTERRUPTED, OK, print_error
+from quire.cli.exit_codes import INTERRUPTED, OK
+from quire.cli.unblocked_log import UnblockedLog
 
 
 def run_until_signal(
@@ -15,16 +16,16 @@ def run_until_signal(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> int:
     """Run until it ends or a signal comes; what is under way is finished first."""
-    handler = logging.StreamHandler()
-    handler.emit = lambda record: print_error(record.getMessage())  # type: ignore[method-assign]
-    log = logging.getLogger("quire")
+    handler = UnblockedLog()
+    log = logging.getLogger()  # of all: what other packages log holds up nobody, either
     log.addHandler(handler)
-    log.setLevel(logging.INFO)
+    logging.getLogger("quire").setLevel(logging.INFO)
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(_until_signal(work))
     finally:
         log.removeHandler(handler)
+        handler.close()
 
 
 async def _until_signal(work: Callable[[], Awaitable[None]]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from quire.errors import UnsupportedError
 from quire.formats.adapter import Adapter, Explained, Piece
@@ -70,6 +70,10 @@ class _FarHandle(ABC):
     def _is_fieldless(self) -> bool: ...
 
 
+Row: TypeAlias = tuple[int, bytes, bool]
+"""A document: its index, its bytes, and whether it is metadata."""
+
+
 class FarTailer(_FarHandle):
     """A tailer of a queue on another machine; the kernel reads its messages as documents."""
 
@@ -102,13 +106,13 @@ class FarTailer(_FarHandle):
         """Go to the first message that is not yet reflected in *output*."""
 
     @abstractmethod
-    def _next(self) -> tuple[int, bytes] | None: ...
+    def _take_document(self, include_metadata: bool, /) -> Row | None: ...  # noqa: FBT001 - of the kernel
     @abstractmethod
-    def _open_next(self) -> tuple[int, bytes] | None: ...
+    def _open_document(self, include_metadata: bool, /) -> Row | None: ...  # noqa: FBT001 - of the kernel
     @abstractmethod
-    def _step_over(self, index: int) -> None: ...
+    def _step_over(self, index: int, is_metadata: bool, /) -> None: ...  # noqa: FBT001 - of the kernel
     @abstractmethod
-    def _return_to(self, index: int) -> None: ...
+    def _return_to(self, index: int, is_metadata: bool = False, /) -> None: ...  # noqa: FBT001, FBT002 - of the kernel
 
 
 class FarAppender(_FarHandle):

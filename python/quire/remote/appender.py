@@ -7,9 +7,10 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import accumulate
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from quire import _native
 from quire._common import arguments
@@ -24,9 +25,11 @@ from quire.errors import (
 from quire.formats.missing import Handle
 from quire.formats.remote import FarAppender
 from quire.handles.base import Appender
+from quire.handles.journal.acknowledging import Acknowledging
 from quire.handles.wire_writing import WireWriting
 from quire.remote.connection import Connection, Word, packed
 from quire.remote.lacking import FORMAT, REASONS
+from quire.remote.replica_waits import SLICE_S, RemoteStates, replicas_word
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -57,7 +60,7 @@ class _Batch:
         return packed([*words, "PACKED", *self._parts])
 
 
-class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
+class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     """
     Writes messages at the end of a remote queue, from :meth:`RemoteQueue.appender`.
 
@@ -70,6 +73,7 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
     """
 
     _format, _missing = FORMAT, REASONS
+    _slice_s = SLICE_S
 
     def __init__(
         self, queue: RemoteLink, limit: int | None = None, wait: Wait | None = None
@@ -295,26 +299,36 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
         asked = self._wait if wait is None else wait
         if asked is None:
             return ()
-        how = _replicas(asked)
+        how = replicas_word(asked)
         if how not in self._longest_waits:
             longest_ms: int = self._queue.ask("QUIRE.WAIT", self._queue.topic, how)
             self._longest_waits[how] = longest_ms / 1000
         return "WAIT", how
 
     @property
-    def _longest_wait_s(self) -> float:
+    def _timeout_s(self) -> float:
+        """How long appends wait for replicas at most, as the server says."""
         return max(self._longest_waits.values(), default=0.0)
 
     def _wait_for(
         self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
     ) -> None:
-        """Wait until replicas have the message of an index; *timeout_s* is that of the server."""
-        del timeout_s
+        """Wait until replicas have the message of an index; None: as long as the server does."""
         waits = self._waits(wait)
-        if waits:
-            self._queue.ask_long(
-                self._longest_wait_s, "QUIRE.WAIT", self._queue.topic, waits[1], index
-            )
+        if not waits:
+            return
+        if timeout_s is None:
+            self._queue.ask_long(self._timeout_s, "QUIRE.WAIT", self._queue.topic, waits[1], index)
+            return
+        with closing(self._replica_states()) as states:
+            states.wait_until(index, cast("Wait", self._wait if wait is None else wait), timeout_s)
+
+    def _replica_states(self) -> RemoteStates:
+        return RemoteStates(self._queue)
+
+    def _without_wait(self) -> RemoteAppender:
+        """Return one of the same queue that waits for no replica."""
+        return self if self._wait is None else RemoteAppender(self._queue)
 
     def _write_column(  # noqa: PLR0913 - those of the kernel
         self,
@@ -379,7 +393,7 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
                     connection.send(command, ends)
                     is_sent += 1
                 if waits and pack is None:
-                    ends = connection.deadline() + self._longest_wait_s
+                    ends = connection.deadline() + self._timeout_s
                 if waiting:
                     last = connection.receive(ends)
                     waiting.popleft()
@@ -452,25 +466,6 @@ class RemoteAppender(WireWriting, Appender, FarAppender, Handle):
     def __repr__(self) -> str:
         """Return the address."""
         return f"RemoteAppender({self.path!r}{', closed' if self.closed else ''})"
-
-
-def _replicas(wait: object) -> str:
-    """
-    Return how many replicas to wait for, as the server takes it.
-
-    Raises:
-        ValueError: The text is another one, or the number is below 1.
-        TypeError: *wait* is neither text nor a number.
-
-    """
-    what = 'wait must be "any", "all" or a number of replicas'
-    if isinstance(wait, str) and wait in {"any", "all"}:
-        return wait.upper()
-    if not isinstance(wait, str | int) or isinstance(wait, bool):
-        raise TypeError(f"{what}: found={wait!r}")
-    if isinstance(wait, str) or wait < 1:
-        raise ValueError(f"{what}: found={wait!r}")
-    return str(wait)
 
 
 def _packs(payloads: Iterable[Buffer]) -> Iterator[tuple[bytes, bytes]]:

@@ -13,16 +13,17 @@ from quire.formats.adapters import adapter_of
 from quire.formats.remote import FarTailer
 from quire.opening.by_path import opened
 from quire.remote.address import is_remote
-from quire.remote.lacking import FORMAT
+from quire.remote.metadata import Documents
 
 if TYPE_CHECKING:
+    from threading import RLock
+
     from quire._native import MessageHistory, ReadDocument
     from quire.calls.method_reader import DeadLetter, MethodReader, OnError
     from quire.calls.method_writer import Filter
     from quire.formats.protocols import AnyQueue
+    from quire.formats.remote import Row
     from quire.remote.link import RemoteLink
-
-_NO_METADATA = f"not supported in a {FORMAT}: metadata (it is read where the queue is)"
 
 
 class DocumentReading(FarTailer, ABC):
@@ -30,6 +31,31 @@ class DocumentReading(FarTailer, ABC):
 
     _queue: RemoteLink
     _handle: Any
+    _lock: RLock
+    _documents: Documents | None
+    _at: int
+    _count: int
+    _position: int
+    _last_read: int | None
+
+    @property
+    @abstractmethod
+    def _read_before(self) -> int | None: ...
+    @property
+    @abstractmethod
+    def direction(self) -> Literal["forward", "backward", "none"]:
+        """The direction of reads."""
+
+    @abstractmethod
+    def _next(self) -> tuple[int, bytes] | None: ...
+    @abstractmethod
+    def _go(self, index: int) -> None: ...
+    @abstractmethod
+    def _store(self) -> None: ...
+    @abstractmethod
+    def _ask(self, *words: bytes | str | int) -> Any: ...  # noqa: ANN401 - whatever the server says
+    @abstractmethod
+    def _return_to_message(self, index: int) -> None: ...
 
     @property
     @abstractmethod
@@ -45,30 +71,79 @@ class DocumentReading(FarTailer, ABC):
         found: bool = self._queue.is_fieldless
         return found
 
-    def _open_next(self) -> tuple[int, bytes] | None:
-        """Return the next message, which stays the next one."""
-        found = self._next()
-        if found is not None:
+    def _take_document(self, include_metadata: bool, /) -> Row | None:  # noqa: FBT001 - of the kernel
+        """Return the next document, and step over it."""
+        if not self._has_documents(include_metadata):
+            message = self._next()
+            return None if message is None else (*message, False)
+        with self._lock:
+            found = self._open_document(True)  # noqa: FBT003 - of the kernel
+            if found is not None:
+                self._step_over(found[0], found[2])
+            return found
+
+    def _has_documents(self, include_metadata: bool) -> bool:  # noqa: FBT001 - of the kernel
+        return include_metadata and self.direction == "forward"
+
+    def _open_document(self, include_metadata: bool, /) -> Row | None:  # noqa: FBT001 - of the kernel
+        """Return the next document, which stays the next one."""
+        with self._lock:
+            if self._has_documents(include_metadata):
+                return self._documents_here().next()
+            found = self._next()
+            if found is None:
+                return None
             self._return_to(found[0])
+            return (*found, False)
+
+    def _documents_here(self) -> Documents:
+        """Return the documents from where the tailer is, with the metadata after what it read."""
+        found = self._documents
+        if found is None or self._at:
+            before = self._read_before
+            place = self.index if self._at < self._count else self._position
+            start = place if before is None else before
+            self._go(place)
+            found = Documents(self._ask, self._queue.topic, start, is_read=before is not None)
+            self._documents = found
+        self._at = self._count = 0
+        self._position = found.position
+        if found.is_through:
+            self._store()
         return found
 
-    def _step_over(self, index: int) -> None:
-        """Step over a message that was opened, unless the tailer was moved meanwhile."""
-        if self.index == index:
-            self._next()
+    def _step_over(self, index: int, is_metadata: bool, /) -> None:  # noqa: FBT001 - of the kernel
+        """Step over a document that was opened, unless the tailer was moved meanwhile."""
+        with self._lock:
+            documents = self._documents
+            if documents is None or self._at:
+                if not is_metadata and self.index == index:
+                    self._next()
+                return
+            documents.step()
+            self._position = documents.position
+            if not is_metadata:
+                self._last_read = index
+
+    def _return_to(self, index: int, is_metadata: bool = False, /) -> None:  # noqa: FBT001, FBT002 - of the kernel
+        """Go back to a document that was read."""
+        with self._lock:
+            documents = self._documents
+            if documents is not None and not self._at:
+                documents.step_back(index)
+                self._position = documents.position
+            elif not is_metadata:
+                self._return_to_message(index)
 
     def reading_document(self, *, include_metadata: bool = False) -> ReadDocument:
         """
-        Open the next message, to be read value by value, as at home.
+        Open the next document, to be read value by value, as at home.
 
-        Raises:
-            UnsupportedError: Metadata was asked for.
-
+        Metadata is asked for one answer after the other: a wait for it is a question repeated.
+        Backward there is none, as at home.
         """
         self._queue.need_wire("reading_document")
-        if include_metadata:
-            raise UnsupportedError(_NO_METADATA)
-        return _native.received_document(self)
+        return _native.received_document(self, include_metadata=include_metadata)
 
     def method_reader(  # noqa: PLR0913 - by keywords
         self,
@@ -87,17 +162,11 @@ class DocumentReading(FarTailer, ABC):
         Return a reader that calls handlers: see :meth:`quire.JournalTailer.method_reader`.
 
         An address of the same server as *dead_letter* is opened with the token of this queue.
-
-        Raises:
-            UnsupportedError: *metadata_handler* was given.
-
         """
         from quire.calls.method_reader import method_reader, mover
         from quire.types import names_around
 
         self._queue.need_wire("method_reader")
-        if metadata_handler is not None:
-            raise UnsupportedError(_NO_METADATA)
         if is_remote(dead_letter):
             dead_letter = self._handle._beside(dead_letter)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         move = mover(self, replay, output)
@@ -109,7 +178,7 @@ class DocumentReading(FarTailer, ABC):
             dead_letter=dead_letter,
             default=default,
             filter=filter,
-            metadata_handler=None,
+            metadata_handler=metadata_handler,
             scanning=scanning,
             names=names_around(),
         )

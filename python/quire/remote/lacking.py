@@ -8,15 +8,12 @@ from quire.formats.missing import reasons
 
 FORMAT: Final = "remote queue"
 FILES: Final = "files are where the server is: open the queue there"
-REPLICAS: Final = "replicas are waited for where the queue is"
 REASONS: Final = reasons(
     {
         "current_file file_for_cycle dump end_of_cycle release_resources refresh table_value "
         "table_entries lock_holder write_lock pretoucher metrics normalise_eofs "
         "last_index_synced": FILES,
         "ring": "there is no buffer: write_many sends many messages at once",
-        "replicas last_acknowledged_index acknowledged aacknowledged when_acknowledged "
-        "in_flight": REPLICAS,
         "topics topic": "sub-topics are chosen where the queue is",
         "striding state": "they are those of a reader of files: move_to_index goes anywhere",
         "cycle_at cycle_start_ms current_cycle": "see cycles and move_to_time",

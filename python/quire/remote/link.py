@@ -9,6 +9,7 @@ from typing import Any, Final
 from quire._common import arguments
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
 from quire.errors import ClosedError, UnsupportedError
+from quire.handles.journal.replicas import Replica
 from quire.remote.address import RemoteAddress, client_context, is_remote, parse
 from quire.remote.connection import Connection, Server
 from quire.remote.lacking import FORMAT
@@ -19,6 +20,20 @@ _EXCERPTS: Final[dict[str, Any]] = {
     "indexed": VanillaExcerpt,
     "quick-queue": QuickExcerpt,
 }
+
+
+def _replica(facts: Mapping[str, Any]) -> Replica:
+    return Replica(
+        name=facts["name"].decode(),
+        address=facts["address"].decode(),
+        in_sync=bool(facts["in_sync"]),
+        acknowledged_index=facts["acknowledged_index"],
+        lag_messages=facts["lag_messages"],
+        lag_bytes=facts["lag_bytes"],
+        lag_s=float(facts["lag_s"]),
+        level=facts["level"].decode(),
+        connected=bool(facts["connected"]),
+    )
 
 
 class RemoteLink:
@@ -88,6 +103,10 @@ class RemoteLink:
         """Return what the queue is like now."""
         found: dict[str, Any] = self.ask("QUIRE.INFO", self.topic)
         return found
+
+    def replicas(self) -> list[Replica]:
+        """Return the queue's replicas, with what each has acknowledged."""
+        return [_replica(it) for it in self.ask("QUIRE.REPLICAS", self.topic)]
 
     def need_wire(self, name: str) -> None:
         """

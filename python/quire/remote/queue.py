@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quire.dataframes.scan import Scan
     from quire.groups.states import GroupState
     from quire.handles.journal.acknowledging import Wait
+    from quire.handles.journal.replicas import Replica
     from quire.remote.flight_client import FlightPlace
 
 _REACHING: Final = ("token", "tls", "timeout_s")
@@ -138,6 +139,18 @@ class RemoteQueue(Queue, FarQueue, Handle):
     def block_bytes(self) -> int:
         """By how much files grow where the queue is."""
         return int(self._facts.get("block_bytes", 0))
+
+    @property
+    def last_acknowledged_index(self) -> int | None:
+        """The index up to which Java's replicas have the messages: see :class:`JournalQueue`."""
+        self._link.need_wire("last_acknowledged_index")
+        found: int | None = self._link.info()["acknowledged"]
+        return found
+
+    @property
+    def replicas(self) -> list[Replica]:
+        """The queue's replicas, and what each has acknowledged, as the server knows it."""
+        return self._link.replicas()
 
     def count_excerpts(self, from_index: int, to_index: int) -> int:
         """Return how many messages lie between two indexes, as the index of the queue has them."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 
 from quire._common import arguments
-from quire.errors import ClosedError, ServerLostError, UnsupportedError, WireError
+from quire.errors import ClosedError, ServerLostError, WireError
 from quire.formats.columns import Columns
 from quire.formats.missing import Handle
 from quire.handles.base import BATCH_BYTES, AnyExcerpt, Tailer
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
     from quire._native import Buffer, Column, EventLoopWaits, Plan, Table
     from quire.remote.link import RemoteLink
+    from quire.remote.metadata import Documents
 
 _END: Final = 2**63 - 1
 _COUNT: Final = 65_536
 _BYTES: Final = 4 << 20
 _MANY: Final = 4096
 """After a batch of this length the next one is asked for at once."""
+Direction: TypeAlias = Literal["forward", "backward", "none"]
 _DIRECTION: Final = arguments.one_of("forward", "backward", "none")
 _BLOCK_MS: Final = 20_000
 """How long the server waits at most before it says that there is nothing."""
@@ -74,7 +76,11 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         self._last_read: int | None = None
         self._stored: int | None = None
         self._is_asked = False
+        self._direction: Direction = "forward"
         self._is_backward = False
+        self._step = 1  # 0 without a direction
+        self._follows: int | None = None  # what was read before the batch
+        self._documents: Documents | None = None
         if name is not None:
             self._connection.ready(self._connection.deadline())
 
@@ -116,29 +122,28 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         return self._last_read
 
     @property
-    def direction(self) -> Literal["forward", "backward"]:
+    def direction(self) -> Direction:
         """
-        The direction of reads: ``forward`` or ``backward``. Can be set.
+        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
+
+        With ``none``, each read returns the same message.
 
         Raises:
-            UnsupportedError: The direction is ``none``.
             ValueError: There is no such direction.
 
         """
-        return "backward" if self._is_backward else "forward"
+        return self._direction
 
     @direction.setter
-    def direction(self, value: Literal["forward", "backward"]) -> None:
-        if _DIRECTION("direction", value) == "none":
-            raise UnsupportedError(
-                f"not supported in a {FORMAT}: direction='none' (see move_to_index)"
-            )
+    def direction(self, value: Direction) -> None:
+        _DIRECTION("direction", value)
         with self._lock:
             self._check_open()
             if self._is_backward != (value == "backward"):
                 place = self._turning_place()
                 self._is_backward = value == "backward"
                 self._go(place)
+            self._direction, self._step = value, int(value != "none")
 
     def _turning_place(self) -> int:
         """Return the index from which reads go on in the other direction."""
@@ -208,6 +213,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             columns = columns.reversed()
             data = bytes(columns.data)
             following -= 1
+        if self._at:
+            self._follows, self._documents = self._read_before, None
         self._columns, self._before = columns, self._position
         self._offsets, self._data = columns.offsets, data
         self._at, self._count = 0, len(columns)
@@ -314,7 +321,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             if self._at >= self._count and not self._fill():
                 return None
             at = self._at
-            self._at = at + 1
+            self._at = at + self._step
             self._last_read = index = self._columns.indexes[at]
             return index, self._data[self._offsets[at] : self._offsets[at + 1]]
 
@@ -360,7 +367,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             try:
                 return decode(excerpt)
             except WireError:
-                self._at -= 1
+                self._at -= self._step
                 raise
 
     def __iter__(self) -> Self:
@@ -379,6 +386,9 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         found: list[bytes] = []
         with self._lock:
             while len(found) < count and self._fill():
+                if not self._step:
+                    found += [cast("bytes", self.read_bytes())] * (count - len(found))
+                    break
                 past = min(self._count, self._at + count - len(found))
                 places, data = [*self._offsets[self._at : past + 1]], self._data
                 found += [data[a:b] for a, b in pairwise(places)]
@@ -402,6 +412,8 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
     def _columns_of(self, count: int, max_bytes: int, end: int) -> Columns:
         if not self._fill():
             return Columns.empty()
+        if not self._step and self.index < end:
+            return self._repeated(count, max_bytes)
         first, past = self._at, min(self._count, self._at + count)
         if not self._is_backward:
             past = first + len(self._columns.part(first, past).until(end))
@@ -411,6 +423,12 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         if past > first:
             self._at, self._last_read = past, self._columns.indexes[past - 1]
         return self._columns.part(first, past)
+
+    def _repeated(self, count: int, max_bytes: int) -> Columns:
+        """Return the message at the place n times, as it comes without a direction."""
+        one = self._columns.part(self._at, self._at + 1)
+        self._last_read = one.indexes[0]
+        return Columns.joined([one] * max(1, min(count, max_bytes // max(1, len(one.data)))))
 
     def _read_decoded(  # noqa: PLR0913 - those of the kernel
         self,
@@ -441,7 +459,13 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             self._check_open()
             self._forget_asked()
             self._at = self._count = 0
+            self._follows = self._documents = None
             self._position = index
+
+    @property
+    def _read_before(self) -> int | None:
+        """The index of the message that was read just before this place; None after a move."""
+        return self._columns.indexes[self._at - 1] if self._at else self._follows
 
     def move_to_index(self, index: int, /) -> bool:
         """Go to a message by its index; False if there is none."""
@@ -461,9 +485,11 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             facts = self._ask("QUIRE.INFO", self._topic_name)
             self._go((facts["last"] or 0) if self._is_backward else facts["end"])
 
-    def _return_to(self, index: int) -> None:
+    def _return_to_message(self, index: int) -> None:
         """Go back to a message that was read."""
         with self._lock:
+            if self._at < self._count and self._columns.indexes[self._at] == index:
+                return
             if 0 < self._at <= self._count and self._columns.indexes[self._at - 1] == index:
                 self._at -= 1
             elif not self.closed:

@@ -56,12 +56,16 @@ class Later:
     Attributes:
         call: Returns its answer, or what resolves to it.
         count: How many commands it is: an error is the answer of each.
+        limit_s: After how long what *call* returned is not waited for any more; None: never.
+        ends_with: With a limit, returns the answer, whether time was up or not.
         is_begun: Whether a thread has it.
 
     """
 
     call: Callable[[], Answer | Future[Answer]]
     count: int = 1
+    limit_s: float | None = None
+    ends_with: Callable[[], Answer] = lambda: None
     is_begun: bool = False
 
 

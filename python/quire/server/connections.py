@@ -8,13 +8,14 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from quire._waiting.sleeping import sleep_async
 from quire.errors import QuireError, RefusedError
 from quire.recording.addresses import show_address
 from quire.server.answers import Answer, encoded
-from quire.server.client_session import Session
+from quire.server.client_session import Later, Session
 
 if TYPE_CHECKING:
     from quire.server.context import Context
@@ -111,7 +112,7 @@ class ClientConnection(asyncio.Protocol):
             self._hub.wait(session)
         if session.later is not None and not session.later.is_begun:
             session.later.is_begun = True
-            self._hub.carry_out_later(session, session.later.call)
+            self._hub.carry_out_later(session, session.later)
         if again or (session.may_run and not self._is_full):
             self._soon()
         self._pause(session, transport)
@@ -246,17 +247,22 @@ class Hub:
         for session in [*self._waiting.get(topic, ())]:
             self._wake(session)
 
-    def carry_out_later(
-        self, session: Session, call: Callable[[], Answer | Future[Answer]]
-    ) -> None:
+    def carry_out_later(self, session: Session, later: Later) -> None:
         """Have a thread carry out a command."""
-        task = asyncio.get_running_loop().create_task(self._carried_out(call))
+        task = asyncio.get_running_loop().create_task(self._carried_out(later))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finish(session, done))
 
-    async def _carried_out(self, call: Callable[[], Answer | Future[Answer]]) -> Answer:
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, call)
-        return await asyncio.wrap_future(found) if isinstance(found, Future) else found
+    async def _carried_out(self, later: Later) -> Answer:
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, later.call)
+        if not isinstance(found, Future):
+            return found
+        if later.limit_s is None:
+            return await asyncio.wrap_future(found)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(found), later.limit_s)
+        return await loop.run_in_executor(self._threads, later.ends_with)
 
     def _finish(self, session: Session, done: asyncio.Task[Answer]) -> None:
         self._tasks.discard(done)

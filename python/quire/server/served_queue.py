@@ -23,12 +23,14 @@ from quire.formats.columns import Columns
 from quire.formats.protocols import AnyTailer
 from quire.handles.base import Queue
 from quire.handles.journal.appender import JournalAppender
+from quire.handles.journal.replicas import replicas_of
 from quire.ranges.seek import NO_INDEX, first_from
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from quire.handles.journal.acknowledging import Wait
+    from quire.handles.journal.replicas import Replica
     from quire.server.answers import Answer
 
 _TAILERS: Final = 32
@@ -150,6 +152,22 @@ class ServedQueue:
         """Return what resolves to an index once replicas have its message."""
         found = self._journal_appender().when_acknowledged(index, wait=wait)
         return cast("Future[Answer]", found)
+
+    def acknowledged(self, wait: Wait) -> int | None:
+        """Return the last index that n replicas have; None: there is none."""
+        return self._journal_appender()._replica_states().acknowledged(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    def replicas(self) -> list[Replica]:
+        """
+        Return the replicas, with what each has acknowledged.
+
+        Raises:
+            UnsupportedError: Queues of the format have none.
+
+        """
+        if self.journal is None:
+            raise UnsupportedError(f"a {self.format} queue has no replicas: name={self.topic}")
+        return replicas_of(self.journal)
 
     @property
     def wait_ms(self) -> int:

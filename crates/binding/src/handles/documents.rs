@@ -11,7 +11,7 @@ use quire_kernel::chronicle::read::tailer::Tailer as Kernel;
 
 use super::scan;
 use crate::detached::detached;
-use crate::document::Document;
+use crate::document::{Document, Received};
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::decode;
@@ -31,8 +31,8 @@ pub struct Receiver {
     is_fieldless: bool,
 }
 
-/// An index and bytes, as a Python handle has them.
-type Row<'py> = (i64, Bound<'py, PyBytes>);
+/// An index, bytes, and whether they are metadata, as a Python handle has them.
+type Row<'py> = (i64, Bound<'py, PyBytes>, bool);
 
 impl Source {
     /// A handle with the methods of `quire.formats.remote.FarTailer`.
@@ -53,14 +53,14 @@ impl Source {
         }
     }
 
-    /// The next document, stepped over. Handles have no metadata.
+    /// The next document, stepped over.
     #[inline]
     pub fn take(&self, py: Python<'_>, include_metadata: bool) -> PyResult<Option<Document>> {
         match self {
             Self::Files(tailer) => {
                 Ok(scan::next_document(py, tailer, include_metadata)?.map(Document::InPlace))
             }
-            Self::Handle(receiver) => receiver.next(py, "_next"),
+            Self::Handle(receiver) => receiver.next(py, "_take_document", include_metadata),
         }
     }
 
@@ -70,7 +70,7 @@ impl Source {
             Self::Files(tailer) => {
                 Ok(scan::open(py, tailer, include_metadata)?.map(Document::InPlace))
             }
-            Self::Handle(receiver) => receiver.next(py, "_open_next"),
+            Self::Handle(receiver) => receiver.next(py, "_open_document", include_metadata),
         }
     }
 
@@ -174,13 +174,22 @@ impl Source {
 }
 
 impl Receiver {
-    fn next(&self, py: Python<'_>, method: &str) -> PyResult<Option<Document>> {
-        let found = self.handle.call_method0(py, method)?;
+    fn next(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        include_metadata: bool,
+    ) -> PyResult<Option<Document>> {
+        let found = self.handle.call_method1(py, method, (include_metadata,))?;
         let row: Option<Row<'_>> = found.bind(py).extract()?;
-        Ok(row.map(|(index, bytes)| Document::Received(index, Arc::new(bytes.as_bytes().to_vec()))))
+        Ok(row.map(|(index, bytes, is_metadata)| {
+            let bytes = Arc::new(bytes.as_bytes().to_vec());
+            Document::Received(Received { index, bytes, is_metadata })
+        }))
     }
 
     fn call(&self, py: Python<'_>, method: &str, document: &Document) -> PyResult<()> {
-        self.handle.call_method1(py, method, (document.index(),)).map(drop)
+        let given = (document.index(), document.is_metadata());
+        self.handle.call_method1(py, method, given).map(drop)
     }
 }

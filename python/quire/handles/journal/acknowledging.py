@@ -9,10 +9,9 @@ from heapq import heappop, heappush
 from itertools import count
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, cast
 
 from quire._common import arguments
-from quire._native import ReplicaStates
 from quire.errors import QuireError
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value
-    from quire.handles.journal.appender import JournalAppender
 
 Wait: TypeAlias = Literal["any", "all"] | int
 """How many members of the in-sync set: any one, all, or a number of them."""
@@ -31,10 +29,56 @@ _STAYS_S: Final = 1.0
 _LIMIT = arguments.whole(1, 2**20)
 
 
+class States(Protocol):
+    """What is known of the replicas of a queue."""
+
+    def wait(self, index: int, quorum: Wait, /, *, timeout_s: float | None = None) -> bool:
+        """Return whether n replicas have acknowledged the message of an index, within a time."""
+        ...
+
+    def acknowledged(self, quorum: Wait, /) -> int | None:
+        """Return the last index that n replicas have acknowledged; None: there is none."""
+        ...
+
+
+class Awaiting(Protocol):
+    """An appender whose messages replicas acknowledge."""
+
+    _slice_s: float
+
+    def write_bytes(self, payload: Buffer, /) -> int:
+        """Append bytes."""
+        ...
+
+    def write_text(self, text: str, /) -> int:
+        """Append text."""
+        ...
+
+    def write_map(self, values: Mapping[str, Value], /) -> int:
+        """Append named values."""
+        ...
+
+    def write_message(
+        self, message: object, cls: type | None = None, /, *, typed: bool = False
+    ) -> int:
+        """Append an object."""
+        ...
+
+    @property
+    def _timeout_s(self) -> float: ...
+    def _check_wait(self, wait: Wait | None, /) -> None: ...
+    def _wait_for(
+        self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
+    ) -> None: ...
+    def _without_wait(self) -> Awaiting: ...
+    def _replica_states(self) -> States: ...
+
+
 class Acknowledging:
     """What an appender says about the replicas that have its messages."""
 
     _wait: Wait | None = None
+    _slice_s = _SLICE_S
     _lines: dict[tuple[Wait, float | None], Line] | None = None
 
     def acknowledged(
@@ -116,8 +160,8 @@ class Acknowledging:
         return InFlight(self._appender, _LIMIT("limit", limit), self._asked(wait), timeout_s)
 
     @property
-    def _appender(self) -> JournalAppender:
-        return cast("JournalAppender", self)
+    def _appender(self) -> Awaiting:
+        return cast("Awaiting", self)
 
     def _asked(self, wait: Wait | None) -> Wait:
         if wait is None:
@@ -144,12 +188,9 @@ class Line:
 
     """
 
-    def __init__(self, appender: JournalAppender, wait: Wait, timeout_s: float | None) -> None:
+    def __init__(self, appender: Awaiting, wait: Wait, timeout_s: float | None) -> None:
         appender._check_wait(wait)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        states = ReplicaStates.open_existing(appender.path)
-        if states is None:  # removed just now
-            raise FileNotFoundError(appender.path)
-        self._appender, self._states = appender, states
+        self._appender, self._states = appender, appender._replica_states()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         self._wait: Wait = wait
         self._timeout_s = appender._timeout_s if timeout_s is None else timeout_s  # noqa: SLF001
         from concurrent.futures import Future  # takes logging along
@@ -181,9 +222,14 @@ class Line:
             if not self._heap:
                 return
             index, _, deadline, _ = self._heap[0]
-        left = min(max(0.0, deadline - monotonic()), _SLICE_S)
-        self._states.wait(index, self._wait, timeout_s=left)
-        self._resolve()
+        left = min(max(0.0, deadline - monotonic()), self._appender._slice_s)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        try:
+            self._states.wait(index, self._wait, timeout_s=left)
+            up_to = self._states.acknowledged(self._wait)
+        except (QuireError, OSError) as error:
+            self._fail_all(error)
+        else:
+            self._resolve(up_to)
 
     def _run(self) -> None:
         while True:
@@ -193,8 +239,8 @@ class Line:
                     return
             self.help()
 
-    def _resolve(self) -> None:
-        up_to, now = self._states.acknowledged(self._wait), monotonic()
+    def _resolve(self, up_to: int | None) -> None:
+        now = monotonic()
         done: list[tuple[int, Future[int]]] = []
         late: list[tuple[int, Future[int]]] = []
         with self._changed:
@@ -211,6 +257,13 @@ class Line:
             future.set_result(index)
         for index, future in late:
             self._fail(index, future)
+
+    def _fail_all(self, error: Exception) -> None:
+        with self._changed:
+            futures = [row[-1] for row in self._heap]
+            self._heap.clear()
+        for future in futures:
+            future.set_exception(error)
 
     def _fail(self, index: int, future: Future[int]) -> None:
         try:
@@ -233,9 +286,7 @@ class InFlight:
 
     """
 
-    def __init__(
-        self, appender: JournalAppender, limit: int, wait: Wait, timeout_s: float | None
-    ) -> None:
+    def __init__(self, appender: Awaiting, limit: int, wait: Wait, timeout_s: float | None) -> None:
         self._line = Line(appender, wait, timeout_s)
         self._limit = limit
         self._appender = appender._without_wait()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

@@ -71,6 +71,12 @@ class JournalAppender(_native.Appender, WireWriting, Appender, Acknowledging):
         """Return one of the same queue that waits for no replica."""
         return self if self._wait is None else JournalAppender(self._queue)
 
+    def _replica_states(self) -> _native.ReplicaStates:
+        states = _native.ReplicaStates.open_existing(self.path)
+        if states is None:  # removed just now
+            raise FileNotFoundError(self.path)
+        return states
+
     def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
         Return a writer of messages that begin with the routing key *key*.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from quire.handles.journal.acknowledging import Wait
+    from quire.handles.journal.replicas import Replica
     from quire.server.append_ids import Appended
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
@@ -122,6 +123,7 @@ def described(found: ServedQueue) -> Answer:
             "wire_type": found.journal.wire_type.encode(),
             "source_id": found.journal.source_id,
             "block_bytes": found.journal.block_bytes,
+            "acknowledged": found.journal.last_acknowledged_index,
         }
     return facts
 
@@ -239,9 +241,37 @@ def wait_for(session: Session, request: Sequence[bytes]) -> Outcome:
     given = Arguments(request, 2)
     wait = _replicas(given.next())
     index = given.whole("index") if given else None
+    block_ms = given.whole("timeout") if given.takes("BLOCK") else None
     given.end()
     found.check_wait(wait)
-    return found.wait_ms if index is None else Later(lambda: found.when_acknowledged(index, wait))
+    if index is None:
+        return found.wait_ms
+    later = Later(lambda: found.when_acknowledged(index, wait))
+    if block_ms is not None:
+        later.limit_s = min(block_ms, found.wait_ms) / 1000
+        later.ends_with = lambda: found.acknowledged(wait)
+    return later
+
+
+@command("QUIRE.REPLICAS", 2, "readonly", keys=(1, 1, 1))
+def replicas(session: Session, request: Sequence[bytes]) -> Outcome:
+    """List the replicas, each with what it has acknowledged."""
+    found = known(session, topic_of(request[1]))
+    return Later(lambda: [_replica(it) for it in found.replicas()])
+
+
+def _replica(one: Replica) -> Answer:
+    texts = {"lag_s": repr(one.lag_s)} | {
+        name: str(getattr(one, name)) for name in ("name", "address", "level")
+    }
+    facts: dict[str, Answer] = {name: text.encode() for name, text in texts.items()}
+    return facts | {
+        "in_sync": int(one.in_sync),
+        "acknowledged_index": one.acknowledged_index,
+        "lag_messages": one.lag_messages,
+        "lag_bytes": one.lag_bytes,
+        "connected": int(one.connected),
+    }
 
 
 def _batch(found: ServedQueue, given: Arguments, client: bytes, number: int) -> _Batch:

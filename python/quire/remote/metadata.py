@@ -1,0 +1,80 @@
+"""Metadata documents of remote queues, between the messages that they stand before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from quire.errors import UnsupportedError
+from quire.remote.lacking import FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quire.formats.remote import Row
+
+_COUNT: Final = 4096
+
+
+class Documents:
+    """
+    Documents from a place on, as the server has them, and how many of them were read.
+
+    Args:
+        ask: Asks the server.
+        topic: The name of the queue.
+        start: The index of the message that the documents begin with.
+        is_read: Whether that one was read before.
+
+    """
+
+    def __init__(self, ask: Callable[..., Any], topic: str, start: int, *, is_read: bool) -> None:
+        self._ask, self._topic = ask, topic
+        self._start, self._done = start, int(is_read)
+        self._rows: list[Row] = []
+        self.position = start + is_read
+
+    @property
+    def is_through(self) -> bool:
+        """Whether all that the server answered was read."""
+        return self._done >= len(self._rows)
+
+    def next(self) -> Row | None:
+        """
+        Return the next document, which stays the next one; None if there is none yet.
+
+        Raises:
+            UnsupportedError: More metadata than an answer holds lies between two messages.
+
+        """
+        if self.is_through:
+            self._fetch()
+        return None if self.is_through else self._rows[self._done]
+
+    def _fetch(self) -> None:
+        """Ask again from the last message on: what is new may lie before the next message."""
+        for place in range(len(self._rows) - 1, -1, -1):
+            if not self._rows[place][2]:
+                self._start, self._done = self._rows[place][0], self._done - place
+                break
+        words = ("QUIRE.READ", self._topic, "FROM", self._start, "COUNT", _COUNT, "METADATA")
+        _, rows = self._ask(*words)
+        self._rows = [(index, data, bool(flag)) for index, flag, data in rows]
+        if self._done and self._start and self._rows and self._rows[0][0] != self._start:
+            self._done = 0  # the message was deleted meanwhile
+        if self.is_through and self._done >= _COUNT:
+            raise UnsupportedError(
+                f"not supported in a {FORMAT}: more metadata between two messages than an answer"
+                f" holds: limit={_COUNT} index={self._start:#x}"
+            )
+
+    def step(self) -> None:
+        """Step over the next one."""
+        index, _, is_metadata = self._rows[self._done]
+        self._done += 1
+        self.position = index if is_metadata else index + 1
+
+    def step_back(self, index: int) -> None:
+        """Make the last one, of this index, the next one again."""
+        if self._done and self._done <= len(self._rows) and self._rows[self._done - 1][0] == index:
+            self._done -= 1
+            self.position = index

@@ -1,0 +1,89 @@
+"""What a remote appender asks of the replicas of its queue."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from quire.errors import WaitTimeoutError
+from quire.remote.connection import Connection
+
+if TYPE_CHECKING:
+    from quire.handles.journal.acknowledging import Wait
+    from quire.remote.link import RemoteLink
+
+SLICE_S: Final = 0.25
+"""How long the server is asked to wait at once."""
+
+
+class RemoteStates:
+    """
+    What the server knows of the replicas of a queue, by a connection of its own.
+
+    Args:
+        queue: The open queue.
+
+    """
+
+    def __init__(self, queue: RemoteLink) -> None:
+        self._queue = queue
+        self._connection = Connection(queue.server)
+
+    def close(self) -> None:
+        """Close the connection. Idempotent."""
+        self._connection.close()
+
+    def wait(self, index: int, quorum: Wait, /, *, timeout_s: float | None = None) -> bool:
+        """Return whether n replicas have acknowledged the message of an index, within a time."""
+        block_ms = round(1000 * (SLICE_S if timeout_s is None else max(0.0, timeout_s)))
+        words = ("QUIRE.WAIT", self._queue.topic, replicas_word(quorum), index, "BLOCK", block_ms)
+        found: int | None = self._connection.call(*words, more_s=block_ms / 1000)
+        return found is not None and found >= index
+
+    def acknowledged(self, quorum: Wait, /) -> int | None:
+        """Return the last index that n replicas have acknowledged; None: there is none."""
+        words = ("QUIRE.WAIT", self._queue.topic, replicas_word(quorum), 0, "BLOCK", 0)
+        found: int | None = self._connection.call(*words)
+        return found
+
+    def wait_until(self, index: int, quorum: Wait, timeout_s: float) -> None:
+        """
+        Wait until n replicas have acknowledged the message of an index.
+
+        Raises:
+            WaitTimeoutError: Replicas did not acknowledge the message in time.
+
+        """
+        ends = monotonic() + timeout_s
+        while not self.wait(index, quorum, timeout_s=min(SLICE_S, ends - monotonic())):
+            if monotonic() >= ends:
+                raise self._late(index, quorum, timeout_s)
+
+    def _late(self, index: int, quorum: Wait, timeout_s: float) -> WaitTimeoutError:
+        members = {it.name: it.acknowledged_index for it in self._queue.replicas() if it.in_sync}
+        error = WaitTimeoutError(
+            "replicas did not acknowledge in time, and the message stays in the queue:"
+            f" index={index:#x} waited_s={timeout_s} wait={quorum} in_sync={[*members]}"
+            f" path={self._queue.url}"
+        )
+        error.index, error.acknowledged = index, members
+        return error
+
+
+def replicas_word(wait: object) -> str:
+    """
+    Return how many replicas to wait for, as the server takes it.
+
+    Raises:
+        ValueError: The text is another one, or the number is below 1.
+        TypeError: *wait* is neither text nor a number.
+
+    """
+    what = 'wait must be "any", "all" or a number of replicas'
+    if isinstance(wait, str) and wait in {"any", "all"}:
+        return wait.upper()
+    if not isinstance(wait, str | int) or isinstance(wait, bool):
+        raise TypeError(f"{what}: found={wait!r}")
+    if isinstance(wait, str) or wait < 1:
+        raise ValueError(f"{what}: found={wait!r}")
+    return str(wait)
