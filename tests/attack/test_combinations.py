@@ -6,6 +6,7 @@ A course is repeated by the seed that its failure names: `QUIRE_SEED=7 pytest ..
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
@@ -22,6 +23,8 @@ import quire
 from queues import START_MS, exit_code, fork
 from quire.errors import QuireError
 from quire.maintenance import seal
+from quire.replication import Sink, Source
+from replicas import HANG_S
 from tally import RUN, Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
@@ -74,6 +77,7 @@ class Course:
         self.options = options_of(self.chance)
         self.kept: list[Kept] = []
         self.deleted = self.named = 0
+        self.replica, self.replicated = folder / "replica", 0
         self.open()
 
     def opened(self) -> quire.JournalQueue:
@@ -104,9 +108,9 @@ class Course:
         if self.queue.ring is not None:
             self.queue.ring.flush()
 
-    def check(self, queue: quire.JournalQueue) -> None:
+    def check(self, queue: quire.JournalQueue, first: int | None = None) -> None:
         """Read all that is kept, and nothing else, forward and backward."""
-        wanted = self.kept[self.deleted :]
+        wanted = self.kept[self.deleted if first is None else first :]
         with queue.tailer() as tailer:
             for kept in wanted:
                 read(tailer, kept)
@@ -117,10 +121,10 @@ class Course:
             for kept in reversed(wanted):
                 read(tailer, kept)
 
-    def check_files(self, path: Path) -> None:
+    def check_files(self, path: Path, first: int | None = None) -> None:
         """Check a directory from outside."""
         with self.reader(path) as queue:
-            self.check(queue)
+            self.check(queue, first)
         findings = [it for it in quire.verify(path).findings if it.kind not in TOLD]
         assert not findings
 
@@ -223,6 +227,24 @@ class Course:
         self.check_files(copy)
         shutil.rmtree(copy)
 
+    def replicate(self) -> None:
+        """Bring a replica up to date, which keeps what is pruned here."""
+        last = self.queue.last_index
+        if last is None:
+            return
+        if not self.replica.exists():
+            self.replicated = self.deleted
+
+        async def work() -> None:
+            async with (
+                Source(self.queue) as source,
+                Sink(self.replica, port=source.address[1], reconnect_s=0.01) as sink,
+            ):
+                await asyncio.wait_for(sink.stored(last), HANG_S)
+
+        asyncio.run(work())
+        self.check_files(self.replica, self.replicated)
+
     def repair(self) -> None:
         """Repair what is whole."""
         quire.repair(self.path, dry_run=False)
@@ -257,6 +279,7 @@ STEPS_OF: dict[Callable[[Course], None], int] = {
     Course.reopen: 1,
     Course.append_in_a_child: 2,
     Course.copy: 1,
+    Course.replicate: 2,
     Course.repair: 1,
     Course.compress: 1,
     Course.prune: 1,
@@ -301,8 +324,8 @@ def test_whatever_is_combined_the_journal_is_a_list(tally: Tally) -> None:
         with tempfile.TemporaryDirectory(dir=memory()) as folder:
             run(Path(folder), seed)
     tally(
-        "Encryption, compression, differences, seals, rings, groups, retention, copies and repair "
-        "in any combination and order: every message once, in order",
+        "Encryption, compression, differences, seals, rings, groups, retention, replicas, copies "
+        "and repair in any combination and order: every message once, in order",
         COURSES,
         "queues of 60 steps",
     )
