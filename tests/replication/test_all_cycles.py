@@ -128,6 +128,40 @@ def test_the_first_difference_is_exact(
     shutil.rmtree(path)
 
 
+def test_a_cycle_without_messages_is_no_difference(tmp_path: Path) -> None:
+    origin, copy = tmp_path / "source", tmp_path / "copy"
+    clock = quire.ManualClock(START_MS)
+    with quire.open(origin, roll_cycle="TEST4_DAILY", block_bytes=1 << 16, clock=clock) as queue:
+        for day in range(4):
+            with queue.appender().writing_document() as document:
+                document.write_bytes(b"%d" % day)
+                if day in {0, 2}:
+                    document.rollback_on_close()
+            clock.advance(DAY_MS)
+    for _ in range(2):
+        replicate(origin, copy)
+        assert messages(copy) == messages(origin)
+    assert len(files(origin)) == 4
+    assert len(files(copy)) == 2
+    assert not (copy / "aside").exists()
+
+
+def test_a_whole_file_that_is_missing_comes_again_encrypted(tmp_path: Path) -> None:
+    origin, copy, key = tmp_path / "source", tmp_path / "copy", bytes(range(32))
+    clock = quire.ManualClock(START_MS)
+    with quire.open(origin, roll_cycle="TEST4_DAILY", clock=clock, key=key) as queue:
+        for day in range(3):
+            queue.appender().write_many([b"%d.%d" % (day, it) for it in range(EACH)])
+            clock.advance(DAY_MS)
+    replicate(origin, copy, key=key)
+    files(copy)[1].unlink()
+    with quire.open(copy, key=key) as queue:
+        queue.refresh()
+    replicate(origin, copy, key=key)
+    assert messages(copy, key) == messages(origin, key)
+    assert problems_of(copy) == []
+
+
 @pytest.mark.parametrize("day", some([1, 3, DAYS - 1], keep={2}))
 def test_a_whole_file_that_is_missing_comes_again(pair: tuple[Path, Path], day: int) -> None:
     origin, copy = pair

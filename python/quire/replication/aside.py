@@ -27,7 +27,7 @@ from quire._common.roll_file_names import COMPRESSED, times_file, uncompressed
 from quire._native import BatchReader, BatchWriter
 from quire.errors import CorruptError, QuireError, UnsafePathError
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.replication import layout
 from quire.sealed.needed_files import bring_needed
 

@@ -74,15 +74,21 @@ class CycleDigests:
         self._lock = Lock()
 
     def cycles(self) -> list[int]:
-        """Return the cycles of the queue, in order."""
-        return self._queue.cycles
+        """Return the cycles that have documents, and the newest, in order: takes long."""
+        newest = self._newest()
+        with self._lock:
+            found = [it for it in self._queue.cycles if it == newest or not self._is_empty(it)]
+            self._keep()
+        return found
 
     def of_range(self, first: int, last: int) -> tuple[int, bytes]:
-        """Return how many cycles a range has, and the hash of their digests: takes long."""
+        """Return how many cycles a range has, and their hash, but for those without documents."""
         hashed, count = hashlib.sha256(), 0
         with self._lock:
-            for cycle in self.cycles():
-                if first <= cycle <= last and (found := self.of_cycle(cycle)) is not None:
+            for cycle in self._queue.cycles:
+                if not first <= cycle <= last or self._is_empty(cycle):
+                    continue
+                if (found := self.of_cycle(cycle)) is not None:
                     count += 1
                     hashed.update(_HASHED.pack(cycle, *found))
             self._keep()
@@ -110,6 +116,13 @@ class CycleDigests:
             self._has_news = True
         return result
 
+    def _is_empty(self, cycle: int) -> bool:
+        """Whether a cycle has a file but no documents, as on the source alone."""
+        found = self.of_cycle(cycle)
+        if found is None or not found.is_readable:
+            return False
+        return found[:2] == (self._queue.roll_cycle.to_index(cycle, 0), 0)
+
     def _newest(self) -> int | None:
         return self._queue.cycles[-1] if self._queue.cycles else None
 
@@ -125,7 +138,7 @@ class CycleDigests:
         if not self._has_news:
             return
         self._has_news = False
-        existing = set(self.cycles())
+        existing = set(self._queue.cycles)
         self._kept = {cycle: it for cycle, it in self._kept.items() if cycle in existing}
         entries = b"".join(
             _KEPT.pack(cycle, found.metadata, found.next, *identity, found.digest)

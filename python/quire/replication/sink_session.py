@@ -211,10 +211,11 @@ class SinkSession(Session):
         first, digests = self._facts.get("first"), self._replica.older_digests()
         if wire.CYCLES in self.features and type(first) is int:
             lowest = self._replica.split(Place(first, 0, is_ended=False))[0]
-            if lowest < (own := digests.cycles()[0]):
+            cycles = digests.cycles()
+            if lowest < cycles[0]:
                 text = "the oldest cycles of the source were pruned here, or were lost"
-                _log.info("%s: first_cycle=%d source_first_cycle=%d", text, own, lowest)
-            search = CycleSearch(digests, digests.cycles(), lowest)
+                _log.info("%s: first_cycle=%d source_first_cycle=%d", text, cycles[0], lowest)
+            search = CycleSearch(digests, cycles, lowest)
             if search.is_needed:
                 self._cycle_search = search
                 self._out.append(wire.cycles_request(*search.asked))

@@ -47,8 +47,8 @@ def last_index(path: Path) -> int:
         return -1 if found is None else found
 
 
-def messages(path: Path) -> list[Message]:
-    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+def messages(path: Path, key: bytes | None = None) -> list[Message]:
+    with quire.open(path, read_only=True, key=key) as queue, queue.tailer() as tailer:
         return [(it.index, it.data) for it in tailer]
 
 
@@ -61,11 +61,11 @@ def days_of_messages(path: Path, days: int) -> None:
             clock.advance(DAY_MS)
 
 
-def replicate(origin: Path, copy: Path, *, repair: bool = False) -> None:
+def replicate(origin: Path, copy: Path, *, repair: bool = False, key: bytes | None = None) -> None:
     """Run a source and a sink until the copy has everything."""
 
     async def work() -> None:
-        with quire.open(origin) as queue:
+        with quire.open(origin, key=key) as queue:
             last = queue.last_index
             assert last is not None
             async with (
