@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bench import summary, tables
-from bench.claims import a_second
+from bench.claims import a_second, of_writer
 from bench.harness import Result
 from bench.scenarios import ACCEPTABLE, PACED_SIZES, REPLICATION_RATES
-from bench.summary import Spread, taking
+from bench.summary import taking
 
 _P99S = {10: ("0.78", "1.2"), 60: ("0.78", "1.3"), 100: ("1.2", "1.5")}
 """By million messages a minute: p99 and p99.9 in microseconds, on one machine."""
@@ -104,7 +104,7 @@ def _writers(results: dict[str, Result]) -> Iterator[Row]:
             strict=True,
         ):
             cells = [
-                _cell(found, key, lambda run: float(run["writers"][0]["p50"]), _us)
+                _cell(found, key, of_writer(0, "p50"), _us)
                 for key in (f"chronicle.{java}", f"quire.{ours}")
             ]
             what = f"median append of {size:,} B, two writers at 10 kHz, double buffering {how}"
@@ -117,7 +117,9 @@ def _kafka(results: dict[str, Result]) -> Iterator[Row]:
     found = _scenario(results, "peers", kind="stream")
     if found and {"quire.stream", "kafka.stream"} <= {*summary.operations(found)}:
         times = summary.ratio(found, "quire.stream", "kafka.stream")
-        yield Row("rate to another process : Kafka's", claim, "", _times(times.median))
+        yield Row(
+            "rate to another process : Kafka's", claim, "", _times(times.median) + _mark(found)
+        )
     for found in summary.scenarios(results, "claims"):
         if found["kind"] != "broker" or "kafka.latency" not in summary.operations(found):
             continue
@@ -127,7 +129,8 @@ def _kafka(results: dict[str, Result]) -> Iterator[Row]:
                 for it in ("quire", "kafka")
             )
             what = f"Kafka's {name} : ours, {found['rate']:,}/s"
-            yield Row(what, claim, "", f"{_times(kafka / ours)}: {_us(kafka)}, {_us(ours)}")
+            times = f"{_times(kafka / ours)}: {_us(kafka)}, {_us(ours)}"
+            yield Row(what, claim, "", times + _mark(found))
 
 
 def _scenario(results: dict[str, Result], part: str, **described: object) -> Result | None:
@@ -147,8 +150,11 @@ def _cell(
     """Return the median of what was measured, marked if the machine was busy; else nothing."""
     if scenario is None or key not in summary.operations(scenario):
         return ""
-    spread: Spread = summary.values(scenario, key, take)
-    return form(spread.median) + (" *" if summary.is_disturbed(scenario) else "")
+    return form(summary.values(scenario, key, take).median) + _mark(scenario)
+
+
+def _mark(scenario: Result) -> str:
+    return " *" if summary.is_disturbed(scenario) else ""
 
 
 def _us(value: float) -> str:

@@ -45,7 +45,7 @@ WRITERS = 2
 _HELD = 0.99
 """A rate is held if so large a part of it is."""
 _MOST_MESSAGES = 3_000_000
-_WRITER_PERCENTILES = ("p50", "p90", "p99", "p99.7", "max")
+WRITER_PERCENTILES = ("p50", "p90", "p99", "p99.7", "max")
 
 
 def a_second(millions: int) -> int:
@@ -169,8 +169,8 @@ def _writers(scenarios: Sequence[Result]) -> str:
     for scenario, key in _measured(scenarios):
         for writer in range(WRITERS):
             spreads = [
-                summary.values(scenario, key, _of_writer(writer, name))
-                for name in _WRITER_PERCENTILES
+                summary.values(scenario, key, of_writer(writer, name))
+                for name in WRITER_PERCENTILES
             ]
             rows.append(
                 (
@@ -180,11 +180,12 @@ def _writers(scenarios: Sequence[Result]) -> str:
                     *(tables.microseconds(spread.median) for spread in spreads),
                 )
             )
-    columns = [f"{name}, us" for name in _WRITER_PERCENTILES]
+    columns = [f"{name}, us" for name in WRITER_PERCENTILES]
     return tables.table(("size", "", "writer", *columns), rows)
 
 
-def _of_writer(writer: int, name: str) -> Callable[[Result], float]:
+def of_writer(writer: int, name: str) -> Callable[[Result], float]:
+    """Return what takes a percentile of one of the writers out of a run."""
     return lambda run: float(run["writers"][writer][name])
 
 

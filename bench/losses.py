@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench import life_tables, older_targets, replicated_targets, summary, tables
+from bench import claims, life_tables, older_targets, replicated_targets, summary, tables
 from bench.harness import Result
 from bench.targets import BUFFERING, LATENCIES, PERCENTILES, growth
 
@@ -75,9 +75,27 @@ def _later(scenario: Result) -> Iterator[str]:
             ours, java = (summary.percentile(scenario, key, since, name).median for key in keys)
             if ours > java:
                 yield (
-                    f"{what} {name} at {scenario['rate']:,}/s on {scenario['file_system']}: "
-                    f"{tables.microseconds(ours)} us, Java {tables.microseconds(java)} us"
+                    f"{what} {name}, {scenario['size']:,} B at {scenario['rate']:,}/s on "
+                    f"{scenario['file_system']}: {tables.microseconds(ours)} us, Java {tables.microseconds(java)} us"
                 )
+
+
+def _claimed(scenario: Result) -> Iterator[str]:
+    if "rate" in scenario:
+        yield from _later(scenario)
+    for ours, java in BUFFERING.items() if scenario["kind"] == "writers" else ():
+        keys = (f"quire.{ours}", f"chronicle.{java}")
+        if not set(keys) <= set(summary.operations(scenario)):
+            continue
+        for writer in range(claims.WRITERS):
+            for name in claims.WRITER_PERCENTILES:
+                take = claims.of_writer(writer, name)
+                here, there = (summary.values(scenario, key, take).median for key in keys)
+                if here > there:
+                    yield (
+                        f"{ours}, {scenario['size']:,} B, writer {writer + 1} of two at a rate, "
+                        f"{name}: {tables.microseconds(here)} us, Java {tables.microseconds(there)} us"
+                    )
 
 
 def _replicated(scenario: Result) -> Iterator[str]:
@@ -122,6 +140,7 @@ def _aged(scenario: Result) -> Iterator[str]:
 
 _OF_PART = {
     "latency": _later,
+    "claims": _claimed,
     "contention": _contending,
     "buffering": _contending,
     "growth": _aged,

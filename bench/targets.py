@@ -54,6 +54,7 @@ MOST_OF_JSONL = 2.0
 """The most ratio of two times of `quire read`, of csv and of text to jsonl."""
 MOST_STAT_S = 0.3
 PERCENTILES = ("p50", "p90", "p98", "p99", "p99.9")
+CLAIM_PERCENTILES = ("p50", "p99", "p99.9")
 WINDOW_PERCENTILES = ("p98", "p99")
 APPEND_P99 = 0.25
 """Of Java's own, at most, on a tmpfs."""
@@ -292,6 +293,24 @@ def _latency_of(scenario: Result, ours: str, java: str) -> Iterator[Verdict]:
         )
 
 
+def _claims(scenario: Result) -> Iterator[Verdict]:
+    """Hold latencies against Java's."""
+    keys = ("quire.latency", "chronicle.latency")
+    if not set(keys) <= set(summary.operations(scenario)):
+        return
+    for name in CLAIM_PERCENTILES:
+        here, there = (summary.percentile(scenario, key, "begin", name) for key in keys)
+        yield Verdict(
+            f"latency {name}, {scenario['size']:,} B, {scenario['rate']:,}/s",
+            scenario["file_system"],
+            f"at most Java's {there.median:,.2f} us",
+            _spread(here, " us"),
+            "",
+            is_met=here.median <= there.median,
+            remark=_mark(scenario),
+        )
+
+
 def _contention(scenario: Result) -> Iterator[Verdict]:
     """Hold rate and fairness against the better of Java's two calls."""
     ours, writers, size = "quire.write_bytes", scenario["writers"], scenario["size"]
@@ -429,6 +448,7 @@ _OF_PART: dict[str, Callable[[Result], Iterator[Verdict]]] = {
     "latency": _latency,
     "contention": _contention,
     "buffering": _buffering,
+    "claims": _claims,
     "growth": _growth,
     "messages": _messages,
     "older": _older,

@@ -28,7 +28,7 @@ def test_a_debug_build_is_refused(part: str, monkeypatch: pytest.MonkeyPatch) ->
         parts.run(part, QUICK, quick=True, say=lambda _: None)
 
 
-@pytest.mark.parametrize("part", ["idle", "sealed", "serve", "replication"])
+@pytest.mark.parametrize("part", ["idle", "sealed", "serve", "replication", "claims"])
 def test_a_part_says_which_build_was_measured_and_is_kept_for_that_alone(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

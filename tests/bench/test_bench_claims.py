@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench import claim_rows, claims, harness, replicated
+from bench import claim_rows, claims, harness, losses, replicated, targets
 from bench.adapters import quire_contending
 from bench.harness import Result
 from bench.scenarios import ACCEPTABLE, CLAIMS, QUICK, Amount, Claims, Operation
@@ -73,9 +73,9 @@ def test_a_writer_at_a_rate_writes_documents_in_pieces(tmp_path: Path) -> None:
 
 
 def _rates(rate: int, held: float) -> Result:
-    shares = {"p50": 1.0, "p90": 1.0, "p99": 2.0, "p99.9": 3.0}
+    shares = {"p50": 1.0, "p90": 1.0, "p98": 1.0, "p99": 2.0, "p99.9": 3.0}
     run = {
-        "begin": shares,
+        **dict.fromkeys(("begin", "windows", "append"), shares),
         "below": {"20": 0.5, "40": 0.75},
         "run_delay": {"reader": 0.0, "writer": 0.0},
         "rate": held,
@@ -118,6 +118,35 @@ def test_claims_stand_beside_what_was_measured_and_nothing_else() -> None:
             "900.0 k/s *",
         ],
     ]
+
+
+def test_a_latency_later_than_javas_misses_and_is_listed() -> None:
+    scenario = _rates(1_000_000, 1_000_000)
+    runs = scenario["rounds"][0]["runs"]
+    java = runs["chronicle.latency"]
+    runs["chronicle.latency"] = java | {"begin": java["begin"] | {"p99": 1.5}}
+    results: dict[str, Result] = {"claims": {"scenarios": [scenario]}}
+
+    missed = [one.what for one in targets.verdicts(results) if not one.is_met]
+
+    assert missed == ["latency p99, 40 B, 1,000,000/s"]
+    [said] = losses.losses(results)
+    assert said == "latency p99, 40 B at 1,000,000/s on tmpfs: 2.00 us, Java 1.50 us"
+
+
+def test_a_writer_that_waits_longer_than_javas_is_listed() -> None:
+    quick, slow = ([dict.fromkeys(claims.WRITER_PERCENTILES, us)] * 2 for us in (2.0, 3.0))
+    runs = {
+        "quire.document": {"writers": [quick[0], slow[0]], "foreign_cores": 0.0},
+        "chronicle.writingDocument": {"writers": quick, "foreign_cores": 0.0},
+    }
+    rounds = [{"kept": True, "runs": runs}]
+    scenario: Result = {"kind": "writers", "size": 1024, "rounds": rounds}
+
+    listed = [*losses.losses({"claims": {"scenarios": [scenario]}})]
+
+    assert len(listed) == len(claims.WRITER_PERCENTILES)
+    assert all("1,024 B, writer 2 of two" in one for one in listed)
 
 
 @pytest.mark.check
