@@ -117,9 +117,8 @@ def _kafka(results: dict[str, Result]) -> Iterator[Row]:
     found = _scenario(results, "peers", kind="stream")
     if found and {"quire.stream", "kafka.stream"} <= {*summary.operations(found)}:
         times = summary.ratio(found, "quire.stream", "kafka.stream")
-        yield Row(
-            "rate to another process : Kafka's", claim, "", _times(times.median) + _mark(found)
-        )
+        reached = _times(times.median) + _mark(found)
+        yield Row("rate to another process : Kafka's", claim, "", reached)
     for found in summary.scenarios(results, "claims"):
         if found["kind"] != "broker" or "kafka.latency" not in summary.operations(found):
             continue
@@ -129,8 +128,8 @@ def _kafka(results: dict[str, Result]) -> Iterator[Row]:
                 for it in ("quire", "kafka")
             )
             what = f"Kafka's {name} : ours, {found['rate']:,}/s"
-            times = f"{_times(kafka / ours)}: {_us(kafka)}, {_us(ours)}"
-            yield Row(what, claim, "", times + _mark(found))
+            reached = f"{_times(kafka / ours)}: {_us(kafka)}, {_us(ours)}"
+            yield Row(what, claim, "", reached + _mark(found))
 
 
 def _scenario(results: dict[str, Result], part: str, **described: object) -> Result | None:

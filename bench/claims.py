@@ -44,6 +44,8 @@ from bench.summary import taking
 WRITERS = 2
 _HELD = 0.99
 """A rate is held if so large a part of it is."""
+_READ_US = 1000.0
+"""A reader that keeps up has half of the messages sooner."""
 _MOST_MESSAGES = 3_000_000
 WRITER_PERCENTILES = ("p50", "p90", "p99", "p99.7", "max")
 
@@ -150,18 +152,20 @@ def _rates(scenarios: Sequence[Result]) -> str:
 
 
 def needing_batches(scenarios: Sequence[Result]) -> str:
-    """Say from which rate on appends of single messages do not hold it."""
+    """Say from which rate on single appends do not hold it, or are not read as they come."""
     for scenario in sorted(scenarios, key=lambda one: int(one["rate"])):
         held, at_once = (
             summary.values(scenario, f"quire.{name}", taking(what)).median
             for name, what in (("latency", "rate"), ("batches", "at_once"))
         )
-        if held < _HELD * scenario["rate"]:
+        late_us = summary.percentile(scenario, "quire.latency", "begin", "p50").median
+        if held < _HELD * scenario["rate"] or late_us > _READ_US:
             return (
-                f"From {scenario['rate']:,} messages a second on they must be batches: single "
-                f"appends hold {held:,.0f}. Batches then have {at_once:,.1f} messages."
+                f"From {scenario['rate']:,} messages a second on they must be batches: of single "
+                f"ones {held:,.0f} are appended, and half are read after more than "
+                f"{tables.microseconds(late_us)} us. Batches then have {at_once:,.1f} messages."
             )
-    return "Single appends hold each of these rates."
+    return "Single appends hold each of these rates, and are read as they come."
 
 
 def _writers(scenarios: Sequence[Result]) -> str:

@@ -76,7 +76,8 @@ def _later(scenario: Result) -> Iterator[str]:
             if ours > java:
                 yield (
                     f"{what} {name}, {scenario['size']:,} B at {scenario['rate']:,}/s on "
-                    f"{scenario['file_system']}: {tables.microseconds(ours)} us, Java {tables.microseconds(java)} us"
+                    f"{scenario['file_system']}: {tables.microseconds(ours)} us, "
+                    f"Java {tables.microseconds(java)} us"
                 )
 
 
@@ -94,7 +95,8 @@ def _claimed(scenario: Result) -> Iterator[str]:
                 if here > there:
                     yield (
                         f"{ours}, {scenario['size']:,} B, writer {writer + 1} of two at a rate, "
-                        f"{name}: {tables.microseconds(here)} us, Java {tables.microseconds(there)} us"
+                        f"{name}: {tables.microseconds(here)} us, "
+                        f"Java {tables.microseconds(there)} us"
                     )
 
 
