@@ -268,6 +268,42 @@ def test_a_packer_starts_over(queue: quire.quick_queue.QuickQueue) -> None:
     assert [it.unpack().unpack_int() for it in queue.tailer()] == [2, 3]
 
 
+@pytest.mark.parametrize("length", [3, 5000])
+def test_fields_that_could_not_be_written_are_still_there(
+    queue: quire.quick_queue.QuickQueue, length: int
+) -> None:
+    appender = queue.appender()
+    message = appender.new_message().pack_raw(bytes(length))
+    appender.close()
+    with pytest.raises(quire.errors.ClosedError):
+        message.write_message()
+    assert len(message) == length
+    assert queue.last_index is None
+
+
+def test_one_packer_writes_messages_of_every_length_over_many_pages(
+    queue: quire.quick_queue.QuickQueue,
+) -> None:
+    written = [bytes([number % 251]) * (1 + number * 37 % 6000) for number in range(500)]
+    message = queue.appender().new_message()
+    for payload in written:
+        message.pack_raw(payload[:1]).pack_raw(payload[1:]).write_message()
+    assert queue.tailer().read_many(501) == written
+
+
+def test_fields_are_read_in_place_after_the_queue_was_closed(
+    queue: quire.quick_queue.QuickQueue,
+) -> None:
+    message = queue.appender().new_message()
+    message.pack_int(7).pack_string("A").pack_raw(b"rest").write_message()
+    fields = queue.tailer().read().unpack()  # type: ignore[union-attr]
+    queue.close()
+    assert (fields.unpack_int(), fields.unpack_string(), fields.remaining) == (7, "A", 4)
+    with pytest.raises(quire.errors.WireError, match="the message ends before"):
+        fields.unpack_raw(5)
+    assert fields.unpack_raw(4) == b"rest"
+
+
 PACKS: list[tuple[str, object, type[Exception]]] = [
     ("byte", 128, ValueError),
     ("short", -32_769, ValueError),

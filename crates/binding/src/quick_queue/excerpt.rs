@@ -80,7 +80,10 @@ impl QuickExcerpt {
 
     #[doc = stub!("QuickExcerpt.unpack")]
     fn unpack(&self, py: Python<'_>) -> PyResult<MessageUnpacker> {
-        Ok(MessageUnpacker::of(self.data(py)?))
+        Ok(match &self.mapped {
+            Some(mapped) => MessageUnpacker::in_place(mapped.clone()),
+            None => MessageUnpacker::of(self.data(py)?),
+        })
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {

@@ -11,7 +11,8 @@ use quire_wire::out::Out;
 
 use super::{appender, decimal};
 use crate::arguments::integer;
-use crate::handles::payload::Message;
+use crate::error::to_py;
+use crate::handles::payload::{Message, SMALL};
 use crate::values::failure::Failure;
 
 #[doc = stub!("MessagePacker")]
@@ -49,6 +50,17 @@ impl MessagePacker {
             added
         })
     }
+}
+
+/// Appends small fields where they are, and keeps their buffer for the next message; None where that
+/// takes a wait, or a copy that others would wait for.
+fn try_append(appender: &Appender, fields: &mut Out) -> Option<PyResult<u64>> {
+    let message = fields.written().ok().filter(|message| message.len() <= SMALL)?;
+    let written = appender.try_append(message)?;
+    if written.is_ok() {
+        fields.clear();
+    }
+    Some(written.map_err(to_py))
 }
 
 #[cold]
@@ -213,6 +225,9 @@ impl MessagePacker {
 
     #[doc = stub!("MessagePacker.write_message")]
     fn write_message(&self, py: Python<'_>) -> PyResult<u64> {
+        if let Some(written) = self.with(|fields| try_append(&self.appender, fields)) {
+            return written;
+        }
         let mut fields = self.with(std::mem::take);
         let written = fields.written().map_err(|fault| Failure::from(fault).into());
         let written = written.and_then(|fields| appender::append(py, &self.appender, fields));

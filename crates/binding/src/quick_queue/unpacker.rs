@@ -5,6 +5,7 @@ use pyo3::types::{PyBytes, PyString};
 use quire_kernel::quick_queue::format::decimal::Decimal;
 use quire_kernel::quick_queue::format::field::{FieldError, Result as FieldResult};
 use quire_kernel::quick_queue::format::unpack::Fields;
+use quire_kernel::quick_queue::message::MappedBytes;
 
 use super::decimal;
 use crate::arguments::integer;
@@ -14,8 +15,25 @@ use crate::error::{WireError, to_py};
 #[doc = stub!("MessageUnpacker")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct MessageUnpacker {
-    message: Py<PyBytes>,
+    message: Kept,
     position: AtomicUsize,
+}
+
+/// A message, as long as its fields are read.
+enum Kept {
+    Object(Py<PyBytes>),
+    /// In its page.
+    Mapped(MappedBytes),
+}
+
+impl Kept {
+    #[inline]
+    fn as_bytes<'a>(&'a self, py: Python<'a>) -> &'a [u8] {
+        match self {
+            Self::Object(bytes) => bytes.as_bytes(py),
+            Self::Mapped(bytes) => bytes.bytes(),
+        }
+    }
 }
 
 #[cold]
@@ -26,7 +44,12 @@ fn refusal(error: FieldError) -> PyErr {
 impl MessageUnpacker {
     /// The fields of a message, from the first one on.
     pub const fn of(message: Py<PyBytes>) -> Self {
-        Self { message, position: AtomicUsize::new(0) }
+        Self { message: Kept::Object(message), position: AtomicUsize::new(0) }
+    }
+
+    /// The same of a message in its page, without a copy.
+    pub const fn in_place(message: MappedBytes) -> Self {
+        Self { message: Kept::Mapped(message), position: AtomicUsize::new(0) }
     }
 
     /// The next fields.
