@@ -31,7 +31,7 @@ def losses(results: dict[str, Result]) -> Iterator[str]:
             yield from _rates(one, part)
     for one in summary.scenarios(results, "older"):
         for ours, other, _ in older_targets.RATIOS:
-            if other.startswith("vanilla_java."):
+            if other.startswith(("vanilla_java.", "quick_queue_java.")):
                 yield from _slower(one, ours, other, f"{one['size']} B")
     for part, of_scenario in _OF_PART.items():
         for one in summary.scenarios(results, part):

@@ -17,6 +17,10 @@ RATIOS = [
     Ratio("vanilla.write_bytes", "vanilla_java.append-one", 0.8),
     Ratio("vanilla.write_many", "vanilla_java.append-one", 1.5),
     Ratio("vanilla.read_batch", "vanilla_java.tail", 1.5),
+    Ratio("quick_queue.write_bytes", "quick_queue_java.append", 0.5),
+    Ratio("quick_queue.write_many", "quick_queue_java.append", 1.0),
+    Ratio("quick_queue.pack", "quick_queue_java.append", 0.35),
+    Ratio("quick_queue.unpack", "quick_queue_java.read", 0.2),
     Ratio("quick_queue.write_bytes@2", "quick_queue.write_bytes@1", 1.5),
     Ratio("quick_queue.write_many@2", "quick_queue.write_many@1", 1.5),
 ]

@@ -123,11 +123,13 @@ OLDER = {
     "vanilla-aged": _older("vanilla", "idle@1", "idle@10000", "open@10", "open@10000"),
     "quick-queue-append": (
         *_older("quick_queue", "write_bytes", "write_many", "write_bytes@named"),
-        *_older("quick_queue", "write_many@named"),
+        *_older("quick_queue", "write_many@named", "pack"),
+        *_older("quick_queue_java", "append"),
         *_older("quick_queue_c", "append"),
     ),
     "quick-queue-read": (
-        *_older("quick_queue", "payloads", "read_many", "read_batch"),
+        *_older("quick_queue", "payloads", "read_many", "read_batch", "unpack"),
+        *_older("quick_queue_java", "read"),
         *_older("quick_queue_c", "read"),
     ),
     "quick-queue-aged": _older("quick_queue", "open@2", "open@1000"),

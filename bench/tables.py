@@ -26,7 +26,7 @@ BASE = {
 _ORDER = {one.key: place for place, one in enumerate((*APPEND, *TAIL, *chain(*MESSAGES.values())))}
 
 
-_OLDER = ("vanilla", "vanilla_java", "quick_queue", "quick_queue_c")
+_OLDER = ("vanilla", "vanilla_java", "quick_queue", "quick_queue_java", "quick_queue_c")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -17,6 +17,8 @@ SMALL_PAGE_BYTES = 4096
 TID_BITS = 22
 """Of a thread id in an index entry; Java is started with the same number."""
 _ENTRY_BYTES = 16
+_NUMBER_BYTES = 8
+"""At the start of each message."""
 _CYCLE_MS = 1000
 _BETWEEN_LOOKS = {"write_bytes": 10, "write_many": 100}
 """Messages between two looks at the time."""
@@ -63,9 +65,17 @@ def _write_many(appender: Any, pool: list[bytes]) -> None:  # noqa: ANN401
     appender.write_many(pool)
 
 
+def _pack(appender: Any, pool: list[bytes]) -> None:  # noqa: ANN401
+    """Append the number of each message as a field, and the rest as another."""
+    message, rest = appender.new_message(), pool[0][_NUMBER_BYTES:]
+    for number in range(len(pool)):
+        message.pack_long(number).pack_raw(rest).write_message()
+
+
 _APPENDS: dict[str, Callable[[Any, list[bytes]], None]] = {
     "write_bytes": _write_bytes,
     "write_many": _write_many,
+    "pack": _pack,
 }
 
 
@@ -104,7 +114,20 @@ def _read_batch(tailer: Any) -> int:  # noqa: ANN401
     return count
 
 
-_READS = {"payloads": _payloads, "read_many": _read_many, "read_batch": _read_batch}
+def _unpack(tailer: Any) -> int:  # noqa: ANN401
+    count = 0
+    for excerpt in tailer:
+        excerpt.unpack().unpack_long()
+        count += 1
+    return count
+
+
+_READS = {
+    "payloads": _payloads,
+    "read_many": _read_many,
+    "read_batch": _read_batch,
+    "unpack": _unpack,
+}
 
 
 def _read(task: Task, count_all: Callable[[Any], int]) -> Outcome:
