@@ -80,7 +80,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="fewer rounds and messages, about five minutes in all; as QUICK=1 in the environment",
+        help="fewer rounds and messages, about twenty minutes; as QUICK=1 in the environment",
     )
     parser.add_argument(
         "--seed",

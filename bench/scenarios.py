@@ -550,7 +550,7 @@ QUICK = Volume(
         seen=Amount(1500, 500),
         quiet_ms=Amount(2000, 1500),
     ),
-    claims=Claims(pairs=2, seconds=0.3, paced_ms=500, passed=Amount(3000, 1000)),
+    claims=Claims(pairs=1, seconds=0.3, paced_ms=500, passed=Amount(3000, 1000)),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

@@ -26,6 +26,7 @@ NAME = "Kafka, one broker"
 _ROOT = Path(__file__).resolve().parents[2]
 _SUPPORT = _ROOT / "tests" / "support"
 _START_S = 60.0
+_HEAP = ("-Xms1G", "-Xmx1G")  # as Kafka's own script starts it
 _LINGER_MS = 5
 """How long a message waits for others where the rate counts; that is also the default."""
 _SETTINGS = """\
@@ -113,7 +114,7 @@ def _broker(directory: Path) -> Generator[int]:
 def _main(name: str, *arguments: str) -> list[str]:
     """Return the command line of one of Kafka's own mains."""
     java, *options, _main, _verb = _peer().command("none")
-    return [java, *options, name, *arguments]
+    return [java, *_HEAP, *options, name, *arguments]
 
 
 def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:
