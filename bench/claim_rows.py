@@ -117,7 +117,7 @@ def _kafka(results: dict[str, Result]) -> Iterator[Row]:
     found = _scenario(results, "peers", kind="stream")
     if found and {"quire.stream", "kafka.stream"} <= {*summary.operations(found)}:
         times = summary.ratio(found, "quire.stream", "kafka.stream")
-        reached = _times(times.median) + _mark(found)
+        reached = _times(times.median) + summary.mark(found)
         yield Row("rate to another process : Kafka's", claim, "", reached)
     for found in summary.scenarios(results, "claims"):
         if found["kind"] != "broker" or "kafka.latency" not in summary.operations(found):
@@ -129,7 +129,7 @@ def _kafka(results: dict[str, Result]) -> Iterator[Row]:
             )
             what = f"Kafka's {name} : ours, {found['rate']:,}/s"
             reached = f"{_times(kafka / ours)}: {_us(kafka)}, {_us(ours)}"
-            yield Row(what, claim, "", reached + _mark(found))
+            yield Row(what, claim, "", reached + summary.mark(found))
 
 
 def _scenario(results: dict[str, Result], part: str, **described: object) -> Result | None:
@@ -149,11 +149,7 @@ def _cell(
     """Return the median of what was measured, marked if the machine was busy; else nothing."""
     if scenario is None or key not in summary.operations(scenario):
         return ""
-    return form(summary.values(scenario, key, take).median) + _mark(scenario)
-
-
-def _mark(scenario: Result) -> str:
-    return " *" if summary.is_disturbed(scenario) else ""
+    return form(summary.values(scenario, key, take).median) + summary.mark(scenario)
 
 
 def _us(value: float) -> str:

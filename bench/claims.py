@@ -135,7 +135,7 @@ def _delays(scenarios: Sequence[Result]) -> str:
             (
                 f"{scenario['size']:,} B",
                 f"{scenario['rate']:,}",
-                live_tables.reader_of(key) + _mark(scenario),
+                live_tables.reader_of(key) + summary.mark(scenario),
                 *(tables.microseconds(spread.median) for spread in spreads),
                 " - ".join(map(tables.microseconds, (spreads[0].least, spreads[0].greatest))),
                 f"{held.median:,.0f}",
@@ -179,7 +179,7 @@ def _writers(scenarios: Sequence[Result]) -> str:
             rows.append(
                 (
                     f"{scenario['size']:,} B",
-                    tables.full_name(key) + _mark(scenario),
+                    tables.full_name(key) + summary.mark(scenario),
                     str(writer + 1),
                     *(tables.microseconds(spread.median) for spread in spreads),
                 )
@@ -201,7 +201,7 @@ def _services(scenarios: Sequence[Result]) -> str:
         below = summary.values(scenario, key, taking("below", "40"))
         rows.append(
             (
-                _WAYS[key.partition("@")[2]] + _mark(scenario),
+                _WAYS[key.partition("@")[2]] + summary.mark(scenario),
                 *(tables.microseconds(spread.median) for spread in spreads),
                 f"{below.median:.2%}",
             )
@@ -217,10 +217,6 @@ def _measured(scenarios: Sequence[Result]) -> Iterator[tuple[Result, str]]:
         for one in CLAIMS[scenario["kind"]]:
             if one.key in known:
                 yield scenario, one.key
-
-
-def _mark(scenario: Result) -> str:
-    return " *" if summary.is_disturbed(scenario) else ""
 
 
 _WAYS = {

@@ -50,7 +50,7 @@ def _idle(scenario: Result) -> str:
         woken = summary.values(scenario, one.key, taking("woken_ns", unit=1e6))
         rows.append(
             (
-                _name_of(one.name) + _mark(scenario),
+                _name_of(one.name) + summary.mark(scenario),
                 f"{cpu.median:.1%}",
                 f"{cpu.least:.1%} - {cpu.greatest:.1%}",
                 f"{woken.median:.1f}",
@@ -67,7 +67,7 @@ def _woken(scenario: Result) -> str:
         found = [summary.percentile(scenario, one.key, "begin", name) for name in names]
         cells = [tables.microseconds(spread.median) for spread in found]
         ends = (tables.microseconds(end) for end in (found[0].least, found[0].greatest))
-        rows.append((_name_of(one.name) + _mark(scenario), *cells, " - ".join(ends)))
+        rows.append((_name_of(one.name) + summary.mark(scenario), *cells, " - ".join(ends)))
     return tables.table(("", *(f"{name}, us" for name in names), "p50 range"), rows)
 
 
@@ -76,7 +76,3 @@ def _name_of(operation: str) -> str:
         return _NAMES[operation]
     kind, amount, *polls = operation.split("@")
     return f"{int(amount):,} {_NAMES[kind]}{', polling' if polls else ''}"
-
-
-def _mark(scenario: Result) -> str:
-    return " *" if summary.is_disturbed(scenario) else ""

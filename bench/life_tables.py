@@ -119,7 +119,7 @@ def _table(kind: str, found: list[Result]) -> str:
 
 
 def _row(scenario: Result, key: str) -> tuple[str, ...]:
-    mark = " *" if summary.is_disturbed(scenario) else ""
+    mark = summary.mark(scenario)
     cells = [scenario["file_system"], name_of(key) + mark]
     for column in _COLUMNS[scenario["kind"]]:
         spread = summary.values(scenario, key, column.take)

@@ -57,7 +57,7 @@ def _tail(scenario: Result, key: str) -> tuple[str, ...]:
         scenario["file_system"],
         f"{scenario['size']:,} B",
         f"{scenario['rate']:,}",
-        reader_of(key) + _mark(scenario),
+        reader_of(key) + summary.mark(scenario),
         *_p999(every),
         *(_p999(summary.Spread.of(quiet)) if quiet else ("", "")),
         f"{len(quiet)} of {len(summary.kept(scenario))}",
@@ -77,10 +77,6 @@ def _waited(scenario: Result, key: str, role: str) -> str:
     return f"{summary.Spread.of(shares).median:.3%}" if shares else ""
 
 
-def _mark(scenario: Result) -> str:
-    return " *" if summary.is_disturbed(scenario) else ""
-
-
 def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
     def found(name: str) -> summary.Spread:
         return summary.percentile(scenario, key, since, name)
@@ -90,7 +86,7 @@ def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
     return (
         scenario["file_system"],
         f"{scenario['rate']:,}",
-        reader_of(key) + _mark(scenario),
+        reader_of(key) + summary.mark(scenario),
         _SINCE[since],
         *(microseconds(found(name).median) for name in targets.PERCENTILES),
         f"{microseconds(median.least)} - {microseconds(median.greatest)}",
@@ -127,7 +123,7 @@ def _contention(scenario: Result, key: str) -> tuple[str, ...]:
         f"{scenario['size']} B",
         str(scenario["writers"]),
         full_name(key),
-        f"{nanos.median:,.0f}{_mark(scenario)}",
+        f"{nanos.median:,.0f}{summary.mark(scenario)}",
         f"{nanos.least:,.0f} - {nanos.greatest:,.0f}",
         rate(1e9 / nanos.median),
         f"{summary.nanos(scenario, key, CPU_TIME).median:,.0f}",
@@ -160,7 +156,7 @@ def _growth(scenario: Result, system: str, name: str) -> tuple[str, ...]:
     return (
         f"{small:,} and {large:,} {scenario['kind']}",
         name,
-        adapter(system).NAME + _mark(scenario),
+        adapter(system).NAME + summary.mark(scenario),
         *(f"{one.median / 1000:,.3f}" for one in nanos),
         f"{grown.median:.2f} x",
         f"{grown.least:.2f} - {grown.greatest:.2f}",

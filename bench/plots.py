@@ -72,7 +72,7 @@ def _bars(axis: Axes, scenario: Result, keys: list[str]) -> None:
     if has_cpu_time:
         by_cpu = [1e3 / summary.nanos(scenario, key, summary.CPU_TIME).median for key in keys]
         axis.plot(by_cpu, names, "D", color="#222222", markersize=4, linestyle="none")
-    mark = " *" if summary.is_disturbed(scenario) else ""
+    mark = summary.mark(scenario)
     diamond = "; diamond: by CPU time" if has_cpu_time else ""
     axis.set_xlabel(f"million messages/s{diamond}{mark}", fontsize=8)
     axis.tick_params(labelsize=8)

@@ -78,7 +78,7 @@ def _delays(scenarios: Sequence[Result]) -> str:
             rows.append(
                 (
                     f"{scenario['rate']:,}",
-                    harness.adapter(one.system).NAME + _mark(scenario),
+                    harness.adapter(one.system).NAME + summary.mark(scenario),
                     *(tables.microseconds(spread.median) for spread in found),
                     " - ".join(map(tables.microseconds, (found[0].least, found[0].greatest))),
                     f"{below.median:.2%}",
@@ -98,7 +98,7 @@ def _rates(scenarios: Sequence[Result]) -> str:
             rows.append(
                 (
                     scenario["file_system"],
-                    tables.full_name(one.key) + _mark(scenario),
+                    tables.full_name(one.key) + summary.mark(scenario),
                     f"{spread.median:,.0f}",
                     f"{spread.least:,.0f} - {spread.greatest:,.0f}",
                     tables.rate(1e9 / spread.median),
@@ -115,17 +115,13 @@ def _cost(scenarios: Sequence[Result]) -> str:
             more = summary.ratio(scenario, ALONE, one.key, CPU_TIME)
             rows.append(
                 (
-                    tables.full_name(one.key) + _mark(scenario),
+                    tables.full_name(one.key) + summary.mark(scenario),
                     f"{spread.median:,.0f}",
                     f"{spread.least:,.0f} - {spread.greatest:,.0f}",
                     f"{more.median:.2f} x",
                 )
             )
     return tables.table(("", "CPU ns each", "range", "against alone"), rows)
-
-
-def _mark(scenario: Result) -> str:
-    return " *" if summary.is_disturbed(scenario) else ""
 
 
 _TABLES: dict[str, tuple[str, Callable[[Sequence[Result]], str]]] = {

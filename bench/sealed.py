@@ -41,7 +41,7 @@ def _table(scenario: Result) -> str:
 
 def _row(scenario: Result, key: str) -> tuple[str, ...]:
     spread = summary.nanos(scenario, key)
-    mark = " *" if summary.is_disturbed(scenario) else ""
+    mark = summary.mark(scenario)
     return (
         scenario["file_system"],
         tables.full_name(key),

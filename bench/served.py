@@ -54,7 +54,7 @@ def _rates(scenario: Result) -> str:
         rows.append(
             (
                 scenario["file_system"],
-                tables.full_name(key) + _mark(scenario),
+                tables.full_name(key) + summary.mark(scenario),
                 f"{spread.median:,.0f}",
                 f"{spread.least:,.0f} - {spread.greatest:,.0f}",
                 f"{cpu.median:,.0f}",
@@ -69,7 +69,7 @@ def _bytes(scenario: Result) -> str:
     rows: list[tuple[str, ...]] = []
     for key in _measured(scenario):
         spread = summary.values(scenario, key, taking("bytes_per_s", unit=1e9))
-        name = tables.full_name(key) + _mark(scenario)
+        name = tables.full_name(key) + summary.mark(scenario)
         range_ = f"{spread.least:.2f} - {spread.greatest:.2f}"
         rows.append((scenario["file_system"], name, f"{spread.median:.2f}", range_))
     return tables.table(("on", "", "GB/s", "range"), rows)
@@ -84,7 +84,7 @@ def _delays(scenario: Result) -> str:
         name = harness.adapter(one.system)
         rows.append(
             (
-                getattr(name, "NAMES", {}).get("latency", name.NAME) + _mark(scenario),
+                getattr(name, "NAMES", {}).get("latency", name.NAME) + summary.mark(scenario),
                 *(tables.microseconds(spread.median) for spread in found),
                 " - ".join(map(tables.microseconds, (found[0].least, found[0].greatest))),
             )
@@ -100,17 +100,13 @@ def _idle(scenario: Result) -> str:
         woken = summary.values(scenario, key, taking("woken_ns", unit=1e6))
         rows.append(
             (
-                tables.full_name(key) + _mark(scenario),
+                tables.full_name(key) + summary.mark(scenario),
                 f"{cpu.median:.2%}",
                 f"{cpu.least:.2%} - {cpu.greatest:.2%}",
                 f"{woken.median:.1f}" if woken.median else "",
             )
         )
     return tables.table(("", "CPU of the server, of a core", "range", "all have read, ms"), rows)
-
-
-def _mark(scenario: Result) -> str:
-    return " *" if summary.is_disturbed(scenario) else ""
 
 
 _PERCENTILES = ("p50", "p90", "p99", "p99.9")

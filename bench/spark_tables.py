@@ -39,7 +39,7 @@ def _rates(found: list[Result]) -> str:
     head = ("operation", "ns each", "range", "CPU ns each", "messages/s", "ratio", "range", "to")
     rows: list[tuple[str, ...]] = []
     for one in found:
-        mark = " *" if summary.is_disturbed(one) else ""
+        mark = summary.mark(one)
         for key in sorted(summary.operations(one), key=_place):
             spread, cpu = summary.nanos(one, key), summary.nanos(one, key, CPU_TIME)
             rows.append(

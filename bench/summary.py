@@ -92,6 +92,11 @@ def is_disturbed(scenario: Result) -> bool:
     return any(foreign_cores(one) > DISTURBED_CORES for one in kept(scenario))
 
 
+def mark(scenario: Result) -> str:
+    """Return what stands behind figures of a scenario that others disturbed."""
+    return " *" if is_disturbed(scenario) else ""
+
+
 def scenarios(results: dict[str, Result], part: str) -> list[Result]:
     """Return the scenarios of a part; none if it was not measured."""
     return list(results[part]["scenarios"]) if part in results else []

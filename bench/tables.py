@@ -70,7 +70,7 @@ def rates(results: dict[str, Result], part: str, against: str = "Java") -> str:
 def _rate_row(scenario: Result, key: str, base: str) -> tuple[str, ...]:
     spread = summary.nanos(scenario, key)
     cpu = summary.nanos(scenario, key, summary.CPU_TIME)
-    mark = " *" if summary.is_disturbed(scenario) else ""
+    mark = summary.mark(scenario)
     of = f" of {scenario['holds']}" if "holds" in scenario else ""
     against = ("",) * 4
     if base in summary.operations(scenario):
@@ -103,7 +103,7 @@ def peers(results: dict[str, Result], kind: str) -> str:
         if one["kind"] != kind:
             continue
         spreads = {key: summary.nanos(one, key) for key in summary.operations(one)}
-        mark = " *" if summary.is_disturbed(one) else ""
+        mark = summary.mark(one)
         for key, spread in sorted(spreads.items(), key=lambda item: item[1].median):
             rows.append(
                 (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -141,7 +141,7 @@ def _tools(scenario: Result) -> Iterator[Verdict]:
             f"{spread.median / 1e9:.2f} s ({spread.least / 1e9:.2f} - {spread.greatest / 1e9:.2f})",
             f"{summary.nanos(scenario, 'quire.stat', CPU_TIME).median / 1e9:.2f} s",
             is_met=spread.median / 1e9 <= MOST_STAT_S,
-            remark=_mark(scenario),
+            remark=summary.mark(scenario),
         )
 
 
@@ -172,7 +172,7 @@ def _most(scenario: Result, most: life_targets.Most) -> Iterator[Verdict]:
             _spread(spread, most.unit),
             "",
             is_met=spread.median <= most.limit,
-            remark=_mark(scenario),
+            remark=summary.mark(scenario),
         )
 
 
@@ -204,7 +204,7 @@ def _replicated_before(scenario: Result, ours: str, theirs: str, name: str) -> I
             _spread(here, " us"),
             "",
             is_met=here.median <= there.median,
-            remark=_mark(scenario),
+            remark=summary.mark(scenario),
         )
 
 
@@ -225,7 +225,7 @@ def _rate(scenario: Result, key: str, what: str, per_second: float) -> Verdict:
         f"{1e3 / spread.median:.2f} M/s ({1e3 / spread.greatest:.2f} - {1e3 / spread.least:.2f})",
         f"{1e3 / summary.nanos(scenario, key, CPU_TIME).median:.2f} M/s",
         is_met=1e9 / spread.median >= per_second,
-        remark=_mark(scenario),
+        remark=summary.mark(scenario),
     )
 
 
@@ -245,7 +245,7 @@ def _ratio(scenario: Result, pair: tuple[str, str], what: str, least: float) -> 
         _spread(time, " x"),
         _spread(cpu_time, " x"),
         is_met=by_time,
-        remark=remark + _mark(scenario),
+        remark=remark + summary.mark(scenario),
     )
 
 
@@ -268,29 +268,27 @@ def _latency_of(scenario: Result, ours: str, java: str) -> Iterator[Verdict]:
         wanted.append(("append", "p99", APPEND_P99))
     how = ", spin" if ours == "quire.spin" else ""
     for since, name, most in wanted:
-        here, there = (summary.percentile(scenario, key, since, name) for key in (ours, java))
-        limit = "Java's" if most == 1 else f"{most:.2f} x Java's"
-        yield Verdict(
-            f"{LATENCIES[since]} {name}{how}, {rate}",
-            scenario["file_system"],
-            f"at most {limit} {there.median:,.2f} us",
-            _spread(here, " us"),
-            "",
-            is_met=here.median <= most * there.median,
-            remark=_mark(scenario),
-        )
+        both = [summary.percentile(scenario, key, since, name) for key in (ours, java)]
+        yield _before_java(scenario, f"{LATENCIES[since]} {name}{how}, {rate}", both, most)
     quiet = [summary.without_preemption(scenario, key) for key in (ours, java)]
     if all(quiet):
-        here, there = (Spread.of([run["begin"]["p99.9"] for run in runs]) for runs in quiet)
-        yield Verdict(
-            f"latency p99.9 without preemption{how}, {rate}",
-            scenario["file_system"],
-            f"at most Java's {there.median:,.2f} us",
-            _spread(here, " us"),
-            "",
-            is_met=here.median <= there.median,
-            remark=_mark(scenario),
-        )
+        both = [Spread.of([run["begin"]["p99.9"] for run in runs]) for runs in quiet]
+        yield _before_java(scenario, f"latency p99.9 without preemption{how}, {rate}", both)
+
+
+def _before_java(scenario: Result, what: str, both: Sequence[Spread], most: float = 1.0) -> Verdict:
+    """Hold microseconds of ours against those of Java, or a part of them."""
+    here, there = both
+    limit = "Java's" if most == 1 else f"{most:.2f} x Java's"
+    return Verdict(
+        what,
+        scenario["file_system"],
+        f"at most {limit} {there.median:,.2f} us",
+        _spread(here, " us"),
+        "",
+        is_met=here.median <= most * there.median,
+        remark=summary.mark(scenario),
+    )
 
 
 def _claims(scenario: Result) -> Iterator[Verdict]:
@@ -299,16 +297,9 @@ def _claims(scenario: Result) -> Iterator[Verdict]:
     if not set(keys) <= set(summary.operations(scenario)):
         return
     for name in CLAIM_PERCENTILES:
-        here, there = (summary.percentile(scenario, key, "begin", name) for key in keys)
-        yield Verdict(
-            f"latency {name}, {scenario['size']:,} B, {scenario['rate']:,}/s",
-            scenario["file_system"],
-            f"at most Java's {there.median:,.2f} us",
-            _spread(here, " us"),
-            "",
-            is_met=here.median <= there.median,
-            remark=_mark(scenario),
-        )
+        both = [summary.percentile(scenario, key, "begin", name) for key in keys]
+        what = f"latency {name}, {scenario['size']:,} B, {scenario['rate']:,}/s"
+        yield _before_java(scenario, what, both)
 
 
 def _contention(scenario: Result) -> Iterator[Verdict]:
@@ -332,7 +323,7 @@ def _contention(scenario: Result) -> Iterator[Verdict]:
         _spread(here, ""),
         "",
         is_met=round(here.median, 2) >= round(fairest, 2),
-        remark=_mark(scenario),
+        remark=summary.mark(scenario),
     )
 
 
@@ -371,7 +362,7 @@ def _at_most(scenario: Result, what: str, found: Spread, most: float) -> Verdict
         _spread(found, " x"),
         "",
         is_met=found.median <= most,
-        remark=_mark(scenario),
+        remark=summary.mark(scenario),
     )
 
 
@@ -409,7 +400,7 @@ def _serve(scenario: Result) -> Iterator[Verdict]:
             _spread(share, " x"),
             "",
             is_met=share.median >= 1,
-            remark=_mark(scenario),
+            remark=summary.mark(scenario),
         )
 
 
@@ -424,7 +415,7 @@ def _growth(scenario: Result) -> Iterator[Verdict]:
             _spread(grown, " x"),
             f"{growth(scenario, 'quire', name, CPU_TIME).median:.2f} x",
             is_met=grown.median <= MOST_GROWTH,
-            remark=_mark(scenario),
+            remark=summary.mark(scenario),
         )
 
 
@@ -436,10 +427,6 @@ def growth(scenario: Result, system: str, name: str, clock: str = TIME) -> Sprea
 
 def _spread(spread: Spread, unit: str) -> str:
     return f"{spread.median:,.2f}{unit} ({spread.least:,.2f} - {spread.greatest:,.2f})"
-
-
-def _mark(scenario: Result) -> str:
-    return " *" if summary.is_disturbed(scenario) else ""
 
 
 _OF_PART: dict[str, Callable[[Result], Iterator[Verdict]]] = {

@@ -162,7 +162,7 @@ def text(results: dict[str, Result]) -> str:
     rows: list[tuple[str, ...]] = []
     for one in summary.scenarios(results, "tools"):
         units, keys = one["units"], summary.operations(one)
-        mark = " *" if summary.is_disturbed(one) else ""
+        mark = summary.mark(one)
         for key in sorted(keys, reverse=True):
             spread, cpu = summary.nanos(one, key), summary.nanos(one, key, CPU_TIME)
             s = units / 1e9
