@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bench import summary, tables
-from bench.claims import a_second, of_writer
+from bench.claims import a_second, is_held, of_writer
 from bench.harness import Result
 from bench.scenarios import ACCEPTABLE, PACED_SIZES, REPLICATION_RATES
 from bench.summary import taking
@@ -17,6 +17,7 @@ _REPLICATED = {"p99": "20", "p99.9": "901"}
 """In microseconds, on a second machine, at ten million messages a minute."""
 _BUFFERED = {1024: ("90", "86"), 4096: ("691", "342")}
 """By size: the median append of the first writer in microseconds, double buffering off and on."""
+_HELD = taking("rate")
 _LATE = "< 40 us for 99 % to 99.99 %"
 
 
@@ -62,7 +63,7 @@ def _latencies(results: dict[str, Result]) -> Iterator[Row]:
     take = taking("below", "20")
     cells = [_cell(found, f"{it}.latency", take, _share) for it in ("chronicle", "quire")]
     yield Row("below 20 us at a million a second", "1 to 20 us", *cells)
-    cells = [_cell(found, f"{it}.latency", taking("rate"), _rate) for it in ("chronicle", "quire")]
+    cells = [_cell(found, f"{it}.latency", _HELD, _rate) for it in ("chronicle", "quire")]
     yield Row("held of a million a second, single appends", "over 1 M/s", *cells)
     found = _scenario(results, "latency", file_system="tmpfs", rate=100_000)
     take = taking("below", "40")
@@ -146,10 +147,18 @@ def _cell(
     take: Callable[[Result], float],
     form: Callable[[float], str],
 ) -> str:
-    """Return the median of what was measured, marked if the machine was busy; else nothing."""
+    """
+    Return the median of what was measured; nothing if it was not.
+
+    A rate that was not held stands behind it, and the mark of a busy machine.
+    """
     if scenario is None or key not in summary.operations(scenario):
         return ""
-    return form(summary.values(scenario, key, take).median) + summary.mark(scenario)
+    slower = ""
+    if "rate" in scenario and take is not _HELD:
+        held = summary.values(scenario, key, _HELD).median
+        slower = "" if is_held(held, scenario) else f" at {_rate(held)}"
+    return form(summary.values(scenario, key, take).median) + slower + summary.mark(scenario)
 
 
 def _us(value: float) -> str:

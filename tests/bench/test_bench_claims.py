@@ -106,14 +106,24 @@ def test_claims_stand_beside_what_was_measured_and_nothing_else() -> None:
         for line in claim_rows.text(results).splitlines()[2:]
     ]
     assert rows == [
-        ["p99 of 40 B at 60 M a minute", "0.78 us", "2.00 us *", "2.00 us *; in batches 2.00 us *"],
+        [
+            "p99 of 40 B at 60 M a minute",
+            "0.78 us",
+            "2.00 us at 900.0 k/s *",
+            "2.00 us at 900.0 k/s *; in batches 2.00 us at 900.0 k/s *",
+        ],
         [
             "p99.9 of 40 B at 60 M a minute",
             "1.3 us",
-            "3.00 us *",
-            "3.00 us *; in batches 3.00 us *",
+            "3.00 us at 900.0 k/s *",
+            "3.00 us at 900.0 k/s *; in batches 3.00 us at 900.0 k/s *",
         ],
-        ["below 20 us at a million a second", "1 to 20 us", "50.00% *", "50.00% *"],
+        [
+            "below 20 us at a million a second",
+            "1 to 20 us",
+            "50.00% at 900.0 k/s *",
+            "50.00% at 900.0 k/s *",
+        ],
         [
             "held of a million a second, single appends",
             "over 1 M/s",
