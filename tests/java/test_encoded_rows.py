@@ -10,8 +10,8 @@ import pytest
 import quire
 from java_peer import JavaPeer
 from queues import payloads
-from quire.spark.write.commits import Target, commit
-from quire.spark.write.staging import PartWriter, Staging
+from quire.staged.commits import Target, commit
+from quire.staged.staging import PartWriter, Staging
 
 pytestmark = pytest.mark.java
 

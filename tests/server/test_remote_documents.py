@@ -159,7 +159,7 @@ def test_the_next_document_is_read_value_by_value(server: str) -> None:
 
 def documents(tailer: Any) -> list[tuple[int, bool, bytes]]:  # noqa: ANN401 - any handle
     """Read the documents that there are, with metadata."""
-    found = []
+    found: list[tuple[int, bool, bytes]] = []
     while True:
         with tailer.reading_document(include_metadata=True) as document:
             if not document.is_present:

@@ -165,9 +165,5 @@ def test_what_is_refused(
         quire.spark.scan(spark, tmp_path / "queues" / "fx" / "orders", token=WRONG)
     with pytest.raises(quire.errors.NotAQueueError, match="another format"):
         quire.spark.scan(spark, path, queueFormat="vanilla", **reached)
-    with pytest.raises(PySparkException, match="a stream reads files"):
-        spark.readStream.format("quire").options(**reached).load(path).writeStream.format(
-            "noop"
-        ).start().processAllAvailable()
     with pytest.raises(PySparkException, match="the catalogue would show the token"):
         spark.sql(f"create table served using quire options (path '{path}', token '{WRONG}')")

@@ -16,7 +16,7 @@ from quire.errors import QuireError
 def test_the_look_at_the_wire_type_waits_for_no_odd_file(
     kind: str, path: Path, tmp_path: Path, clock: quire.ManualClock
 ) -> None:
-    from quire.spark.topics import stored_wire_type
+    from quire.opening.wire_types import stored_wire_type
 
     with quire.open(path, clock=clock, wire_type="FIELDLESS_BINARY") as queue:
         queue.appender().write_bytes(b"one")

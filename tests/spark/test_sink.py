@@ -22,7 +22,7 @@ import quire
 from paths import SUPPORT
 from queues import payloads
 from quire.maintenance.sink_writes import FOLDER
-from quire.spark.write import commits
+from quire.staged import commits
 
 ROWS = 200
 

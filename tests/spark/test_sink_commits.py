@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ from cli_runs import Cli
 from queues import exit_code, fork, payloads
 from quire.errors import TableLostError, UnfinishedWriteError
 from quire.maintenance.sink_writes import FOLDER
-from quire.spark.write import commits, records
-from quire.spark.write.commits import Target, abort, commit, finish
-from quire.spark.write.staging import Part, PartWriter, StagedBatch, Staging, messages_of
+from quire.staged import commits, records
+from quire.staged.commits import Target, abort, commit, finish
+from quire.staged.staging import Part, PartWriter, StagedBatch, Staging, messages_of
 
 START_MS = 1_700_000_000_000
 PARTS = {0: 7, 1: 0, 2: 12, 3: 5}
@@ -149,7 +150,7 @@ def test_another_folder_may_hold_what_is_staged(path: Path, target: Target, tmp_
     assert [it for it in elsewhere.rglob("*") if it.is_file()] == []
 
 
-WATCHED = ("write/commits.py", "write/records.py", "write/manifest.py", "quire/_common/durable.py")
+WATCHED = ("staged/commits.py", "staged/records.py", "quire/_common/durable.py")
 
 
 class Killer:
@@ -378,9 +379,7 @@ def test_equal_messages_of_others_behind_a_whole_chunk_are_not_taken_for_staged_
     assert sorted(found(path)) == sorted([*expected(0), expected(0)[reached]])
 
 
-def test_one_commit_goes_on_at_a_time(
-    path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_commit_goes_on_at_a_time(path: Path, target: Target) -> None:
     commit(target, "w", 0, staged(path, 0))
     held, let_go = os.pipe()
     released, release = os.pipe()
@@ -392,11 +391,10 @@ def test_one_commit_goes_on_at_a_time(
 
     pid = fork(hold)
     os.read(held, 1)
-    monkeypatch.setattr(commits, "_LOCK_TIMEOUT_S", 0.1)
     with pytest.raises(
         quire.errors.LockTimeoutError, match="another write to the queue goes on: path="
     ):
-        commit(target, "w", 1, staged(path, 1))
+        commit(replace(target, lock_timeout_s=0.1), "w", 1, staged(path, 1))
     os.write(release, b"x")
     assert exit_code(pid) == 0
     assert commit(target, "w", 1, staged(path, 1))

@@ -19,9 +19,9 @@ from queues import payloads
 from quire._common.durable import Access
 from quire.errors import CorruptError, QuireError, UnfinishedWriteError, UnsafePathError
 from quire.maintenance.sink_writes import FOLDER
-from quire.spark.write import commits
-from quire.spark.write.commits import Target, commit, finish, has
-from quire.spark.write.staging import Part, PartWriter, Staging
+from quire.staged import commits
+from quire.staged.commits import Target, commit, finish, has
+from quire.staged.staging import Part, PartWriter, Staging
 
 TOKEN = "0123456789abcdef" * 2
 MESSAGES = [b"one", b"two", b"three"]

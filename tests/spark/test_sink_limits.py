@@ -16,12 +16,18 @@ import quire
 from queues import payloads
 from quire.errors import MessageTooLargeError, OptionsError, UnfinishedWriteError
 from quire.maintenance.sink_writes import FOLDER
-from quire.spark.write.commits import Target, commit, finish
 from quire.spark.write.sink_options import WriteOptions
-from quire.spark.write.staging import Part, PartWriter, Staging
+from quire.spark.write.sink_places import LocalPlace
+from quire.staged.commits import Target, commit, finish
+from quire.staged.staging import Part, PartWriter, Staging
 
 COLUMNS = StructType().add("n", LongType())
 SMALL, LARGE = Target("", {"block_bytes": 2**17}), Target("", {"block_bytes": 2**20})
+
+
+def target_of(options: WriteOptions) -> Target:
+    assert isinstance(options.place, LocalPlace)
+    return options.place.target
 
 
 def options_of(path: Path, **options: str) -> WriteOptions:
@@ -60,7 +66,7 @@ def test_a_message_may_be_as_long_as_the_queue_takes(path: Path, block_bytes: in
     options = options_of(path, **given)
     limit = options.longest
 
-    commit(options.target, "w", 0, staged(path, [b"x" * limit], limit=limit))
+    commit(target_of(options), "w", 0, staged(path, [b"x" * limit], limit=limit))
     assert [len(it) for it in found(path)] == [5, limit]
 
     with pytest.raises(MessageTooLargeError) as raised:
@@ -148,7 +154,7 @@ def test_the_files_of_a_queue_tell_whether_names_are_written(path: Path) -> None
     options = options_of(path)
 
     assert options.encoding["fieldless"]
-    assert options.target.options["wire_type"] == "FIELDLESS_BINARY"
+    assert target_of(options).options["wire_type"] == "FIELDLESS_BINARY"
     assert options_of(path, wireType="fieldless_binary").encoding["fieldless"]
     with pytest.raises(OptionsError, match="another wire type: wireType=BINARY found=FIELDLESS"):
         options_of(path, wireType="BINARY")

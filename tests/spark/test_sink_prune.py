@@ -15,9 +15,9 @@ from queues import DAY_MS, START_MS, exit_code, fork
 from quire.archive import archive
 from quire.errors import UnfinishedWriteError
 from quire.maintenance.sink_writes import FOLDER, MANIFEST
-from quire.spark.write import commits
-from quire.spark.write.commits import Target, commit, finish
-from quire.spark.write.staging import Part, PartWriter, Staging
+from quire.staged import commits
+from quire.staged.commits import Target, commit, finish
+from quire.staged.staging import Part, PartWriter, Staging
 from reference import read_queue
 
 ROWS = [b"r%d" % number for number in range(10)]

@@ -118,8 +118,9 @@ def stream(
     if columns is not None:
         reader = reader.schema(columns)
     for name, value in options.items():
-        reader = reader.option(name, str(value))
-    return reader.load(str(path))
+        if name != "path":
+            reader = reader.option(name, str(value))
+    return reader.load(str(options.get("path", path)))
 
 
 def pairs(rows: Iterable[Any]) -> list[tuple[str, int]]:

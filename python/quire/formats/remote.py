@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from quire.errors import UnsupportedError
 from quire.formats.adapter import Adapter, Explained, Piece
 from quire.formats.detection import CHRONICLE
 from quire.formats.numbering import Numbering, Periods
+
+if TYPE_CHECKING:
+    from quire.formats.columns import Columns
 
 
 class FarQueue(ABC):
@@ -42,6 +45,8 @@ class FarQueue(ABC):
     def _cycle_counts(self) -> dict[int, int]: ...
     @abstractmethod
     def _count(self, cycle: int) -> int: ...
+    @abstractmethod
+    def _range(self, start: int, past: int) -> Columns | None: ...
     @abstractmethod
     def _range_tailer(self, past: int) -> Any: ...  # noqa: ANN401 - of the room above
     @property

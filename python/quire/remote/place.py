@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,12 +66,12 @@ class RemotePlace:
 
         return open_remote(self.address.url, {**self.options, **options})
 
-    def topics(self) -> list[str]:
+    def topics(self, connection: Connection | None = None) -> list[str]:
         """
         Return the names of the queues here that the token may read, in order.
 
         That is the queue of this name; or those whose names begin with it and ``/``; or, without a
-        name, all of the server.
+        name, all of the server. A *connection* that is given is left open.
 
         Raises:
             NotAQueueError: There is no such queue.
@@ -78,22 +79,24 @@ class RemotePlace:
             ServerLostError: The server was not reached.
 
         """
-        connection, topic = self.connected(), self.address.topic
-        try:
-            if topic and connection.call("EXISTS", topic):
-                return [topic]
-            before = f"{topic}/" if topic else ""
-            found = sorted(it for it in _listed(connection) if it.startswith(before))
-        finally:
-            connection.close()
+        if connection is None:
+            with closing(self.connected()) as made:
+                return self.topics(made)
+        topic = self.address.topic
+        if topic and connection.call("EXISTS", topic):
+            return [topic]
+        before = f"{topic}/" if topic else ""
+        found = sorted(it for it in _listed(connection) if it.startswith(before))
         if not found:
             below = ", nor any whose name begins with it" if topic else " that may be read"
             raise NotAQueueError(f"no queue at this address{below}: path={self}")
         return found
 
-    def queues(self) -> dict[str, RemotePlace]:
+    def queues(self, connection: Connection | None = None) -> dict[str, RemotePlace]:
         """
         Return the place of each queue here, by its name below this one; a queue's own by no name.
+
+        A *connection* that is given is left open.
 
         Raises:
             NotAQueueError: There is no such queue.
@@ -104,7 +107,7 @@ class RemotePlace:
         before = f"{self.address.topic}/" if self.address.topic else ""
         return {
             "" if it == self.address.topic else it.removeprefix(before): self.within(it)
-            for it in self.topics()
+            for it in self.topics(connection)
         }
 
 

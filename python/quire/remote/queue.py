@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from quire._native import RollCycle
 from quire.errors import ClosedError, ReadOnlyError, RollCycleMismatchError, UnsupportedError
+from quire.formats.columns import Columns
+from quire.formats.detection import CHRONICLE
 from quire.formats.missing import Handle
 from quire.formats.numbering import Numbering, Periods
 from quire.formats.remote import FarQueue
@@ -214,6 +216,14 @@ class RemoteQueue(Queue, FarQueue, Handle):
         made = RemoteTailer(self._link, self, name, shared=shared)
         self._keep(made)
         return made
+
+    def _range(self, start: int, past: int) -> Columns | None:
+        """Return messages between two indexes as one answer; None of an older format."""
+        if self._link.format != CHRONICLE:
+            return None
+        words = ("QUIRE.READ", self._link.topic, "FROM", start, "TO", past, "PACKED")
+        _, *columns = self._link.ask(*words)
+        return Columns.of(*columns)
 
     def _range_tailer(self, past: int) -> RemoteTailer:
         """Return a tailer for the messages before an index: by Flight, if the server has it."""

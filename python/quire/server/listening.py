@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio.trsock
+import socket
 import ssl
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from quire.errors import OptionsError
 from quire.replication.tls import is_loopback
@@ -48,6 +51,7 @@ class Server:
         insecure: Listen beyond this machine without certificates, or without tokens.
         audit: The directory of a queue in which is written who did what; None: nowhere.
         limits: What clients may use.
+        sockets: Those to listen on, ``listen`` and ``web``, in place of the addresses.
 
     Raises:
         NotAQueueError: The directory does not exist, or is a queue itself.
@@ -82,7 +86,13 @@ class Server:
         insecure: bool = False,
         audit: str | PathLike[str] | None = None,
         limits: Limits | None = None,
+        sockets: Mapping[str, socket.socket] | None = None,
     ) -> None:
+        self._sockets = dict(sockets or {})
+        if "listen" in self._sockets:
+            host, port = _bound(self._sockets["listen"])
+        if "web" in self._sockets:
+            web = _bound(self._sockets["web"])
         file = None if tokens is None else TokenFile(tokens)
         if flight is not None and (tls is None) != (certificates is None):
             raise OptionsError("with Arrow Flight, give both `tls` and `certificates`, or neither")
@@ -119,7 +129,9 @@ class Server:
                 )
                 await self._flight.start()
             if self._web_address is not None:
-                self._web = _web_listener(self.context, self._web_address, self._tls)
+                self._web = _web_listener(
+                    self.context, self._web_address, self._tls, self._sockets.get("web")
+                )
                 await self._web.start()
         except BaseException:
             await self.close()
@@ -127,10 +139,11 @@ class Server:
         return self
 
     async def _listen(self, host: str, hub: Hub) -> asyncio.Server:
+        given = self._sockets.get("listen")
+        where: dict[str, Any] = {"host": host, "port": self._port}
         return await asyncio.get_running_loop().create_server(
             lambda: ClientConnection(hub),
-            host,
-            self._port,
+            **(where if given is None else {"sock": given}),
             ssl=self._tls,
             ssl_handshake_timeout=_HANDSHAKE_S if self._tls else None,
             backlog=_BACKLOG,
@@ -206,7 +219,11 @@ class Server:
 
 
 def _address_of(server: asyncio.Server) -> tuple[str, int]:
-    host, port, *_ = server.sockets[0].getsockname()
+    return _bound(server.sockets[0])
+
+
+def _bound(found: socket.socket | asyncio.trsock.TransportSocket) -> tuple[str, int]:
+    host, port, *_ = found.getsockname()
     return str(host), int(port)
 
 
@@ -219,11 +236,14 @@ def _flight_listener(
 
 
 def _web_listener(
-    context: Context, address: tuple[str, int], tls: ssl.SSLContext | None
+    context: Context,
+    address: tuple[str, int],
+    tls: ssl.SSLContext | None,
+    given: socket.socket | None,
 ) -> WebListener:
     from quire.server.web.web_listener import WebListener  # of the extra `web`
 
-    return WebListener(context, address, tls)
+    return WebListener(context, address, tls, given)
 
 
 def _check_reach(host: str, tls: ssl.SSLContext | None, tokens: TokenFile | None) -> None:

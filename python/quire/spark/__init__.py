@@ -14,7 +14,7 @@ from quire.spark.read.lag import lag_of
 from quire.spark.read.scans import scan
 from quire.spark.sessions.registration import register, session
 from quire.spark.tables import table
-from quire.spark.write.commits import finish
+from quire.staged.commits import finish
 
 __all__ = [
     "DataLossError",

@@ -12,7 +12,7 @@ from quire.spark.catalog_tables import options_of_new, with_options, with_those_
 from quire.spark.read.batch_reader import BatchReader
 from quire.spark.read.older_stream import OlderStreamReader
 from quire.spark.read.stream import StreamReader
-from quire.spark.source_options import ReadOptions, refuse_streams
+from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import checked, default_columns
 from quire.spark.write.queue_writer import QuireStreamWriter, QuireWriter
 from quire.spark.write.sink_options import WriteOptions
@@ -54,7 +54,6 @@ class QuireDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream."""
         options = ReadOptions.of(with_those_of_table(self.options, schema), self.parallelism)
-        refuse_streams(options)
         reader = StreamReader if _pyspark.has(_pyspark.READ_LIMITS) else OlderStreamReader
         return reader(options, checked(schema, options))
 

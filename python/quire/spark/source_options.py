@@ -373,19 +373,6 @@ def refuse(problems: list[str], of: str = "source") -> None:
         raise OptionsError(f"quire {of}: {'; '.join(problems)}")
 
 
-def refuse_streams(options: ReadOptions) -> None:
-    """
-    Refuse a stream of a server's queue.
-
-    Raises:
-        OptionsError: The path is an address.
-
-    """
-    if is_remote(options.path):
-        why = "a stream reads files: start it where the queue is, or read the address in batches"
-        refuse([f"{why}: path={options.path}"])
-
-
 def _key(given: Given) -> KeySource:
     file, variable = given.text("keyFile"), given.text("keyVariable")
     if file is not None and variable is not None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final, Protocol, cast
+from contextlib import closing, contextmanager
+from typing import Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import quire
-from quire._common.durable import SafeFolder
 from quire.errors import CorruptError, NotAQueueError, QuireError
 from quire.formats.detection import Format
 from quire.formats.remote import FarQueue
 from quire.opening.discovery import TABLE, check_local, topics_of
-from quire.opening.opener import open_without_key
 from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
 from quire.spark.key_source import KeySource
@@ -24,13 +22,9 @@ __all__ = [
     "local_path",
     "open_queue",
     "selected_topics",
-    "stored_wire_type",
     "topic_in_errors",
     "topics_of",
 ]
-
-FIELDLESS: Final = "FIELDLESS_BINARY"
-_HEADER_BYTES: Final = 256
 
 
 class Choice(Protocol):
@@ -77,7 +71,7 @@ class Opening(Choice, Protocol):
 
 def selected_topics(path: str, choice: Opening, report: Callable[[str], None]) -> dict[str, str]:
     """Return the path of each topic that is read; report those that are missing."""
-    known = served_topics(path, choice) if is_remote(path) else topics_of(path)
+    known = _known(path, choice)
     found = {topic: path for topic, path in known.items() if choice.chooses(topic)}
     for topic in choice.topics or ():
         if topic not in known:
@@ -88,6 +82,49 @@ def selected_topics(path: str, choice: Opening, report: Callable[[str], None]) -
             f" known={', '.join(known)}"
         )
     return found
+
+
+def _known(path: str, options: Opening) -> dict[str, str]:
+    if not is_remote(path):
+        return topics_of(path)
+    with closing(ServedTopics(path, options)) as served:
+        return served.found()
+
+
+class ServedTopics:
+    """
+    The queues at an address, asked for again and again by one connection.
+
+    Args:
+        address: Of a server, of a queue, or what the names of queues begin with.
+        options: Those of the read.
+
+    """
+
+    def __init__(self, address: str, options: Opening) -> None:
+        self._options = options
+        self._place = RemotePlace.of(address, **options.server)
+        self._connection = self._place.connected()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it without its connection."""
+        return ServedTopics, (str(self._place), self._options)
+
+    def found(self) -> dict[str, str]:
+        """
+        Return the address of each queue by its topic, as :func:`topics_of` does.
+
+        Raises:
+            NotAQueueError: There is no queue there that the token may read.
+
+        """
+        own = self._place.address.topic.rpartition("/")[2]
+        queues = self._place.queues(self._connection)
+        return {name or own: str(it) for name, it in queues.items()}
+
+    def close(self) -> None:
+        """Close the connection; it is made again if it is needed."""
+        self._connection.drop()
 
 
 @contextmanager
@@ -101,19 +138,6 @@ def topic_in_errors(topic: str) -> Generator[None]:
         if "topic=" in str(error):
             raise
         raise type(error)(f"{error} topic={topic}") from None
-
-
-def served_topics(address: str, options: Opening) -> dict[str, str]:
-    """
-    Return the address of each queue of a server by its topic, as :func:`topics_of` does.
-
-    Raises:
-        NotAQueueError: There is no queue there that the token may read.
-
-    """
-    place = RemotePlace.of(address, **options.server)
-    own = place.address.topic.rpartition("/")[2]
-    return {name or own: str(it) for name, it in place.queues().items()}
 
 
 def open_queue(path: str, options: Opening) -> quire.Queue:
@@ -156,18 +180,6 @@ def tailer_for(queue: quire.Queue, past: int) -> quire.Tailer:
         found: quire.Tailer = queue._range_tailer(past)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return found
     return queue.tailer()
-
-
-def stored_wire_type(path: str) -> str | None:
-    """Return ``FIELDLESS_BINARY`` if the newest file of a queue is so, else None."""
-    with open_without_key(path, read_only=True, create=False) as queue:
-        for cycle in reversed(queue.cycles):
-            folder, name = os.path.split(queue.file_for_cycle(cycle))
-            with SafeFolder.at(folder) as safe, safe.open(name) as file:
-                header = file.read(_HEADER_BYTES)
-            if b"SCQStore" in header:  # else it is just being made
-                return None if b"writePosition" in header else FIELDLESS
-    return None
 
 
 def local_path(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -83,7 +84,8 @@ def serve(  # noqa: PLR0913 - its options
     path below DIRECTORY. Any process of this machine may append to the queues and read them
     meanwhile. Once the file of tokens exists, every client needs one, as the password of any user
     or a bearer token. Addresses beyond this machine need a certificate and tokens. SIGTERM answers
-    what was accepted, and ends it with exit code 0.
+    what was accepted, and ends it with exit code 0. Sockets of systemd, named listen or web, take
+    the place of addresses.
 
     \b
     Examples:
@@ -96,7 +98,8 @@ def serve(  # noqa: PLR0913 - its options
     from quire.server import Certificates, Limits, Server, tls_context
     from quire.server.tokens import default_file
 
-    if listen is None and flight is None and web is None:
+    sockets = _inherited({"listen": listen, "web": web})
+    if listen is None and flight is None and web is None and not sockets:
         listen = parse_address(_EXAMPLE)
     host, port = listen or (None, 0)
     files = _certificates(certificate, key, authority)
@@ -114,6 +117,7 @@ def serve(  # noqa: PLR0913 - its options
                 insecure=insecure,
                 audit=audit,
                 limits=Limits(connections=max_connections),
+                sockets=sockets,
             )
     except OptionsError as error:
         raise click.UsageError(str(error)) from None
@@ -126,6 +130,20 @@ def serve(  # noqa: PLR0913 - its options
             await server.run_forever()
 
     return run_until_signal(run, _loop_factory())
+
+
+def _inherited(addresses: dict[str, Address | None]) -> dict[str, socket.socket]:
+    """Return the sockets that systemd hands over, which take the place of addresses."""
+    from quire.server.inherited import inherited_sockets
+
+    try:
+        found = inherited_sockets()
+    except OptionsError as error:
+        raise click.UsageError(str(error)) from None
+    for name in found:
+        if addresses[name] is not None:
+            raise click.UsageError(f"--{name} and a socket of systemd: give one of them")
+    return found
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -285,13 +285,25 @@ def _batch(found: ServedQueue, given: Arguments, client: bytes, number: int) -> 
         return _Batch(client, number, len(values), None, values)
     if not given.takes("PACKED"):
         raise RefusedError("syntax error")
+    offsets, data = column(given)
+    return _Batch(client, number, len(offsets) // _OFFSET - 1, (offsets, data), [])
+
+
+def column(given: Arguments) -> tuple[bytes, bytes]:
+    """
+    Take offsets and bytes, the last arguments.
+
+    Raises:
+        RefusedError: The offsets do not fit the bytes.
+
+    """
     offsets, data = given.next(), given.next()
     given.end()
     if len(offsets) % _OFFSET or len(offsets) < 2 * _OFFSET:
         raise RefusedError("INVALID the offsets are not numbers of 32 bits, one more than messages")
     if offsets[:4] != bytes(4) or int.from_bytes(offsets[-4:], "little") != len(data):
         raise RefusedError("INVALID the offsets do not begin with 0 and end with the bytes")
-    return _Batch(client, number, len(offsets) // _OFFSET - 1, (offsets, data), [])
+    return offsets, data
 
 
 class _Append:

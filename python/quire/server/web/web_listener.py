@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import ssl
 from collections.abc import Generator
 from typing import Any, Final
@@ -77,13 +78,18 @@ class WebListener:
         context: What all clients of the server share.
         address: Where to listen: a host and a port, 0 for a free one.
         tls: The certificates; None: without TLS.
+        given: A socket that listens, in place of the address.
 
     """
 
     def __init__(
-        self, context: Context, address: tuple[str, int], tls: ssl.SSLContext | None
+        self,
+        context: Context,
+        address: tuple[str, int],
+        tls: ssl.SSLContext | None,
+        given: socket.socket | None = None,
     ) -> None:
-        self._context, self._wanted, self._tls = context, address, tls
+        self._context, self._wanted, self._tls, self._given = context, address, tls, given
         self._address: tuple[str, int] | None = None
         self._server: _Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
@@ -97,8 +103,8 @@ class WebListener:
             OSError: The address cannot be listened on.
 
         """
-        socket = listen(self._wanted)
-        host, port, *_ = socket.getsockname()
+        listening = listen(self._wanted) if self._given is None else self._given
+        host, port, *_ = listening.getsockname()
         self._address = str(host), int(port)
         visitors = Visitors(self._context, self._address, is_secure=self._tls is not None)
         app = self._app = WebApp(self._context, visitors)
@@ -121,7 +127,7 @@ class WebListener:
         )
         logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is theirs
         server = self._server = _Uvicorn(config)
-        self._task = asyncio.get_running_loop().create_task(server.serve(sockets=[socket]))
+        self._task = asyncio.get_running_loop().create_task(server.serve(sockets=[listening]))
         while not server.started and not self._task.done():  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(_STARTING_S)
         if self._task.done():

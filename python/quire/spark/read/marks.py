@@ -8,12 +8,14 @@ copy, and was appended to since: its sequence is there again, of another message
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 import quire
+from quire._native import Queue
 from quire.errors import CorruptError
 from quire.formats.adapters import journal_of, numbering_of
 from quire.formats.journal import JOURNAL
+from quire.formats.remote import FarQueue
 
 NONE: Final = ""
 _MESSAGES: Final = 16
@@ -28,24 +30,45 @@ def mark_of(queue: quire.Queue, offset: int) -> str:
     """
     numbering = numbering_of(queue)
     sequence = numbering.to_sequence(offset)
-    journal = journal_of(queue)
-    if journal is None or not sequence:
+    if not sequence:
         return NONE
+    if isinstance(queue, FarQueue):
+        return _far_mark(queue, offset - min(sequence, _MESSAGES), offset)
+    journal = journal_of(queue)
+    if journal is None:
+        return NONE
+    return _near_mark(journal, offset - min(sequence, _MESSAGES), offset)
+
+
+def _near_mark(journal: Queue, start: int, past: int) -> str:
     digest = hashlib.sha256()
     with JOURNAL.tailer(journal) as tailer:
         try:
-            if not tailer.move_to_index(offset - min(sequence, _MESSAGES)):
+            if not tailer.move_to_index(start):
                 return NONE
-            while tailer.index < offset:
+            while tailer.index < past:
                 with tailer.reading_document() as document:
-                    if not document.is_present or document.index >= offset:
+                    if not document.is_present or document.index >= past:
                         return NONE
-                    data = document.bytes
-                    digest.update(b"%d " % len(data))
-                    digest.update(data[:_BYTES])
+                    _add(digest, document.bytes)
         except CorruptError:
             return NONE  # said when the messages are counted or read
     return digest.hexdigest()[:32]
+
+
+def _far_mark(queue: FarQueue, start: int, past: int) -> str:
+    columns = queue._range(start, past)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    if columns is None or [*columns.indexes] != [*range(start, past)]:
+        return NONE
+    digest = hashlib.sha256()
+    for number in range(len(columns)):
+        _add(digest, columns.payload(number))
+    return digest.hexdigest()[:32]
+
+
+def _add(digest: Any, data: memoryview) -> None:  # noqa: ANN401 - of hashlib
+    digest.update(b"%d " % len(data))
+    digest.update(data[:_BYTES])
 
 
 def differs(queue: quire.Queue, offset: int, mark: str) -> bool:

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from quire.errors import CorruptError, DataLossError, NotAQueueError
+from quire.remote.address import is_remote
 from quire.spark.read import row_plan
 from quire.spark.read.checkpoints import Expected, Offsets, joined, split
 from quire.spark.read.missing_fields import warn_of_missing_fields
@@ -35,7 +36,7 @@ from quire.spark.read.read_limits import (
 from quire.spark.read.row_plan import RowPlan
 from quire.spark.read.topic_tracker import Backlog, TopicTracker
 from quire.spark.source_options import ReadOptions, refuse
-from quire.spark.topics import topic_in_errors, topics_of
+from quire.spark.topics import ServedTopics, topic_in_errors, topics_of
 
 # This many queues are open at once: a process may not have all that many files.
 _OPEN_MAX: Final = 128
@@ -67,6 +68,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._unreadable: set[str] = set()
         self._looked = False
         self._planned_at: float | None = None
+        self._server = ServedTopics(options.path, options) if is_remote(options.path) else None
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name
         """Return where a stream without a checkpoint starts."""
@@ -200,6 +202,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for followed in self._followed.values():
             followed.close()
         self._opened = 0
+        if self._server is not None:
+            self._server.close()
 
     def _ahead(self, start: Mapping[str, int], seen: Mapping[str, Expected]) -> dict[str, Backlog]:
         """Return the backlog of each topic, whether it is new, known, or gone."""
@@ -248,6 +252,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def every_topic(self) -> dict[str, str]:
         """Return the existing topics, followed or not."""
         try:
+            if self._server is not None:
+                return self._server.found()
             return topics_of(self._options.path)
         except (NotAQueueError, FileNotFoundError):  # all of them are gone, or none is there yet
             return {}

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import quire
 from quire._common.file_identity import Identity, identity_at
@@ -30,7 +30,9 @@ from quire.formats.adapters import (
     numbering_of,
     periods_of,
 )
+from quire.formats.remote import FarQueue
 from quire.ranges.cycles import CycleRange
+from quire.remote.address import is_remote
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
 from quire.spark.read.marks import NONE, differs, mark_of
 from quire.spark.read.partitions import TopicRange
@@ -114,6 +116,10 @@ class TopicTracker:
         self._finished: dict[int, int] = {}
         self._damaged: set[int] = set()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it without its queue: tasks plan nothing."""
+        return TopicTracker, (self._topic, self._path, self._options)
+
     def queue(self) -> quire.Queue:
         """Return the queue, opened again if another one took its place in the directory."""
         table = self._table()
@@ -177,6 +183,8 @@ class TopicTracker:
         is_missing = bool(runs) and (
             self._is_missing(counts, cycle, sequence, offset) or _lacks(counts, cycle, later)
         )
+        if isinstance(queue, FarQueue) and counts:  # a server says no more of them than this
+            self._finished |= {each: n for each, n in counts.items() if each != max(counts)}
         self._forget(counts, cycle)
         cycles = tuple(numbering.to_cycle(run.first_index) for run in runs)
         return Backlog(offset, runs, is_replaced or is_missing, cycles, is_replaced)
@@ -264,6 +272,8 @@ class TopicTracker:
         self._finished = kept
 
     def _table(self) -> Identity | None:
+        if is_remote(self._path):
+            return None  # what was replaced there is noticed by its marks
         return identity_at(Path(self._path, TABLE)) or identity_at(self._path)
 
 

@@ -17,9 +17,8 @@ from pyspark.sql.datasource import (
 
 from quire.arrow.encoder import Encoder
 from quire.errors import OptionsError
-from quire.spark.write import commits
 from quire.spark.write.sink_options import NOT_A_NEW_TABLE, WriteOptions, messages_in
-from quire.spark.write.staging import Part, PartWriter
+from quire.staged.staging import Part
 
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
@@ -52,12 +51,12 @@ class QuireWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Append what the tasks staged."""
         options, kept = self._options, self._options.write_id is not None
-        commits.commit(options.target, self._writer, options.batch_id, _parts(messages), kept=kept)
+        options.place.commit(self._writer, options.batch_id, _parts(messages), kept=kept)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what the tasks staged."""
         options = self._options
-        commits.abort(options.target, self._writer, options.batch_id)
+        options.place.abort(self._writer, options.batch_id)
 
 
 class QuireStreamWriter(DataSourceStreamArrowWriter):
@@ -77,20 +76,20 @@ class QuireStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Append what the tasks staged, unless the batch is in the queue."""
         for writer in {it.writer for it in messages if isinstance(it, Staged)}:
-            commits.commit(self._options.target, writer, batchId, _parts(messages))
+            self._options.place.commit(writer, batchId, _parts(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove what the tasks staged."""
         for writer in {it.writer for it in messages if isinstance(it, Staged)}:
-            commits.abort(self._options.target, writer, batchId)
+            self._options.place.abort(writer, batchId)
 
 
 def _stage(
     options: WriteOptions, writer: str, batch: int, batches: Iterator[pa.RecordBatch]
 ) -> Staged:
-    staged = options.staging.batch(writer, batch)
     encoder: Encoder | None = None
-    with PartWriter(staged, _task().partitionId(), options.longest) as part:
+    partition = _task().partitionId()
+    with options.place.staging(writer, batch, partition, options.longest) as part:
         for frame in batches:
             rows = messages_in(frame)
             encoder = encoder or Encoder(rows.schema, **options.encoding)

@@ -17,11 +17,16 @@ from quire.arrow.encoder import FORMS, Encoder
 from quire.arrow.schema import Schema
 from quire.errors import NotAQueueError, QuireError
 from quire.formats.adapters import adapter_at
+from quire.formats.detection import CHRONICLE
+from quire.opening.wire_types import FIELDLESS, stored_wire_type
+from quire.remote.address import is_remote
+from quire.remote.queue import open_remote
 from quire.spark.source_options import Given, refuse
 from quire.spark.spark_columns import METADATA, arrow_schema, has_variant, schema_of
-from quire.spark.topics import FIELDLESS, TABLE, local_path, stored_wire_type
-from quire.spark.write.commits import BLOCK_BYTES, Target
-from quire.spark.write.staging import Staging
+from quire.spark.topics import TABLE, local_path
+from quire.spark.write.sink_places import LocalPlace, Place, ServedPlace
+from quire.staged.commits import BLOCK_BYTES, Target
+from quire.staged.staging import WRITER
 
 _NAMES: Final = (
     "path",
@@ -37,6 +42,8 @@ _NAMES: Final = (
     "stagingLocation",
     "sync",
     "blockBytes",
+    "token",
+    "tls",
 )
 OF_A_TABLE: Final = (
     "a Python source does not learn which table Spark writes to: insert into NAME with (path"
@@ -52,7 +59,6 @@ NOT_A_NEW_TABLE: Final = (
 _SMALL_BLOCK: Final = 64 << 10
 _LONGEST: Final = (1 << 30) - 1
 _SPARKS_OWN: Final = ("checkpointLocation",)
-_WRITE_ID: Final = re.compile(r"(?!(?i:lock)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +67,16 @@ class WriteOptions:
     What a write was asked for.
 
     Attributes:
-        target: The queue.
-        staging: Where messages wait for the end of the write.
+        place: The queue.
+        block_bytes: By how much its files grow.
         write_id: What makes a repeated write known; None: it is not.
         batch_id: The number of the write among those of the same name: older ones are done.
         encoding: What rows become, as :class:`quire.arrow.encoder.Encoder` takes it.
 
     """
 
-    target: Target
-    staging: Staging
+    place: Place
+    block_bytes: int = BLOCK_BYTES
     write_id: str | None = None
     batch_id: int = 0
     encoding: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -78,7 +84,7 @@ class WriteOptions:
     @property
     def longest(self) -> int:
         """How many bytes a message may have; the kernel's rule, or less in very small blocks."""
-        block: int = self.target.options.get("block_bytes") or BLOCK_BYTES
+        block = self.block_bytes
         return min(max(block // 4, min(block, _SMALL_BLOCK)), _LONGEST)
 
     @staticmethod
@@ -124,22 +130,18 @@ def messages_in(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
-    path = local_path(given.text("path") or "")
+    given_path = given.text("path") or ""
+    if is_remote(given_path):
+        return _served(given_path, given, report)
+    path = local_path(given_path)
+    for name in ("token", "tls"):
+        if given.text(name) is not None:
+            report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
     if not path:
         report(f"path is missing: use .save(path) or .start(path); {OF_A_TABLE}")
     roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
     if path:
         wire_type = _look_at(path, roll_cycle, wire_type, report)
-    write_id = given.text("writeId")
-    if write_id is not None and not _WRITE_ID.fullmatch(write_id):
-        report(
-            "writeId is made of letters, digits, '_', '.' and '-', and is not lock:"
-            f" writeId={write_id}"
-        )
-    batch_id = given.text("batchId")
-    if batch_id is not None and (write_id is None or not re.fullmatch(r"\d{1,18}", batch_id)):
-        report(f"batchId is a number beside a writeId: batchId={batch_id} writeId={write_id}")
-        batch_id = None
     options = {
         "roll_cycle": roll_cycle,
         "wire_type": wire_type,
@@ -152,20 +154,92 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
         sync=given.flag("sync", default=True),
         location=None if location is None else local_path(location),
     )
+    write_id, batch_id = _identity(given, report)
     return WriteOptions(
-        target=target,
-        staging=target.staging,
+        place=LocalPlace(target),
+        block_bytes=given.count("blockBytes", BLOCK_BYTES),
         write_id=write_id,
-        batch_id=int(batch_id or 0),
-        encoding={
-            "form": given.choice("form", {form: form for form in FORMS}, None),
-            "type": given.text("type"),
-            "method": given.text("method"),
-            "schema": _schema(given.text("schema"), report),
-            "omit_nulls": given.flag("omitNulls", default=False),
-            "fieldless": (wire_type or "").upper() == FIELDLESS,
-        },
+        batch_id=batch_id,
+        encoding=_encoding(given, report, is_fieldless=(wire_type or "").upper() == FIELDLESS),
     )
+
+
+def _identity(given: Given, report: Callable[[str], None]) -> tuple[str | None, int]:
+    """Return what makes a repeated write known: its name and number."""
+    write_id = given.text("writeId")
+    if write_id is not None and not WRITER.fullmatch(write_id):
+        report(
+            "writeId is made of letters, digits, '_', '.' and '-', and is not lock:"
+            f" writeId={write_id}"
+        )
+    batch_id = given.text("batchId")
+    if batch_id is not None and (write_id is None or not re.fullmatch(r"\d{1,18}", batch_id)):
+        report(f"batchId is a number beside a writeId: batchId={batch_id} writeId={write_id}")
+        batch_id = None
+    return write_id, int(batch_id or 0)
+
+
+def _encoding(given: Given, report: Callable[[str], None], *, is_fieldless: bool) -> dict[str, Any]:
+    return {
+        "form": given.choice("form", {form: form for form in FORMS}, None),
+        "type": given.text("type"),
+        "method": given.text("method"),
+        "schema": _schema(given.text("schema"), report),
+        "omit_nulls": given.flag("omitNulls", default=False),
+        "fieldless": is_fieldless,
+    }
+
+
+def _served(address: str, given: Given, report: Callable[[str], None]) -> WriteOptions:
+    """Return the options of a write to a queue of a server, which is made if it is not there."""
+    for name in ("stagingLocation", "blockBytes"):
+        if given.text(name) is not None:
+            report(f"{name} is for queues of this machine: the server stages where it runs")
+    server = given.server()
+    asked = {"roll_cycle": given.text("rollCycle"), "wire_type": given.text("wireType")}
+    made = {name: text for name, text in asked.items() if text is not None}
+    wire_type = made.get("wire_type", "").upper()
+    try:
+        found = _look_at_server(address, server, made, report)
+        wire_type = wire_type if found is None else found
+    except (QuireError, OSError, ValueError) as error:
+        report(f"cannot open the queue: {error}")
+    write_id, batch_id = _identity(given, report)
+    sync = given.flag("sync", default=True)
+    return WriteOptions(
+        place=ServedPlace(address, server, {"format": CHRONICLE, **made}, sync),
+        write_id=write_id,
+        batch_id=batch_id,
+        encoding=_encoding(given, report, is_fieldless=wire_type == FIELDLESS),
+    )
+
+
+def _look_at_server(
+    address: str,
+    server: Mapping[str, Any],
+    made: Mapping[str, str],
+    report: Callable[[str], None],
+) -> str | None:
+    """Compare with the queue, if there is one, and return its wire type."""
+    try:
+        queue = open_remote(
+            address, {**server, "create": False, "roll_cycle": made.get("roll_cycle")}
+        )
+    except NotAQueueError:
+        return None
+    with queue:
+        if queue.read_only:
+            report(f"the server only reads the queue: path={address}")
+        if queue._link.format != CHRONICLE:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            report(
+                "a sink writes only to a Chronicle Queue, which records the batches that it has"
+                f" among its messages: path={address}"
+            )
+            return None
+        found, wanted = queue.wire_type, made.get("wire_type")
+        if wanted is not None and wanted.upper() != found:
+            report(f"the queue has another wire type: wireType={wanted} found={found}")
+        return found
 
 
 def _look_at(

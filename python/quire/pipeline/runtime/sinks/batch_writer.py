@@ -15,7 +15,7 @@ from quire.pipeline.runtime.event_order import OF_QUEUES
 from quire.pipeline.runtime.sinks.parquet_folder import ParquetFolder
 from quire.pipeline.spec.parts import FolderSink, Pipeline, QueueSink, Sink, TableSink
 from quire.spark.topics import local_path
-from quire.spark.write import commits
+from quire.staged import commits
 
 _COMPRESSION: Final = {"compression": "zstd"}
 

@@ -18,12 +18,12 @@ from typing import Any, Final
 from quire._common.durable import SafeFolder
 from quire.errors import CorruptError
 from quire.maintenance.sink_writes import MANIFEST
-from quire.spark.write.staging import Part
+from quire.staged.staging import Part
 
 BATCH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 
 _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
-_FILE: Final = re.compile(r"part-[0-9]{5,10}-[0-9a-f]{32}\.arrow")
+FILE: Final = re.compile(r"part-[0-9]{5,10}-[0-9a-f]{32}\.arrow")
 _INDEX_LIMIT: Final = 1 << 63
 _BLOCK_LIMIT: Final = 4 << 30
 _STORED: Final = ("token", "after", "parts", "kept", "block_bytes", "elsewhere")
@@ -89,7 +89,7 @@ class Manifest:
     def _wrong(self) -> Iterator[str]:
         """Yield what no sink would have written."""
         for part in self.parts:
-            if not _matches(_FILE, part.file):
+            if not _matches(FILE, part.file):
                 yield f"a part is no plain file name: part={part.file!r}"
             if not _is_count(part.partition) or not _is_count(part.rows):
                 yield f"a part's numbers: partition={part.partition!r} rows={part.rows!r}"

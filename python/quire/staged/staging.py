@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import re
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -28,6 +29,8 @@ from quire._common.durable import PRIVATE, Access, SafeFolder, flush_and_sync
 from quire.errors import MessageTooLargeError
 from quire.maintenance.sink_writes import FOLDER
 
+WRITER: Final = re.compile(r"(?!(?i:lock)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+"""The name of a writer, which is that of a folder."""
 _DIGITS: Final = 16
 _MESSAGE: Final = "message"
 _SCHEMA: Final = pa.schema([pa.field(_MESSAGE, pa.large_binary(), nullable=False)])

@@ -10,7 +10,7 @@ from typing import Final
 from quire._common.durable import SafeFolder
 from quire.errors import CorruptError, UnsafePathError
 from quire.maintenance.sink_writes import DONE
-from quire.spark.write.sink_manifest import Manifest, numbered
+from quire.staged.sink_manifest import Manifest, numbered
 
 _RECORDS_MAX: Final = 1000
 _LEFT_OVER_S: Final = 7 * 24 * 3600

@@ -28,10 +28,9 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
-import quire
 from quire._common import arguments
 from quire._common.durable import Access, SafeFolder
 from quire._native import entry_bytes
@@ -47,10 +46,17 @@ from quire.errors import (
     UnsafePathError,
 )
 from quire.maintenance.sink_writes import FOLDER, MANIFEST
-from quire.spark.topics import stored_wire_type
-from quire.spark.write.records import last_done, record, sweep
-from quire.spark.write.sink_manifest import Manifest, is_begun, unfinished
-from quire.spark.write.staging import Part, Staging, messages_of
+from quire.opening.opener import open as open_queue
+from quire.opening.options import WaitOptions
+from quire.opening.wire_types import stored_wire_type
+from quire.staged.records import last_done, record, sweep
+from quire.staged.sink_manifest import Manifest, is_begun, unfinished
+from quire.staged.staging import Part, Staging, messages_of
+
+if TYPE_CHECKING:
+    from quire._native import ReadDocument
+    from quire.handles.journal.appender import JournalAppender
+    from quire.handles.journal.queue import JournalQueue
 
 CHUNK_ROWS: Final = 8192
 CHUNK_BYTES: Final = 4 << 20
@@ -60,8 +66,7 @@ BLOCK_BYTES: Final = 64 << 20
 _MARK: Final = "quireSink"
 _MARK_START: Final = entry_bytes(_MARK, "")[:-1]
 _LOCK: Final = "lock"
-_LOCK_TIMEOUT_S: Final = 600.0
-_WAIT: Final = quire.WaitOptions(eof_grace_s=0.0)
+_WAIT: Final = WaitOptions(eof_grace_s=0.0)
 """Of all that commits: with another one a batch that is half there would not be found."""
 _PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError, TableLostError)
 
@@ -78,6 +83,7 @@ class Target:
         options: What it is opened, or made, with.
         sync: Make each batch durable before it is recorded as done.
         location: Where tasks stage, as given by the user; None: in the queue's directory.
+        lock_timeout_s: How long to wait while another process commits to the queue.
 
     """
 
@@ -85,6 +91,7 @@ class Target:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     sync: bool = True
     location: str | None = None
+    lock_timeout_s: float = 600.0
 
     @property
     def folder(self) -> Path:
@@ -108,7 +115,7 @@ class _Open(NamedTuple):
     """A queue that this process alone commits to."""
 
     target: Target
-    queue: quire.JournalQueue
+    queue: JournalQueue
     root: SafeFolder
 
 
@@ -140,6 +147,7 @@ def commit(
         _finish_all(found)
         is_new = batch > last_done(found.root, writer)
         if is_new and ordered:
+            _check_staged(target, writer, batch, ordered)
             manifest = Manifest(
                 writer=writer,
                 batch=batch,
@@ -157,6 +165,25 @@ def commit(
             record(found.root, manifest)
         _sweep(found, writer, batch, all_of_it=not kept)
     return is_new
+
+
+def _check_staged(target: Target, writer: str, batch: int, parts: Sequence[Part]) -> None:
+    """
+    Check that all parts of a batch are there, before its appending begins.
+
+    Raises:
+        UnfinishedWriteError: A part is missing; nothing was appended.
+
+    """
+    place = target.staging.batch(writer, batch)
+    missing = parts[0].file
+    with contextlib.suppress(FileNotFoundError), place.opened() as folder:
+        missing = next((it.file for it in parts if folder.stat(it.file) is None), "")
+    if missing:
+        raise UnfinishedWriteError(
+            "the staged part of a write was removed, nothing was appended:"
+            f" file={place.path / missing} path={target.path} writer={writer} batch={batch}"
+        )
 
 
 def abort(target: Target, writer: str, batch: int) -> None:
@@ -225,7 +252,7 @@ def opened(target: Target) -> Generator[_Open]:
     with _records(target).made() as root, _only_one(target, root):
         root.sweep()
         options = _options(target, root)
-        with quire.open(target.path, format="chronicle", buffer_mode="none", **options) as queue:
+        with open_queue(target.path, format="chronicle", buffer_mode="none", **options) as queue:
             yield _Open(target, queue, root)
 
 
@@ -238,11 +265,11 @@ def _records(target: Target) -> Staging:
 def _only_one(target: Target, root: SafeFolder) -> Generator[None]:
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(root.locked(_LOCK, _LOCK_TIMEOUT_S))
+            stack.enter_context(root.locked(_LOCK, target.lock_timeout_s))
         except LockHeldError as error:
             raise LockTimeoutError(
                 f"another write to the queue goes on: path={target.path} pid={error.holder}"
-                f" waited_s={_LOCK_TIMEOUT_S:.0f}"
+                f" waited_s={target.lock_timeout_s:.0f}"
             ) from None
         yield
 
@@ -367,7 +394,7 @@ def _giving_up(folder: Path) -> str:
 
 
 def _append_array(
-    appender: quire.JournalAppender,
+    appender: JournalAppender,
     token: str,
     start: StagedRow,
     messages: Any,  # noqa: ANN401 - a large_binary array
@@ -392,7 +419,7 @@ def _append_array(
         row = end
 
 
-def _check_still_there(queue: quire.JournalQueue, manifest: Manifest) -> None:
+def _check_still_there(queue: JournalQueue, manifest: Manifest) -> None:
     """
     Do nothing if the marks of a batch, where it has some, are still in the queue.
 
@@ -439,7 +466,7 @@ def _reached(found: _Open, manifest: Manifest) -> StagedRow:
                     left = 0
 
 
-def _mark_of(document: quire.ReadDocument, token: str) -> tuple[StagedRow, int] | None:
+def _mark_of(document: ReadDocument, token: str) -> tuple[StagedRow, int] | None:
     if bytes(document.bytes[: len(_MARK_START)]) != _MARK_START:
         return None
     found, part, row, count = document.map()[_MARK]

@@ -1,0 +1,197 @@
+"""
+QUIRE.SINK: batches that are staged part by part, and then appended whole and exactly once.
+
+A part belongs to its connection until it is closed. Those of a batch are appended by COMMIT, which
+may be repeated: see ``quire.staged.commits``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count, pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from quire.errors import QuireError, RefusedError
+from quire.server.answers import OK
+from quire.server.client_session import Later
+from quire.server.commands.command_table import Arguments, command
+from quire.server.commands.whole_messages import column
+from quire.server.commands.writing import writable
+from quire.server.topic_names import topic_of
+
+if TYPE_CHECKING:
+    from quire.server.answers import Answer
+    from quire.server.client_session import Outcome, Session
+    from quire.server.served_queue import ServedQueue
+    from quire.staged.commits import Target
+    from quire.staged.staging import PartWriter
+
+_LOCK_TIMEOUT_S: Final = 2.0
+_PARTS_MOST: Final = 100
+_numbers = count(1)
+
+
+class _Part:
+    """A part that a client sends; it is removed with the connection unless it was closed."""
+
+    def __init__(self, writer: PartWriter) -> None:
+        self._writer = writer
+
+    def write(self, offsets: bytes, data: bytes) -> Answer:
+        """
+        Add messages.
+
+        Raises:
+            ValueError: The offsets do not ascend; an empty message could never be appended.
+
+        """
+        import pyarrow as pa
+
+        places = memoryview(offsets).cast("i")
+        if any(end <= start for start, end in pairwise(places)):
+            raise ValueError("the offsets do not ascend: a message holds at least one byte")
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        found: Any = pa.Array.from_buffers(pa.binary(), len(places) - 1, buffers)
+        self._writer.write(found.cast(pa.large_binary()))
+        return OK
+
+    def finish(self) -> Answer:
+        """Have it on the medium; return its file and its rows, or null if it has none."""
+        with self._writer:
+            part = self._writer.finish()
+        return None if part is None else [part.file.encode(), part.rows]
+
+    def close(self) -> None:
+        """Remove it."""
+        self._writer.__exit__(GeneratorExit, None, None)
+
+
+@command("QUIRE.SINK", -4, "write", keys=(2, 2, 1))
+def sink(session: Session, request: Sequence[bytes]) -> Outcome:
+    """Stage and append batches: OPEN, WRITE, CLOSE, COMMIT or ABORT."""
+    found = writable(session, topic_of(request[2]), creates=False)
+    if found is None:
+        raise RefusedError(f"NOTAQUEUE no such queue: name={topic_of(request[2])}")
+    if found.journal is None:
+        raise RefusedError(
+            f"UNSUPPORTED batches are recorded among the messages of a Chronicle Queue:"
+            f" name={found.topic} format={found.format}"
+        )
+    given = Arguments(request, 3)
+    match request[1].upper():
+        case b"OPEN":
+            return _open(session, found, given)
+        case b"WRITE":
+            part, messages = _held(session, found, given), column(given)
+            return _later(lambda: part.write(*messages))
+        case b"CLOSE":
+            part = _held(session, found, given, take=True)
+            given.end()
+            return _later(part.finish)
+        case b"COMMIT":
+            return _commit(found, given)
+        case b"ABORT":
+            return _abort(found, given)
+        case _:
+            raise RefusedError("syntax error")
+
+
+def _later(call: Callable[[], Answer]) -> Later:
+    """Have a thread carry it out; a value that is wrong is the client's."""
+
+    def answer() -> Answer:
+        try:
+            return call()
+        except ValueError as error:
+            if isinstance(error, QuireError):
+                raise
+            raise RefusedError(f"INVALID {error}") from None
+
+    return Later(answer)
+
+
+def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
+    from quire.staged.staging import PartWriter
+
+    writer, batch = _batch(given)
+    partition = given.whole("partition")
+    given.end()
+    if sum(key[0] == "part" for key in session.held) >= _PARTS_MOST:
+        raise RefusedError(f"too many parts are open: limit={_PARTS_MOST}")
+    number = next(_numbers)
+    target = _target(found)
+
+    def answer() -> Answer:
+        place = target.staging.batch(writer, batch)
+        session.held["part", found.topic, number] = _Part(
+            PartWriter(place, partition, found.longest)
+        )
+        return number
+
+    return _later(answer)
+
+
+def _batch(given: Arguments) -> tuple[str, int]:
+    """Take who writes, and the number of the batch."""
+    from quire.staged.staging import WRITER
+
+    writer = given.next().decode("ascii", "replace")
+    if not WRITER.fullmatch(writer):
+        raise RefusedError(
+            "INVALID a writer's name is made of letters, digits, '_', '.' and '-', and is not lock:"
+            f" writer={writer!r:.80}"
+        )
+    return writer, given.whole("batch")
+
+
+def _target(found: ServedQueue) -> Target:
+    from quire.opening.wire_types import stored_wire_type
+    from quire.staged.commits import Target
+
+    path = str(found.queue.path)
+    return Target(path, {"create": False, "wire_type": stored_wire_type(path)})
+
+
+def _held(session: Session, found: ServedQueue, given: Arguments, *, take: bool = False) -> _Part:
+    key = ("part", found.topic, given.whole("part"))
+    part: Any = session.held.pop(key, None) if take else session.held.get(key)
+    if part is None:
+        raise RefusedError("CLOSED this connection has not opened the part: part=" + str(key[2]))
+    found_part: _Part = part
+    return found_part
+
+
+def _commit(found: ServedQueue, given: Arguments) -> Outcome:
+    """Append a batch of parts, each a file, its partition and its rows."""
+    from dataclasses import replace
+
+    from quire.staged.commits import commit
+    from quire.staged.sink_manifest import FILE
+    from quire.staged.staging import Part
+
+    writer, batch = _batch(given)
+    is_synced, parts = not given.takes("NOSYNC"), list[Part]()
+    while given:
+        file = given.next().decode("ascii", "replace")
+        if not FILE.fullmatch(file):
+            raise RefusedError(f"INVALID not a part: file={file!r:.80}")
+        parts.append(Part(file, given.whole("partition"), given.whole("rows", least=1)))
+
+    def answer() -> Answer:
+        target = replace(_target(found), sync=is_synced, lock_timeout_s=_LOCK_TIMEOUT_S)
+        return int(commit(target, writer, batch, parts))
+
+    return _later(answer)
+
+
+def _abort(found: ServedQueue, given: Arguments) -> Outcome:
+    from quire.staged.commits import abort
+
+    writer, batch = _batch(given)
+    given.end()
+
+    def answer() -> Answer:
+        abort(_target(found), writer, batch)
+        return OK
+
+    return _later(answer)

@@ -1,0 +1,1 @@
+"""Batches of messages that are staged first, and then appended exactly once."""
