@@ -7,7 +7,7 @@ use quire_kernel::Result;
 use quire_kernel::groups::format::layout::{self, Layout};
 use quire_kernel::groups::format::word::Cause;
 use quire_kernel::groups::group::{self, Group};
-use quire_kernel::groups::member::Member;
+use quire_kernel::groups::member::Working;
 use quire_kernel::groups::protocol::file::Shape;
 use quire_kernel::os::detached::Detached;
 
@@ -46,11 +46,12 @@ pub fn group(data: &[u8]) {
     let group = Arc::new(Group::new(dir, NAME, shape, 0o600).unwrap());
     bounded(MEMORY, || {
         look(&path);
-        if let Ok(member) = group.join("fuzz", ENDLESS_MS, 0, &mut Detached::here()) {
+        let mut may_wait = Detached::here();
+        if let Ok(member) = group.join("fuzz", ENDLESS_MS, 0, &mut may_wait) {
             words::change_at(&path, &places(), live);
-            let _ = work(&member, shape.keyed);
+            let _ = member.lock(&may_wait).and_then(|mut member| work(&mut member, shape.keyed));
             look(&path);
-            member.close();
+            member.close(&may_wait);
         }
         if group.reset(AGAIN, AGAIN, &mut Detached::here()).is_ok() {
             begins_again(&group, &path, shape.keyed);
@@ -97,7 +98,9 @@ fn sample(is_keyed: bool) -> &'static [u8] {
             group.join("one", 1, 0, &mut Detached::here()).unwrap(),
             group.join("two", 1, 0, &mut Detached::here()).unwrap(),
         );
+        let may_wait = Detached::here();
         for member in [&one, &other] {
+            let mut member = member.lock(&may_wait).unwrap();
             let frontier = member.frontier().unwrap();
             let indexes: Vec<u64> = (frontier.next..frontier.next + MANY).collect();
             if is_keyed {
@@ -125,7 +128,7 @@ fn look(path: &Path) {
 }
 
 /// Takes, acknowledges, refuses and claims messages.
-fn work(member: &Member, is_keyed: bool) -> Result<()> {
+fn work(member: &mut Working<'_>, is_keyed: bool) -> Result<()> {
     for round in 0..4 {
         for (number, held) in member.take(MANY)?.iter().enumerate() {
             let pending = held.pending;
@@ -157,10 +160,13 @@ fn begins_again(group: &Arc<Group>, path: &Path, is_keyed: bool) {
     let backlog = group::backlog(path).unwrap().unwrap();
     assert_eq!((backlog.next, backlog.unacknowledged, backlog.lowest), (AGAIN, 0, AGAIN));
     // A side file with or without a key stays so.
-    let Ok(member) = group.join("again", ENDLESS_MS, 0, &mut Detached::here()) else { return };
+    let mut may_wait = Detached::here();
+    let Ok(member) = group.join("again", ENDLESS_MS, 0, &mut may_wait) else { return };
     if !is_keyed {
         let indexes: Vec<u64> = (AGAIN..AGAIN + MANY).collect();
-        let held = member.hold(member.frontier().unwrap(), &indexes).unwrap();
+        let mut member = member.lock(&may_wait).unwrap();
+        let frontier = member.frontier().unwrap();
+        let held = member.hold(frontier, &indexes).unwrap();
         let ranges = held.iter().map(|held| (held.key.first, held.pending));
         let expected = [(AGAIN, u32::MAX), (AGAIN + 32, u32::MAX), (AGAIN + 64, 0b11_1111)];
         assert!(ranges.eq(expected), "claimed: {held:?}");

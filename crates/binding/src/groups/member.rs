@@ -2,14 +2,16 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quire_kernel::Result;
 use quire_kernel::groups::format::word::Cause;
 use quire_kernel::groups::format::word::Newest;
-use quire_kernel::groups::member::Member as Kernel;
+use quire_kernel::groups::member::{Member as Kernel, Working};
 use quire_kernel::groups::protocol::claims::{self, Frontier};
 use quire_kernel::groups::protocol::tails::Tail;
 
 use super::claim::Claim;
 use crate::buffer::Borrowed;
+use crate::detached::detached;
 use crate::error::or_raise;
 use crate::handles::waits::{EventLoopWaits, Wait, begin};
 
@@ -37,6 +39,23 @@ fn words(buffer: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
 #[pyclass(module = "quire._native", frozen)]
 pub struct GroupMember(pub Arc<Kernel>);
 
+impl GroupMember {
+    /// Calls a member that no other thread uses; while one does, it is waited for detached.
+    fn with<'a, T>(
+        &'a self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Working<'a>) -> Result<T>,
+    ) -> PyResult<T> {
+        let done = loop {
+            match self.0.try_lock() {
+                Some(working) => break working.and_then(|mut working| call(&mut working)),
+                None => detached(py, |may_wait| self.0.wait_until_free(may_wait)),
+            }
+        };
+        or_raise(py, done)
+    }
+}
+
 #[pymethods]
 impl GroupMember {
     #[doc = stub!("GroupMember.closed")]
@@ -47,7 +66,7 @@ impl GroupMember {
 
     #[doc = stub!("GroupMember.frontier")]
     fn frontier(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
-        or_raise(py, self.0.frontier()).map(|found| (found.newest.0, found.next))
+        self.with(py, Working::frontier).map(|found| (found.newest.0, found.next))
     }
 
     #[doc = stub!("GroupMember.hold")]
@@ -59,7 +78,7 @@ impl GroupMember {
         indexes: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<Claim>> {
         let indexes = words(indexes)?;
-        Ok(claims(or_raise(py, self.0.hold(frontier(at), &indexes))?, true))
+        Ok(claims(self.with(py, |member| member.hold(frontier(at), &indexes))?, true))
     }
 
     #[doc = stub!("GroupMember.offer")]
@@ -72,24 +91,29 @@ impl GroupMember {
         keys: Vec<u64>,
     ) -> PyResult<usize> {
         let indexes = words(indexes)?;
-        or_raise(py, self.0.offer(frontier(at), &indexes, &keys))
+        self.with(py, |member| member.offer(frontier(at), &indexes, &keys))
     }
 
     #[doc = stub!("GroupMember.take")]
     #[pyo3(signature = (count, /))]
     fn take(&self, py: Python<'_>, count: u64) -> PyResult<Vec<Claim>> {
-        Ok(claims(or_raise(py, py.detach(|| self.0.take(count)))?, false))
+        let taken = detached(py, |may_wait| self.0.lock(may_wait)?.take(count));
+        Ok(claims(or_raise(py, taken)?, false))
     }
 
     #[doc = stub!("GroupMember.unconfirmed")]
-    fn unconfirmed(&self) -> Vec<Claim> {
-        claims(self.0.unconfirmed(), false)
+    fn unconfirmed(&self, py: Python<'_>) -> PyResult<Vec<Claim>> {
+        Ok(claims(self.with(py, |member| Ok(member.unconfirmed()))?, false))
     }
 
     #[doc = stub!("GroupMember.confirm")]
     #[pyo3(signature = (of, /))]
-    fn confirm(&self, of: Vec<PyRef<'_, Claim>>) {
-        self.0.confirm(&of.iter().map(|claim| claim.kernel().key).collect());
+    fn confirm(&self, py: Python<'_>, of: Vec<Bound<'_, Claim>>) -> PyResult<()> {
+        let keys = of.iter().map(|claim| claim.borrow().kernel().key).collect();
+        self.with(py, |member| {
+            member.confirm(&keys);
+            Ok(())
+        })
     }
 
     #[doc = stub!("GroupMember.deliver")]
@@ -100,7 +124,7 @@ impl GroupMember {
             (claim.kernel().key, claim.uncounted(*bits))
         };
         let messages: Vec<_> = of.iter().map(messages).collect();
-        let held = or_raise(py, self.0.deliver(&messages))?;
+        let held = self.with(py, |member| member.deliver(&messages))?;
         for ((claim, bits), _) in of.iter().zip(&held).filter(|(_, is_held)| **is_held) {
             claim.borrow_mut().count(*bits);
         }
@@ -109,20 +133,21 @@ impl GroupMember {
 
     #[doc = stub!("GroupMember.extend")]
     #[pyo3(signature = (of, timeout_ms, /))]
-    fn extend(&self, py: Python<'_>, of: PyRef<'_, Claim>, timeout_ms: u64) -> PyResult<bool> {
-        or_raise(py, self.0.extend(&of.kernel().key, timeout_ms))
+    fn extend(&self, py: Python<'_>, of: &Bound<'_, Claim>, timeout_ms: u64) -> PyResult<bool> {
+        let key = of.borrow().kernel().key;
+        self.with(py, |member| member.extend(&key, timeout_ms))
     }
 
     #[doc = stub!("GroupMember.move_to")]
     #[pyo3(signature = (at, to, /))]
     fn move_to(&self, py: Python<'_>, at: (u64, u64), to: u64) -> PyResult<Option<u64>> {
-        or_raise(py, self.0.move_to(frontier(at), to))
+        self.with(py, |member| member.move_to(frontier(at), to))
     }
 
     #[doc = stub!("GroupMember.note_tail")]
     #[pyo3(signature = (index, hash, later, /))]
     fn note_tail(&self, py: Python<'_>, index: u64, hash: u64, later: u64) -> PyResult<()> {
-        or_raise(py, self.0.note_tail(Tail { index, hash }, later))
+        self.with(py, |member| member.note_tail(Tail { index, hash }, later))
     }
 
     #[doc = stub!("GroupMember.tails")]
@@ -142,7 +167,7 @@ impl GroupMember {
         let messages =
             |(claim, bits): &(Bound<'_, Claim>, u32)| (claim.borrow().kernel().key, *bits);
         let messages: Vec<_> = of.iter().map(messages).collect();
-        let done = or_raise(py, self.0.acknowledge(&messages))?;
+        let done = self.with(py, |member| member.acknowledge(&messages))?;
         for (claim, bits) in &of {
             claim.borrow_mut().settle(*bits);
         }
@@ -158,7 +183,7 @@ impl GroupMember {
         };
         let cause = if refused == 0 { found.cause } else { Cause::Refused };
         of.borrow_mut().settle(u32::MAX);
-        or_raise(py, self.0.give_back(&found.key, cause, available_ms))
+        self.with(py, |member| member.give_back(&found.key, cause, available_ms))
     }
 
     #[doc = stub!("GroupMember._begin_wait")]
@@ -169,6 +194,6 @@ impl GroupMember {
 
     #[doc = stub!("GroupMember.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.0.close());
+        detached(py, |may_wait| self.0.close(may_wait));
     }
 }

@@ -1,10 +1,8 @@
 //! A member of a group: it claims messages and acknowledges them.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use super::format::layout::{self, Layout};
 use super::format::word::{Cause, MESSAGES, State};
@@ -14,7 +12,7 @@ use super::protocol::file::{self, SideFile};
 use super::protocol::leases::Lease;
 use super::protocol::liveness;
 use super::protocol::tails::{self, Tail};
-use crate::os::detached::Detached;
+use crate::os::detached::{Detached, SharedState};
 use crate::os::locked_file::LockedFile;
 use crate::os::process;
 use crate::probe::fault::step;
@@ -31,34 +29,31 @@ pub struct Member {
     group: Arc<Group>,
     side: Arc<SideFile>,
     number: u16,
-    /// None once it has left.
-    lock: Mutex<Option<LockedFile>>,
+    state: SharedState<MemberState>,
     is_closed: AtomicBool,
     /// That of the process that joined.
     generation: u32,
     ack_timeout_ms: u64,
+}
+
+/// What a member keeps to itself.
+struct MemberState {
+    /// None once it has left.
+    lock: Option<LockedFile>,
     /// Claims not confirmed yet: the call that made them may have been interrupted.
-    made: Mutex<Vec<Claim>>,
+    made: Vec<Claim>,
     /// The current generations of renewed claims, by their original keys.
-    renewed: Mutex<HashMap<ClaimKey, u32>>,
+    renewed: HashMap<ClaimKey, u32>,
     /// How many of these there may be before finished ones are dropped.
-    renewed_max: AtomicUsize,
+    renewed_max: usize,
     /// When the side file's name was last checked.
-    looked_ms: AtomicU64,
+    looked_ms: u64,
 }
 
-/// The claims, while no other thread uses the member.
-struct Working<'a> {
-    claims: Claims<'a>,
-    _lock: MutexGuard<'a, Option<LockedFile>>,
-}
-
-impl<'a> Deref for Working<'a> {
-    type Target = Claims<'a>;
-
-    fn deref(&self) -> &Claims<'a> {
-        &self.claims
-    }
+/// A member while no other thread uses it.
+pub struct Working<'a> {
+    member: &'a Member,
+    state: MutexGuard<'a, MemberState>,
 }
 
 impl Member {
@@ -69,22 +64,21 @@ impl Member {
         lock: LockedFile,
         ack_timeout_ms: u64,
     ) -> Self {
-        let generation = process::generation();
-        let (lock, is_closed) = (Mutex::new(Some(lock)), AtomicBool::new(false));
-        let (made, renewed) = (Mutex::default(), Mutex::default());
-        let looked_ms = AtomicU64::new(now_ms());
+        let state = MemberState {
+            lock: Some(lock),
+            made: Vec::new(),
+            renewed: HashMap::new(),
+            renewed_max: RENEWED_MAX,
+            looked_ms: now_ms(),
+        };
         Self {
             group,
             side,
             number,
-            lock,
-            is_closed,
-            generation,
+            state: SharedState::new(state),
+            is_closed: AtomicBool::new(false),
+            generation: process::generation(),
             ack_timeout_ms,
-            made,
-            renewed,
-            renewed_max: AtomicUsize::new(RENEWED_MAX),
-            looked_ms,
         }
     }
 
@@ -98,67 +92,43 @@ impl Member {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Where the unclaimed messages start.
-    pub fn frontier(&self) -> Result<Frontier> {
-        self.claims()?.frontier().ok_or_else(|| self.damaged())
+    /// The member for this thread alone, waiting while another one uses it.
+    pub fn lock<'a>(&'a self, may_wait: &'a Detached) -> Result<Working<'a>> {
+        let state = self.state.lock_open(may_wait, self.check_process(), || Ok(()))?;
+        Ok(Working { member: self, state })
     }
 
-    /// Claims messages from `frontier` on, by their indexes; none if another member was faster.
-    /// May claim only the first of them.
-    pub fn hold(&self, frontier: Frontier, indexes: &[u64]) -> Result<Vec<Claim>> {
-        let claims = self.claims()?;
-        let lease = self.lease();
-        let (mut frontier, mut from, mut held) = (frontier, 0, Vec::new());
-        for range in ranges(indexes, self.group.step()) {
-            match claims.hold(frontier, range, self.number, lease, &mut from) {
-                Ok((claim, next)) => {
-                    self.note_made(claim);
-                    held.push(claim);
-                    frontier = next;
-                }
-                Err(NotClaimed::Damaged) => return Err(self.damaged()),
-                Err(NotClaimed::Moved | NotClaimed::Full) => break,
-            }
+    /// As [`Self::lock`]; None while another thread uses the member.
+    pub fn try_lock(&self) -> Option<Result<Working<'_>>> {
+        let state = self.state.try_lock_open(self.check_process(), || Ok(()))?;
+        Some(state.map(|state| Working { member: self, state }))
+    }
+
+    /// Returns when no other thread used the member, for another try.
+    pub fn wait_until_free(&self, may_wait: &Detached) {
+        self.state.wait_until_free(may_wait);
+    }
+
+    /// Leaves the group and offers its unacknowledged messages to all members.
+    pub fn close(&self, may_wait: &Detached) {
+        self.is_closed.store(true, Ordering::Release);
+        if self.check_process().is_ok() {
+            let mut state = self.state.lock(may_wait);
+            self.leave(state.lock.take());
         }
-        Ok(held)
     }
 
-    /// Claims messages from `frontier` on, each with the hash of its key, for any member to take.
-    /// Returns how many: none if another member was faster, or if too many claims are in use.
-    pub fn offer(&self, frontier: Frontier, indexes: &[u64], keys: &[u64]) -> Result<usize> {
-        let claims = self.claims()?;
-        let (mut frontier, mut from, mut count) = (frontier, 0, 0);
-        for (first, key) in indexes.iter().zip(keys) {
-            let range = Range {
-                first: *first,
-                count: 1,
-                next: first.saturating_add(self.group.step()),
-                key: *key,
-            };
-            match claims.offer(frontier, range, self.number, &mut from) {
-                Ok(next) => frontier = next,
-                Err(NotClaimed::Damaged) => return Err(self.damaged()),
-                Err(NotClaimed::Moved | NotClaimed::Full) => break,
-            }
-            count += 1;
+    /// The lock is let go of last: until then the member's number is its own.
+    fn leave(&self, lock: Option<LockedFile>) {
+        if lock.is_some() {
+            Claims::new(&self.side.cells, Layout::FILE).end_of_member(self.number, false);
         }
-        Ok(count)
+        drop(lock);
     }
 
-    /// Takes claims that were offered, that timed out, or whose owner died: about `count` messages
-    /// at most, in the order of their messages.
-    pub fn take(&self, count: u64) -> Result<Vec<Claim>> {
-        let claims = self.claims()?;
-        let (mut held, mut messages) = (Vec::new(), 0);
-        self.each_to_take(&claims, |seen, cause| {
-            if let Some(claim) = claims.take(seen, self.number, self.lease(), cause) {
-                messages += u64::from(claim.pending.count_ones());
-                self.note_made(claim);
-                held.push(claim);
-            }
-            messages < count
-        })?;
-        Ok(held)
+    /// An error in a forked child: another thread of the parent may have had the state at the fork.
+    fn check_process(&self) -> Result<()> {
+        if self.generation == process::generation() { Ok(()) } else { Err(Error::Forked) }
     }
 
     /// Hands claims that may be taken, and why, to `each` while it returns true, in the order of
@@ -198,92 +168,20 @@ impl Member {
         Ok(())
     }
 
-    /// The claims not confirmed yet.
-    #[must_use]
-    pub fn unconfirmed(&self) -> Vec<Claim> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes that the caller has received these claims.
-    pub fn confirm(&self, keys: &HashSet<ClaimKey>) {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.retain(|claim| !keys.contains(&claim.key));
-    }
-
-    fn note_made(&self, claim: Claim) {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
-    }
-
-    /// Counts messages of claims as delivered and restarts their timeouts; false for each claim
-    /// that was lost to another member. Callers keep using the original keys.
-    pub fn deliver(&self, messages: &[(ClaimKey, u32)]) -> Result<Vec<bool>> {
-        let (claims, lease) = (self.claims()?, self.lease());
-        let held = messages.iter().map(|(key, bits)| {
-            let found = claims.deliver(&self.now(key), self.number, *bits, lease);
-            self.note_renewed(&claims, key, found)
-        });
-        Ok(held.collect())
-    }
-
-    /// Has a claim time out no earlier than `timeout_ms` from now; false if it was lost to another
-    /// member. Callers keep using the original key.
-    pub fn extend(&self, key: &ClaimKey, timeout_ms: u64) -> Result<bool> {
-        let claims = self.claims()?;
-        let deadline_ms = now_ms().saturating_add(timeout_ms);
-        let found = claims.extend(&self.now(key), self.number, deadline_ms);
-        Ok(self.note_renewed(&claims, key, found))
-    }
-
-    /// Notes the current key of a claim, None if it was lost; whether it was not.
-    fn note_renewed(&self, claims: &Claims<'_>, key: &ClaimKey, found: Option<ClaimKey>) -> bool {
-        let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-        match found {
-            Some(now) => renewed.insert(*key, now.generation),
-            None => renewed.remove(key),
-        };
-        // Doubled each time, so that a claim is looked at a few times at most.
-        if renewed.len() > self.renewed_max.load(Ordering::Relaxed) {
-            renewed.retain(|key, generation| {
-                claims.is_held(&ClaimKey { generation: *generation, ..*key }, self.number)
-            });
-            self.renewed_max.store(RENEWED_MAX.max(2 * renewed.len()), Ordering::Relaxed);
-        }
-        found.is_some()
-    }
-
     fn lease(&self) -> Lease {
         let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
         Lease { since_ms: wall_ms(), deadline_ms }
     }
 
-    /// The current key of a claim.
-    fn now(&self, key: &ClaimKey) -> ClaimKey {
-        let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-        let generation = renewed.get(key).copied().unwrap_or(key.generation);
-        ClaimKey { generation, ..*key }
-    }
-
-    /// Moves the frontier to `to` after a loss of messages. Returns how many of the lost ones were
-    /// claimed but not acknowledged; None if another member was faster.
-    pub fn move_to(&self, frontier: Frontier, to: u64) -> Result<Option<u64>> {
-        let claims = self.claims()?;
-        let known = i64::try_from(frontier.next).unwrap_or(i64::MAX);
-        self.side.cells.raise_acq_rel(layout::KNOWN_AT, known, step!("group.known.cas"));
-        match claims.move_to(frontier, to, self.group.step(), self.number) {
-            Ok(lost) => {
-                tails::forget_from(&self.side.cells, to);
-                Ok(Some(lost))
-            }
-            Err(NotClaimed::Damaged) => Err(self.damaged()),
-            Err(NotClaimed::Moved | NotClaimed::Full) => Ok(None),
-        }
-    }
-
-    /// Records the index and hash of a claim's last message; `later` claims followed it.
-    pub fn note_tail(&self, tail: Tail, later: u64) -> Result<()> {
-        let changes = self.claims()?.frontier().ok_or_else(|| self.damaged())?.newest.changes();
-        tails::note(&self.side.cells, changes.saturating_sub(later), tail);
-        Ok(())
+    fn damaged(&self) -> Error {
+        let path = self.group.path();
+        Error::corrupt(
+            "the side file of a group",
+            path,
+            0,
+            "a state that does not exist",
+            "a claim",
+        )
     }
 
     /// The tail records, newest first (`tails.rs`).
@@ -297,78 +195,203 @@ impl Member {
     pub fn known(&self) -> u64 {
         self.side.cells.load_acquire(layout::KNOWN_AT)
     }
+}
+
+impl<'a> Working<'a> {
+    /// Where the unclaimed messages start.
+    pub fn frontier(&mut self) -> Result<Frontier> {
+        self.claims()?.frontier().ok_or_else(|| self.member.damaged())
+    }
+
+    /// Claims messages from `frontier` on, by their indexes; none if another member was faster.
+    /// May claim only the first of them.
+    pub fn hold(&mut self, frontier: Frontier, indexes: &[u64]) -> Result<Vec<Claim>> {
+        let claims = self.claims()?;
+        let lease = self.member.lease();
+        let (mut frontier, mut from, mut held) = (frontier, 0, Vec::new());
+        for range in ranges(indexes, self.member.group.step()) {
+            match claims.hold(frontier, range, self.member.number, lease, &mut from) {
+                Ok((claim, next)) => {
+                    self.state.made.push(claim);
+                    held.push(claim);
+                    frontier = next;
+                }
+                Err(NotClaimed::Damaged) => return Err(self.member.damaged()),
+                Err(NotClaimed::Moved | NotClaimed::Full) => break,
+            }
+        }
+        Ok(held)
+    }
+
+    /// Claims messages from `frontier` on, each with the hash of its key, for any member to take.
+    /// Returns how many: none if another member was faster, or if too many claims are in use.
+    pub fn offer(&mut self, frontier: Frontier, indexes: &[u64], keys: &[u64]) -> Result<usize> {
+        let claims = self.claims()?;
+        let (mut frontier, mut from, mut count) = (frontier, 0, 0);
+        for (first, key) in indexes.iter().zip(keys) {
+            let range = Range {
+                first: *first,
+                count: 1,
+                next: first.saturating_add(self.member.group.step()),
+                key: *key,
+            };
+            match claims.offer(frontier, range, self.member.number, &mut from) {
+                Ok(next) => frontier = next,
+                Err(NotClaimed::Damaged) => return Err(self.member.damaged()),
+                Err(NotClaimed::Moved | NotClaimed::Full) => break,
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Takes claims that were offered, that timed out, or whose owner died: about `count` messages
+    /// at most, in the order of their messages.
+    pub fn take(&mut self, count: u64) -> Result<Vec<Claim>> {
+        let claims = self.claims()?;
+        let (mut held, mut messages) = (Vec::new(), 0);
+        let (member, made) = (self.member, &mut self.state.made);
+        member.each_to_take(&claims, |seen, cause| {
+            if let Some(claim) = claims.take(seen, member.number, member.lease(), cause) {
+                messages += u64::from(claim.pending.count_ones());
+                made.push(claim);
+                held.push(claim);
+            }
+            messages < count
+        })?;
+        Ok(held)
+    }
+
+    /// The claims not confirmed yet.
+    #[must_use]
+    pub fn unconfirmed(&self) -> Vec<Claim> {
+        self.state.made.clone()
+    }
+
+    /// Notes that the caller has received these claims.
+    pub fn confirm(&mut self, keys: &HashSet<ClaimKey>) {
+        self.state.made.retain(|claim| !keys.contains(&claim.key));
+    }
+
+    /// Counts messages of claims as delivered and restarts their timeouts; false for each claim
+    /// that was lost to another member. Callers keep using the original keys.
+    pub fn deliver(&mut self, messages: &[(ClaimKey, u32)]) -> Result<Vec<bool>> {
+        let (claims, lease) = (self.claims()?, self.member.lease());
+        let number = self.member.number;
+        let held = messages.iter().map(|(key, bits)| {
+            let found = claims.deliver(&self.state.now(key), number, *bits, lease);
+            self.state.note_renewed(&claims, number, key, found)
+        });
+        Ok(held.collect())
+    }
+
+    /// Has a claim time out no earlier than `timeout_ms` from now; false if it was lost to another
+    /// member. Callers keep using the original key.
+    pub fn extend(&mut self, key: &ClaimKey, timeout_ms: u64) -> Result<bool> {
+        let claims = self.claims()?;
+        let deadline_ms = now_ms().saturating_add(timeout_ms);
+        let number = self.member.number;
+        let found = claims.extend(&self.state.now(key), number, deadline_ms);
+        Ok(self.state.note_renewed(&claims, number, key, found))
+    }
+
+    /// Moves the frontier to `to` after a loss of messages. Returns how many of the lost ones were
+    /// claimed but not acknowledged; None if another member was faster.
+    pub fn move_to(&mut self, frontier: Frontier, to: u64) -> Result<Option<u64>> {
+        let claims = self.claims()?;
+        let known = i64::try_from(frontier.next).unwrap_or(i64::MAX);
+        self.member.side.cells.raise_acq_rel(layout::KNOWN_AT, known, step!("group.known.cas"));
+        match claims.move_to(frontier, to, self.member.group.step(), self.member.number) {
+            Ok(lost) => {
+                tails::forget_from(&self.member.side.cells, to);
+                Ok(Some(lost))
+            }
+            Err(NotClaimed::Damaged) => Err(self.member.damaged()),
+            Err(NotClaimed::Moved | NotClaimed::Full) => Ok(None),
+        }
+    }
+
+    /// Records the index and hash of a claim's last message; `later` claims followed it.
+    pub fn note_tail(&mut self, tail: Tail, later: u64) -> Result<()> {
+        let changes =
+            self.claims()?.frontier().ok_or_else(|| self.member.damaged())?.newest.changes();
+        tails::note(&self.member.side.cells, changes.saturating_sub(later), tail);
+        Ok(())
+    }
 
     /// Acknowledges messages of claims, given as bits. Returns those of each that were pending: 0
     /// if it was lost to another member.
-    pub fn acknowledge(&self, messages: &[(ClaimKey, u32)]) -> Result<Vec<u32>> {
+    pub fn acknowledge(&mut self, messages: &[(ClaimKey, u32)]) -> Result<Vec<u32>> {
         let claims = self.claims()?;
         let done = messages
             .iter()
-            .map(|(key, bits)| claims.acknowledge(&self.now(key), self.number, *bits));
+            .map(|(key, bits)| claims.acknowledge(&self.state.now(key), self.member.number, *bits));
         Ok(done.collect())
     }
 
     /// Offers a claim's pending messages to all members, from a time in epoch milliseconds on; false
     /// if the claim was lost to another.
-    pub fn give_back(&self, key: &ClaimKey, cause: Cause, available_ms: u64) -> Result<bool> {
-        Ok(self.claims()?.give_back(&self.now(key), self.number, cause, available_ms))
+    pub fn give_back(&mut self, key: &ClaimKey, cause: Cause, available_ms: u64) -> Result<bool> {
+        Ok(self.claims()?.give_back(&self.state.now(key), self.member.number, cause, available_ms))
     }
 
-    /// Leaves the group and offers its unacknowledged messages to all members.
-    pub fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-        if self.generation != process::generation() {
-            return; // another thread of the parent may have held the mutex at the fork
+    /// The claims, while the member is one of the group.
+    fn claims(&mut self) -> Result<Claims<'a>> {
+        let (group, side) = (&self.member.group, &self.member.side);
+        if self.state.lock.is_none() {
+            return Err(Error::closed("consumer", group.path()));
         }
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if lock.is_some() {
-            Claims::new(&self.side.cells, Layout::FILE).end_of_member(self.number, false);
-        }
-        *lock = None;
-    }
-
-    fn claims(&self) -> Result<Working<'_>> {
-        if self.generation != process::generation() {
-            return Err(Error::Forked);
-        }
-        self.claims_under(self.lock.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn claims_under<'a>(&'a self, lock: MutexGuard<'a, Option<LockedFile>>) -> Result<Working<'a>> {
-        if lock.is_none() {
-            return Err(Error::closed("consumer", self.group.path()));
-        }
-        if file::is_marked(&self.side.cells) {
-            return Err(self.group.error("the group was reset, or its side file made again"));
+        if file::is_marked(&side.cells) {
+            return Err(group.error("the group was reset, or its side file made again"));
         }
         self.look_for_file()?;
-        Ok(Working { claims: Claims::new(&self.side.cells, Layout::FILE), _lock: lock })
+        Ok(Claims::new(&side.cells, Layout::FILE))
     }
 
     /// An error if the side file was removed or replaced: other members would use another file.
-    fn look_for_file(&self) -> Result<()> {
+    fn look_for_file(&mut self) -> Result<()> {
         let now = now_ms();
-        let last = self.looked_ms.load(Ordering::Relaxed);
-        if now.saturating_sub(last) < LOOK_MS {
+        if now.saturating_sub(self.state.looked_ms) < LOOK_MS {
             return Ok(());
         }
-        if !file::is_at(&self.side.file, self.group.path())? {
-            let group = self.group.name().to_owned();
-            return Err(Error::GroupLost { group, path: self.group.path().to_path_buf() });
+        let group = &self.member.group;
+        if !file::is_at(&self.member.side.file, group.path())? {
+            let (name, path) = (group.name().to_owned(), group.path().to_path_buf());
+            return Err(Error::GroupLost { group: name, path });
         }
-        self.looked_ms.store(now, Ordering::Relaxed);
+        self.state.looked_ms = now;
         Ok(())
     }
+}
 
-    fn damaged(&self) -> Error {
-        let path = self.group.path();
-        Error::corrupt(
-            "the side file of a group",
-            path,
-            0,
-            "a state that does not exist",
-            "a claim",
-        )
+impl MemberState {
+    /// Notes the current key of a claim, None if it was lost; whether it was not.
+    fn note_renewed(
+        &mut self,
+        claims: &Claims<'_>,
+        number: u16,
+        key: &ClaimKey,
+        found: Option<ClaimKey>,
+    ) -> bool {
+        let renewed = &mut self.renewed;
+        match found {
+            Some(now) => renewed.insert(*key, now.generation),
+            None => renewed.remove(key),
+        };
+        // Doubled each time, so that a claim is looked at a few times at most.
+        if renewed.len() > self.renewed_max {
+            renewed.retain(|key, generation| {
+                claims.is_held(&ClaimKey { generation: *generation, ..*key }, number)
+            });
+            self.renewed_max = RENEWED_MAX.max(2 * renewed.len());
+        }
+        found.is_some()
+    }
+
+    /// The current key of a claim.
+    fn now(&self, key: &ClaimKey) -> ClaimKey {
+        let generation = self.renewed.get(key).copied().unwrap_or(key.generation);
+        ClaimKey { generation, ..*key }
     }
 }
 
@@ -376,16 +399,13 @@ impl Look for Member {
     /// Whether there is a claim to take. A member that another thread uses is left alone: it is
     /// looked at again soon. What nobody has claimed is seen by a tailer.
     fn is_due(&self, _: &Detached) -> bool {
-        if self.generation != process::generation() {
-            return true;
-        }
-        let lock = match self.lock.try_lock() {
-            Ok(lock) => lock,
-            Err(TryLockError::Poisoned(lock)) => lock.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
+        let mut working = match self.try_lock() {
+            Some(Ok(working)) => working,
+            Some(Err(_)) => return true,
+            None => return false,
         };
         let mut is_due = false;
-        let looked = self.claims_under(lock).and_then(|claims| {
+        let looked = working.claims().and_then(|claims| {
             self.each_to_take(&claims, |_, _| {
                 is_due = true;
                 false
@@ -397,7 +417,10 @@ impl Look for Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.close();
+        if self.check_process().is_ok() {
+            let lock = self.state.get_mut().lock.take();
+            self.leave(lock);
+        }
     }
 }
 

@@ -297,8 +297,12 @@ mod tests {
         let file = dir.path().join("billing.qgroup");
         let member = joined(dir.path());
         let indexes: Vec<u64> = (0..40).collect();
-        let held = member.hold(member.frontier().unwrap(), &indexes).unwrap();
-        member.acknowledge(&[(held[0].key, 0b1011)]).unwrap();
+        let may_wait = Detached::here();
+        let mut working = member.lock(&may_wait).unwrap();
+        let frontier = working.frontier().unwrap();
+        let held = working.hold(frontier, &indexes).unwrap();
+        working.acknowledge(&[(held[0].key, 0b1011)]).unwrap();
+        drop(working);
         let whole = snapshot(&file, 1000).unwrap().unwrap();
         let found = Snapshot::parse(&whole).unwrap();
         assert_eq!(found.next, 40);
@@ -306,7 +310,7 @@ mod tests {
         assert_eq!(found.ranges[1].end(), 40);
         let part = Snapshot::parse(&snapshot(&file, 10).unwrap().unwrap()).unwrap();
         assert_eq!((part.next, part.ranges.len(), part.ranges[0].pending), (10, 1, 0b11_1111_0100));
-        member.close();
+        member.close(&may_wait);
 
         let copy = tempfile::tempdir().unwrap();
         let path = copy.path().join("billing.qgroup");
@@ -321,7 +325,7 @@ mod tests {
         let again = Snapshot::parse(&snapshot(&path, 1000).unwrap().unwrap()).unwrap();
         assert_eq!(again, found);
         assert_eq!(put(Keeping { is_kept: false, known: 41, ..KEEPING }), Replaced::Done);
-        let taken = joined(copy.path()).take(100).unwrap();
+        let taken = joined(copy.path()).lock(&may_wait).unwrap().take(100).unwrap();
         assert_eq!(taken.iter().map(|claim| claim.pending.count_ones()).sum::<u32>(), 37);
         assert!(taken.iter().all(|claim| claim.singly && claim.cause == Cause::Died));
     }

@@ -68,6 +68,11 @@ impl<T> SharedState<T> {
         drop(self.lock(may_wait));
     }
 
+    /// The state, which no other thread can have.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The state of a handle that is open: `of_queue` is checked before the state is locked, as in a
     /// forked child nobody may let go of it, and `is_open` with the state.
     #[inline]
