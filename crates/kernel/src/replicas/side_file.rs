@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::layout::{self, LEN, MAGIC, NO_INDEX, SLOTS, TEXT_MAX, at};
 use super::quorum::Quorum;
+use crate::memory::side_file::Header;
 use crate::memory::{Cells, Mapping};
 use crate::os::clock;
 use crate::os::detached::Detached;
@@ -30,6 +31,12 @@ use crate::{Error, Result};
 
 /// The name of the side file.
 pub const FILE_NAME: &str = "replicas.quire";
+
+const HEADER: Header = Header {
+    magic: MAGIC,
+    len: LEN,
+    otherwise: "not a file of replicas (remove it while no process has the queue open)",
+};
 
 /// The source of the queue keeps this byte locked.
 const SOURCE: Range = Range { start: layout::MAGIC_AT.cast_signed(), length: 1 };
@@ -112,20 +119,13 @@ impl ReplicaStates {
     fn map(file: &File, path: PathBuf, is_writable: bool) -> Result<Self> {
         let found = fault::call!("replicas.file.stat", file.metadata());
         let found = found.map_err(|e| Error::io("cannot look at", &path, e))?;
-        if found.len() != LEN {
-            let found = format!("{} bytes", found.len());
-            return Err(corrupt(&path, 0, found, format!("{LEN} bytes")));
-        }
+        HEADER.check_length(found.len(), &path)?;
         let failed = |e| Error::io("cannot map", &path, e);
         if is_writable {
             files::reserve(file, 0, LEN).map_err(failed)?; // a store never meets a full disk
         }
         let cells = Cells::new(Mapping::new(file, LEN, is_writable).map_err(failed)?);
-        let magic = cells.load_acquire(layout::MAGIC_AT);
-        if magic != MAGIC {
-            let (found, expected) = (format!("{magic:#018x}"), format!("{MAGIC:#018x}"));
-            return Err(corrupt(&path, layout::MAGIC_AT, found, expected));
-        }
+        HEADER.check_magic(cells.load_acquire(layout::MAGIC_AT), &path)?;
         let (identity, boot) = ((found.dev(), found.ino()), clock::boot_id());
         Ok(Self { cells, path, directory: None, identity, is_writable, boot })
     }
@@ -521,6 +521,5 @@ fn fill(file: &File) -> io::Result<()> {
 }
 
 fn corrupt(path: &Path, position: u64, found: String, expected: String) -> Error {
-    let what = "not a file of replicas (remove it while no process has the queue open)";
-    Error::corrupt(what, path, position, found, expected)
+    Error::corrupt(HEADER.otherwise, path, position, found, expected)
 }
