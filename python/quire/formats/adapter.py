@@ -99,6 +99,7 @@ class Adapter(ABC, Generic[_Q]):
         handles: The native classes of its queues, tailers and appenders.
         is_written: Whether queues of it are appended to.
         is_wire: Whether messages are documents of BinaryWire, with metadata among them.
+        has_calls: Whether messages may be calls of methods, with histories, that are read here.
         has_cycles: Whether a cycle is a period of time.
         has_tailer_names: Whether tailers can have names.
         is_folder: Whether a cycle is a directory.
@@ -120,6 +121,7 @@ class Adapter(ABC, Generic[_Q]):
     handles: ClassVar[tuple[type, ...]]
     is_written: ClassVar[bool] = True
     is_wire: ClassVar[bool] = False
+    has_calls: ClassVar[bool] = False
     has_cycles: ClassVar[bool] = False
     has_tailer_names: ClassVar[bool] = False
     is_folder: ClassVar[bool] = False
@@ -241,6 +243,11 @@ class Adapter(ABC, Generic[_Q]):
 
         """
         return self.found_end(queue, cycle)
+
+    def position(self, queue: _Q, index: int) -> int | None:
+        """Return where a message begins in the file of its cycle; None unless it is one file."""
+        del queue, index
+        return None
 
     @abstractmethod
     def excerpt(self, queue: _Q, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format

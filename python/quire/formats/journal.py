@@ -28,7 +28,7 @@ class JournalAdapter(Adapter[Queue]):
     name = CHRONICLE
     title = "Chronicle Queue"
     handles = (Queue, Tailer, Appender)
-    is_wire = has_cycles = has_tailer_names = has_listed_end = True
+    is_wire = has_calls = has_cycles = has_tailer_names = has_listed_end = True
     block_option = "block_bytes"
     roll_cycles = {  # noqa: RUF012 - never changed
         1_000: "TEST_SECONDLY",
@@ -126,6 +126,10 @@ class JournalAdapter(Adapter[Queue]):
                 f" last={last:#x}"
             )
         return end
+
+    def position(self, queue: Queue, index: int) -> int | None:
+        """Return where a message begins in its roll file."""
+        return queue._position_of(index)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def excerpt(self, queue: Queue, index: int, data: bytes) -> Excerpt:
         """Return a message as a tailer would."""

@@ -20,7 +20,7 @@ from quire.cli.reading.sources import Source, sources_of
 from quire.cli.reading.stages import Calls, Limiter, Patterns
 from quire.cli.remote_options import Place
 from quire.cli.streams import check_reader
-from quire.formats.adapters import end_index_of, tailer_of
+from quire.formats.adapters import adapter_of, end_index_of, tailer_of
 from quire.formats.columns import Columns
 from quire.formats.protocols import AnyQueue, AnyTailer
 from quire.ranges.damage import Lost, Skipper
@@ -256,7 +256,7 @@ def _tailer(queue: AnyQueue, name: str | None) -> AnyTailer:
 def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[Stage]:
     stages: list[Stage] = [] if limiter is None else [limiter]
     if request.interface is not None:
-        if not isinstance(queue, quire.JournalQueue):
+        if not adapter_of(queue).has_calls:
             raise click.UsageError("--interface needs a Chronicle Queue: its messages are calls")
         zone = request.zone if request.is_java else None
         stages.append(Calls(queue, request.interface, with_history=request.history, zone=zone))

@@ -80,7 +80,7 @@ class Calls:
 
     def __init__(
         self,
-        queue: quire.JournalQueue,
+        queue: Any,  # noqa: ANN401 - of a format that has calls
         interface: Callable[..., Any],
         *,
         with_history: bool,

@@ -11,13 +11,13 @@ from typing import Any, Final, TypeAlias, cast
 import click
 
 import quire
-from quire._native import Queue, Tailer
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
 from quire.cli.parameters import PATH, value_errors_as_usage
 from quire.cli.reading.selection import Bounds
 from quire.cli.reading.sources import sources_of
 from quire.cli.shared_options import range_options, row_format_option
+from quire.formats.adapters import adapter_of
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -99,7 +99,7 @@ def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks the
     sources = sources_of(path)
     for source in sources:
         with source.open() as queue, value_errors_as_usage():
-            if not isinstance(queue, quire.JournalQueue):
+            if not adapter_of(queue).has_calls:
                 if len(sources) > 1:
                     continue
                 raise click.ClickException(
@@ -134,11 +134,15 @@ def _why_no_rows(path: Path, begun: int) -> str:
 
 
 def _timings(
-    queue: Queue, bounds: Bounds, skip: int, *, by_method: bool
+    queue: Any,  # noqa: ANN401 - of a format that has calls
+    bounds: Bounds,
+    skip: int,
+    *,
+    by_method: bool,
 ) -> Iterator[tuple[str, quire.MessageHistory]]:
     """Yield the method and the history of each message that has one."""
     past = queue.last_index if bounds.end is None else bounds.end - 1
-    with Tailer(queue) as tailer, Progress() as progress:
+    with queue.tailer() as tailer, Progress() as progress:
         if bounds.start is not None:
             tailer.move_to_index(bounds.start)
         number = 0

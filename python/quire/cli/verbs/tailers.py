@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
 
@@ -23,7 +23,9 @@ from quire.cli.parameters import (
 )
 from quire.cli.remote_options import Place
 from quire.cli.shared_options import row_format_option
-from quire.formats.adapters import adapter_at
+from quire.formats.adapter import End
+from quire.formats.adapters import adapter_at, adapter_of, numbering_of
+from quire.formats.protocols import AnyTailer
 from quire.ranges.event_time import TimeField
 from quire.ranges.stored_positions import OUTPUT_POSITION, stored_position
 
@@ -122,39 +124,13 @@ def _opened(path: Place) -> _Named:
 
 
 def _rows(queue: _Named, time_field: str | None) -> Iterator[dict[str, Any]]:
-    if isinstance(queue, quire.JournalQueue):
-        return _journal_rows(queue, time_field)
-    return _plain_rows(queue)
-
-
-def _plain_rows(queue: _Named) -> Iterator[dict[str, Any]]:
-    """Without bytes: each writer has files of its own. Without seconds: messages have no times."""
-    last = queue.last_index
-    for name, index in queue.named_tailers():
-        is_behind = last is not None and index <= last
-        messages = queue.count_excerpts(index, last) + 1 if is_behind and last is not None else 0
-        yield {
-            "name": name,
-            "next_index": hex_text(index),
-            "messages": messages,
-            "bytes": None,
-            "seconds": None,
-        }
-
-
-class _End(NamedTuple):
-    """Where the messages of a cycle end: position, and sequence of the next one."""
-
-    position: int
-    sequence: int
-
-
-def _journal_rows(queue: quire.JournalQueue, time_field: str | None) -> Iterator[dict[str, Any]]:
+    adapter = adapter_of(queue)
     named = [it for it in queue.named_tailers() if it[0] != OUTPUT_POSITION]
     places = {name: stored_position(queue, index) for name, index in named}
     oldest = min((cycle for cycle, _ in places.values()), default=0)
-    found = {cycle: queue.end_of_cycle(cycle) for cycle in queue.cycles if cycle >= oldest}
-    ends = {cycle: _End(end[0], end[1]) for cycle, end in found.items() if end and end[1]}
+    cycles = [it for it in adapter.cycles(queue) if it >= oldest]
+    found = {cycle: adapter.found_end(queue, cycle) for cycle in cycles}
+    ends = {cycle: end for cycle, end in found.items() if end is not None and end.past}
     with queue.tailer() as reader:
         for name, index in named:
             lag = _Lag(queue, ends, *places[name])
@@ -170,23 +146,23 @@ def _journal_rows(queue: quire.JournalQueue, time_field: str | None) -> Iterator
 class _Lag:
     """What a tailer has yet to read, cycle by cycle."""
 
-    def __init__(
-        self, queue: quire.JournalQueue, ends: dict[int, _End], cycle: int, sequence: int
-    ) -> None:
-        roll = queue.roll_cycle
+    def __init__(self, queue: _Named, ends: dict[int, End], cycle: int, sequence: int) -> None:
+        adapter, numbering = adapter_of(queue), numbering_of(queue)
         starts = {it: sequence if it == cycle else 0 for it in ends if it >= cycle}
-        unread = {it: start for it, start in starts.items() if start < ends[it].sequence}
-        self.messages = sum(ends[it].sequence - start for it, start in unread.items())
-        indexes = [roll.to_index(it, start) for it, start in unread.items()]
-        positions = [queue._position_of(index) for index in indexes]  # noqa: SLF001 - the package's own
-        spans = zip(unread, positions, strict=True)
-        self.bytes = sum(ends[it].position - at for it, at in spans if at is not None)
+        unread = {it: start for it, start in starts.items() if start < ends[it].past}
+        self.messages = sum(ends[it].past - start for it, start in unread.items())
+        indexes = [numbering.to_index(it, start) for it, start in unread.items()]
+        spans = [
+            (ends[it], adapter.position(queue, at)) for it, at in zip(unread, indexes, strict=True)
+        ]
+        parts = [end.position - at for end, at in spans if at is not None]
+        self.bytes = sum(parts) if len(parts) == len(spans) else None
         self.first = indexes[0] if indexes else None
         last = max(unread, default=None)
-        self.last = None if last is None else roll.to_index(last, ends[last].sequence - 1)
+        self.last = None if last is None else numbering.to_index(last, ends[last].past - 1)
 
 
-def _seconds(reader: quire.JournalTailer, lag: _Lag, time_field: str | None) -> float | None:
+def _seconds(reader: AnyTailer, lag: _Lag, time_field: str | None) -> float | None:
     if lag.first is None or lag.last is None:
         return 0.0
     first = _time_ns(reader, lag.first, time_field)
@@ -194,9 +170,9 @@ def _seconds(reader: quire.JournalTailer, lag: _Lag, time_field: str | None) -> 
     return None if first is None or last is None else (last - first) / _SECOND
 
 
-def _time_ns(reader: quire.JournalTailer, index: int, time_field: str | None) -> int | None:
+def _time_ns(reader: Any, index: int, time_field: str | None) -> int | None:  # noqa: ANN401 - a tailer
     if time_field is None:
-        return written_ns(reader, index)
+        return written_ns(reader, index) if adapter_of(reader).has_calls else None
     found = reader.read_bytes() if reader.move_to_index(index) else None
     return None if found is None else TimeField(time_field).of(found)
 

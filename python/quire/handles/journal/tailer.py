@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from datetime import date
     from os import PathLike
 
-    from quire.calls.method_reader import MethodReader
+    from quire.calls.method_reader import DeadLetter, MethodReader
     from quire.calls.method_writer import Filter
-    from quire.handles.journal.appender import JournalAppender
-    from quire.handles.journal.queue import JournalQueue
 
 
 class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
@@ -44,11 +42,11 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
 
     _topics: tuple[Any, ...] = ()
 
-    _queue: JournalQueue
+    _queue: _native.Queue
 
     def __new__(
         cls,
-        queue: JournalQueue,
+        queue: _native.Queue,
         name: str | None = None,
         *,
         on_missing: str = "warn",
@@ -225,7 +223,7 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
         *handlers: object,
         interface: Callable[..., Any] | None = None,
         on_error: Literal["raise", "skip", "dead_letter"] = "raise",
-        dead_letter: JournalAppender | JournalQueue | str | PathLike[str] | None = None,
+        dead_letter: DeadLetter | None = None,
         default: Callable[[str | int, Any], object] | None = None,
         filter: Filter | None = None,  # noqa: A002 - its name as a keyword
         metadata_handler: object = None,
