@@ -24,11 +24,11 @@ use quire_kernel::probe::recorder::{self, Event};
 use random::Random;
 use workload::{History, Shape};
 
-/// Of a moment with at most so many loose parts every subset is tried.
+/// Of a moment with at most this many loose parts, every subset is tried.
 const EXHAUSTIVE: usize = 12;
 /// Of others, and torn ones of each.
 const RANDOM: usize = 48;
-/// One image in so many loses power again, while it is being recovered.
+/// One image in this many loses power again, while it is being recovered.
 const AGAIN_EVERY: u64 = 16;
 
 fn number(name: &str, otherwise: u64) -> u64 {

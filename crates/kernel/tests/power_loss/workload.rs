@@ -90,7 +90,7 @@ pub struct Appended {
 #[derive(Default)]
 pub struct History {
     pub messages: BTreeMap<i64, Appended>,
-    /// After so many changes everything up to this index was synced.
+    /// How many changes there were when everything up to an index was synced, and that index.
     pub synced: Vec<(usize, i64)>,
     /// The time at the end.
     pub now_ms: i64,

@@ -12,7 +12,7 @@ pub type Messages = BTreeMap<i64, Vec<u8>>;
 pub struct History {
     /// Messages, and how many changes there were before each was begun.
     messages: BTreeMap<i64, (Vec<u8>, usize)>,
-    /// After so many changes these messages were synced.
+    /// How many changes there were when messages were synced, and which.
     synced: Vec<(usize, Vec<i64>)>,
 }
 

@@ -15,7 +15,7 @@ use crate::disk::{Choice, Disk};
 use crate::random::Random;
 use crate::{EXHAUSTIVE, number, room};
 
-/// One image in so many is of these formats.
+/// One image in this many is of these formats.
 const SHARE: u64 = 20;
 /// Of each moment, random images and torn ones.
 const RANDOM: usize = 12;

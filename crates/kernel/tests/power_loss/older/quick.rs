@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::workload::payload;
 
 const STEPS: u64 = 60;
-/// So many messages of each writer after the power cut.
+/// How many messages each writer appends after the power cut.
 const APPENDED: usize = 20;
 
 /// A queue of one writer, or of producers.
