@@ -17,7 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 1 << 16, LINE = 64 };
+enum { SLOTS = 1 << 16, LINE = 64, BETWEEN_LOOKS = 1 << 10 };
+
+/* At the start of the file, on a line of its own. */
+struct head {
+    _Atomic int64_t had; /* how many messages the reader has, told once in BETWEEN_LOOKS */
+};
 
 struct slot {
     _Atomic uint64_t number; /* of the message it holds, counted from 1 */
@@ -77,11 +82,19 @@ static void save_run_delay(const char *out, int64_t before)
         fail(path);
 }
 
-static void produce(char *ring, size_t stride, int64_t count, int64_t warm_up, size_t size, int64_t rate,
+/* Wait until the reader has what lies in the next slots: it must not be overtaken. */
+static void wait_for_room(struct head *head, int64_t number)
+{
+    if (number % BETWEEN_LOOKS == 0)
+        while (number - atomic_load_explicit(&head->had, memory_order_acquire) > SLOTS - 2 * BETWEEN_LOOKS)
+            ;
+}
+
+static void produce(char *file, size_t stride, int64_t count, int64_t warm_up, size_t size, int64_t rate,
                     const char *out)
 {
     int64_t before = -1;
-    char *payload = allocate(size);
+    char *ring = file + LINE, *payload = allocate(size);
     int64_t *appends = allocate(2 * sizeof(int64_t) * count);
     int64_t first = now();
     for (int64_t number = 0; number < count; number++) {
@@ -94,6 +107,7 @@ static void produce(char *ring, size_t stride, int64_t count, int64_t warm_up, s
         due = first + number * 1000000000LL / rate;
         memcpy(payload, &number, 8);
         memcpy(payload + 8, &due, 8);
+        wait_for_room((struct head *)file, number);
         while ((begin = now()) < due)
             ;
         memcpy(slot->payload, payload, size);
@@ -105,10 +119,11 @@ static void produce(char *ring, size_t stride, int64_t count, int64_t warm_up, s
     save(out, appends, 2 * sizeof(int64_t) * count);
 }
 
-static void tail(char *ring, size_t stride, int64_t count, int64_t warm_up, size_t size, const char *out)
+static void tail(char *file, size_t stride, int64_t count, int64_t warm_up, size_t size, const char *out)
 {
     int64_t before = -1;
-    char *payload = allocate(size);
+    struct head *head = (struct head *)file;
+    char *ring = file + LINE, *payload = allocate(size);
     int64_t *records = allocate(3 * sizeof(int64_t) * count);
     puts("READY");
     fflush(stdout);
@@ -121,6 +136,8 @@ static void tail(char *ring, size_t stride, int64_t count, int64_t warm_up, size
         memcpy(payload, slot->payload, size);
         records[3 * number + 2] = now();
         memcpy(&records[3 * number], payload, 16);
+        if (number % BETWEEN_LOOKS == 0)
+            atomic_store_explicit(&head->had, number, memory_order_release);
     }
     save_run_delay(out, before);
     save(out, records, 3 * sizeof(int64_t) * count);
@@ -135,15 +152,16 @@ int main(int argc, char **argv)
     int64_t count = atoll(argv[3]), warm_up = atoll(argv[4]), rate = atoll(argv[6]);
     size_t size = (size_t)atoll(argv[5]);
     size_t stride = (sizeof(struct slot) + size + LINE - 1) / LINE * LINE;
+    size_t bytes = LINE + SLOTS * stride;
     int file = open(argv[2], O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, (off_t)(SLOTS * stride)) != 0)
+    if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
         fail(argv[2]);
-    char *ring = mmap(NULL, SLOTS * stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-    if (ring == MAP_FAILED)
+    char *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    if (mapped == MAP_FAILED)
         fail("mmap");
     if (strcmp(argv[1], "produce") == 0)
-        produce(ring, stride, count, warm_up, size, rate, argv[7]);
+        produce(mapped, stride, count, warm_up, size, rate, argv[7]);
     else
-        tail(ring, stride, count, warm_up, size, argv[7]);
+        tail(mapped, stride, count, warm_up, size, argv[7]);
     return 0;
 }

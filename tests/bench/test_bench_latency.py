@@ -31,6 +31,14 @@ def test_a_run_says_how_long_its_threads_waited_for_a_cpu(system: str, tmp_path:
     assert 0 < found["begin"]["p50"] <= found["begin"]["p99.9"]
 
 
+@pytest.mark.check
+def test_a_ring_that_is_full_waits_for_its_reader(tmp_path: Path) -> None:
+    """Overtaken, the reader would wait for ever for what is no longer there."""
+    scenario = Scenario(tmp_path, 40, 300_000, 0)
+    with latency.tailing_live(scenario, rate=1_000_000_000) as measure:
+        assert measure(Operation("ring", "latency"))["rate"] > 0
+
+
 @pytest.mark.java
 @pytest.mark.check
 def test_java_says_how_long_its_threads_waited_for_a_cpu(tmp_path: Path) -> None:
