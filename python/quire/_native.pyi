@@ -2031,6 +2031,9 @@ class Queue(_Queue):
     def _explain(self, index: int, /) -> tuple[str, list[_Part]] | None:
         """Return the file of a message and the parts of its bytes; None if there is none."""
 
+    def _lock_held_since_ms(self, pid: int) -> int | None:
+        """Return when the process took the write lock, in epoch milliseconds; None: no record."""
+
     def _unlock(self, key: str, *, force: bool) -> tuple[int, bool] | None:
         """Free a lock of the table; return who held it, and whether that process lives."""
 

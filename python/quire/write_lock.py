@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from quire._native import Queue
-from quire.opening.discovery import TABLE
+from quire.formats.journal import WRITE_LOCK, held_lock
 
-_KEY: Final = "chronicle.write.lock"
 _APPEND_KEY: Final = "chronicle.append.lock"
 _TAILER, _LOCK = "index.", ".lock"
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class LockHolder(NamedTuple):
@@ -23,7 +22,8 @@ class LockHolder(NamedTuple):
         pid: Its process id, in its own container.
         alive: Whether it lives, as far as this process can see.
         command: How it was started; None if that cannot be seen.
-        since: About when the lock was taken: when the queue's table was last changed.
+        since: When the lock was taken, by the holder's own record; None where there is none. Who
+            keeps a document open leaves one; appends, which take microseconds, and Java do not.
 
     Examples:
         >>> import os
@@ -61,13 +61,13 @@ class WriteLock:
     @property
     def locked(self) -> bool:
         """Whether a process holds the lock, dead or alive."""
-        return self._queue.lock_holder(_KEY) is not None
+        return self._queue.lock_holder(WRITE_LOCK) is not None
 
     @property
     def holder(self) -> LockHolder | None:
         """The holder of the lock; None while the lock is free."""
-        found = self._queue.lock_holder(_KEY)
-        return None if found is None else _holder(self._queue.path, *found)
+        found = held_lock(self._queue, WRITE_LOCK)
+        return None if found is None else _holder(found.pid, found.alive, found.since_ms)
 
     def unlock(self) -> LockHolder | None:
         """
@@ -111,11 +111,11 @@ class WriteLock:
 
     def _free(self, *, force: bool) -> LockHolder | None:
         before = self.holder
-        found = self._queue._unlock(_KEY, force=force)  # noqa: SLF001
+        found = self._queue._unlock(WRITE_LOCK, force=force)  # noqa: SLF001
         if found is None:
             return None
         same = before is not None and before[:2] == found
-        return before if same else _holder(self._queue.path, *found)
+        return before if same else _holder(*found, None)
 
 
 def lock_keys(queue: Queue) -> list[str]:
@@ -124,13 +124,14 @@ def lock_keys(queue: Queue) -> list[str]:
     return [
         key
         for key, _ in queue.table_entries()
-        if key in {_KEY, _APPEND_KEY}
+        if key in {WRITE_LOCK, _APPEND_KEY}
         or (key.startswith(_TAILER) and key.endswith(_LOCK) and key not in tailers)
     ]
 
 
-def _holder(path: str, pid: int, alive: bool) -> LockHolder:  # noqa: FBT001 - a row of the kernel
-    return LockHolder(pid, alive, _command(pid) if alive else None, _changed(path))
+def _holder(pid: int, alive: bool, since_ms: int | None) -> LockHolder:  # noqa: FBT001 - a row
+    since = None if since_ms is None else _EPOCH + timedelta(milliseconds=since_ms)
+    return LockHolder(pid, alive, _command(pid) if alive else None, since)
 
 
 def _command(pid: int) -> str | None:
@@ -139,11 +140,3 @@ def _command(pid: int) -> str | None:
     except OSError:
         return None
     return b" ".join(words).decode(errors="replace") or None
-
-
-def _changed(path: str) -> datetime | None:
-    try:
-        changed = os.stat(os.path.join(path, TABLE)).st_mtime  # noqa: PTH116, PTH118
-    except OSError:
-        return None
-    return datetime.fromtimestamp(changed, UTC)

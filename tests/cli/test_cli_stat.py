@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -140,18 +141,27 @@ def test_the_text_says_what_the_object_says(
 
 
 def test_the_holder_of_a_lock_is_told_and_not_waited_for(
-    cli: Cli, path: Path, appender: quire.JournalAppender
+    cli: Cli, path: Path, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with appender.writing_document() as document:
         document.write_bytes(b"x")
         ran = run("stat", path)
         assert (ran.code, ran.err) == (0, "")  # who waits for a living holder ends with an error
-        assert f"write lock   held by process {os.getpid()}\n" in ran.out
+        held = f"write lock   held by process {os.getpid()} since "
+        since = stat_of(cli, path)["locks"][WRITE_LOCK]["since"]
+        assert f"{held}{since}\n" in ran.out
+        holder = queue.write_lock.holder
+        assert holder is not None
+        assert datetime.fromisoformat(since) == holder.since
     dead = fork(lambda: None)
     exit_code(dead)
     poke(path, WRITE_LOCK, dead)
     assert f"write lock   held by process {dead}, which is dead\n" in cli.ok("stat", path).out
-    assert stat_of(cli, path)["locks"][WRITE_LOCK] == {"pid": dead, "lives": False}
+    assert stat_of(cli, path)["locks"][WRITE_LOCK] == {
+        "pid": dead,
+        "lives": False,
+        "since": None,
+    }
     poke(path, WRITE_LOCK, UNLOCKED)
 
 
@@ -311,7 +321,8 @@ def test_a_queue_is_told_while_java_holds_its_lock(cli: Cli, path: Path) -> None
         facts = stat_of(cli, path)
 
         assert facts["messages"] == 5
-        assert facts["locks"][WRITE_LOCK] == {"pid": java.pid, "lives": True}
+        held = {"pid": java.pid, "lives": True, "since": None}  # Java leaves no record
+        assert facts["locks"][WRITE_LOCK] == held
         assert cli.ok("read", path, "--format", "hex").raw.count(b"\n") == 5
         java.kill()
-    assert stat_of(cli, path)["locks"][WRITE_LOCK] == {"pid": java.pid, "lives": False}
+    assert stat_of(cli, path)["locks"][WRITE_LOCK] == {**held, "lives": False}

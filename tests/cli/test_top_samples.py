@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import quire
 from older_queues import fill, wires
 from opened import opened_below
-from queues import DAY_MS, START_MS
+from queues import DAY_MS, START_MS, UNLOCKED, WRITE_LOCK, poke
 from quire._common import replication_file
 from quire._common.replication_file import Standing
 from quire._native import ReplicaStates
@@ -156,14 +157,27 @@ def test_a_sink_says_its_epoch(watched: Watched, path: Path) -> None:
 
 
 def test_the_holder_of_the_write_lock_is_shown(
-    watched: Watched, appender: quire.JournalAppender
+    watched: Watched, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
     with appender.writing_document() as document:
         document.write("n", 1)
         assert watched.one().lock_pid == os.getpid()
         (lock,) = watched.one().locks
-        assert (lock.name, lock.alive, lock.held_s) == ("chronicle.write.lock", True, 2)
+        assert (lock.name, lock.alive) == (WRITE_LOCK, True)
+        holder = queue.write_lock.holder
+        assert holder is not None
+        assert holder.since is not None
+        assert 0 <= lock.held_s <= time.time() - holder.since.timestamp()  # by its own record
     assert watched.one().locks == ()
+
+
+def test_a_lock_without_a_record_is_held_for_as_long_as_it_was_seen(
+    watched: Watched, path: Path, appender: quire.JournalAppender
+) -> None:
+    appender.write_text("makes the file")
+    poke(path, WRITE_LOCK, os.getpid())
+    assert [watched.one().locks[0].held_s for _ in range(3)] == [0, 2, 4]
+    poke(path, WRITE_LOCK, UNLOCKED)
 
 
 def test_latency_is_from_the_first_append_in_histories(

@@ -177,12 +177,14 @@ pub enum Error {
     #[error("the handle belongs to the parent process: open the queue again in the child")]
     Forked,
     #[error(
-        "the {lock} stayed taken: holder_pid={holder} waited_ms={waited_ms} \
-         force_unlock={mode}{place}"
+        "the {lock} stayed taken: holder_pid={holder}{} waited_ms={waited_ms} \
+         force_unlock={mode}{place}", held_text(*held_ms)
     )]
     LockTimeout {
         lock: &'static str,
         holder: u32,
+        /// For how long the holder has had it, where its record says so.
+        held_ms: Option<u64>,
         waited_ms: u64,
         mode: &'static str,
         /// Where the holder is, in parentheses, or nothing.
@@ -312,6 +314,10 @@ impl Error {
 
 fn number_text(number: Option<u32>) -> String {
     number.map_or_else(|| "none".to_owned(), |number| number.to_string())
+}
+
+fn held_text(held_ms: Option<u64>) -> String {
+    held_ms.map_or_else(String::new, |ms| format!(" held_ms={ms}"))
 }
 
 /// What to do after a handle was closed.

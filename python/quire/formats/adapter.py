@@ -68,6 +68,24 @@ class Piece(NamedTuple):
     facts: Mapping[str, Any] = MappingProxyType({})
 
 
+class HeldLock(NamedTuple):
+    """
+    A lock that is held.
+
+    Attributes:
+        key: Its key in the queue's table.
+        pid: The process that holds it.
+        alive: Whether that process lives.
+        since_ms: When it took the lock, in epoch milliseconds; None without a record of it.
+
+    """
+
+    key: str
+    pid: int
+    alive: bool
+    since_ms: int | None
+
+
 class Snapshot(NamedTuple):
     """
     What a consistent copy of a queue holds.
@@ -206,8 +224,8 @@ class Adapter(ABC, Generic[_Q]):
         del queue
         return []
 
-    def locks(self, queue: _Q) -> list[tuple[str, int, bool]]:
-        """Return the key of each lock that is held, by which process, and whether that lives."""
+    def locks(self, queue: _Q) -> list[HeldLock]:
+        """Return the locks that are held."""
         del queue
         return []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quire._native import Appender, Excerpt, Queue, Tailer, repair_journal, verify_journal
 from quire.errors import CorruptError
-from quire.formats.adapter import Adapter, End, Explained, Piece, Repaired, Verified
+from quire.formats.adapter import Adapter, End, Explained, HeldLock, Piece, Repaired, Verified
 from quire.formats.detection import CHRONICLE
 from quire.formats.numbering import Numbering, Periods, start_options
 from quire.sealed.key_file import options_for
@@ -16,10 +16,25 @@ from quire.sealed.key_file import options_for
 if TYPE_CHECKING:
     from quire.formats.columns import Columns
 
-_LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
+WRITE_LOCK: Final = "chronicle.write.lock"
+_APPEND_LOCK: Final = "chronicle.append.lock"
 _FIELDLESS: Final = "FIELDLESS_BINARY"
 _SHORTEST_OVERLAP: Final = 65_536
 _LONGEST: Final = 2**30 - 1
+
+
+def held_lock(queue: Queue, key: str) -> HeldLock | None:
+    """Return who holds a lock of the table; None while nobody does."""
+    holder = queue.lock_holder(key)
+    if holder is None:
+        return None
+    # Holders of the other locks leave no record.
+    since_ms = (
+        queue._lock_held_since_ms(holder[0])  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        if key == WRITE_LOCK
+        else None
+    )
+    return HeldLock(key, *holder, since_ms)
 
 
 class JournalAdapter(Adapter[Queue]):
@@ -89,10 +104,10 @@ class JournalAdapter(Adapter[Queue]):
         """Return the named tailers that the table has."""
         return queue.named_tailers()
 
-    def locks(self, queue: Queue) -> list[tuple[str, int, bool]]:
+    def locks(self, queue: Queue) -> list[HeldLock]:
         """Return who holds the locks of the table."""
-        found = ((key, queue.lock_holder(key)) for key in _LOCKS)
-        return [(key, *holder) for key, holder in found if holder is not None]
+        found = (held_lock(queue, key) for key in (WRITE_LOCK, _APPEND_LOCK))
+        return [lock for lock in found if lock is not None]
 
     def refresh(self, queue: Queue) -> None:
         """List the directory again."""

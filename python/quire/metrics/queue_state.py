@@ -75,7 +75,7 @@ class StateReader:
             0 if last is None else numbering.to_sequence(last) + numbering.step,
             None if last is None else max(0.0, now_s - self._came_s),
             len(locks),
-            sum(not lives for _, _, lives in locks),
+            sum(not lock.alive for lock in locks),
         )
 
     def _written_s(self, last: int, now_s: float) -> float:

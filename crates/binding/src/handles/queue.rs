@@ -390,6 +390,11 @@ impl Queue {
         self.ask(py, |queue| queue.lock_holder(key))
     }
 
+    #[pyo3(name = "_lock_held_since_ms", signature = (pid))]
+    fn lock_held_since_ms(&self, py: Python<'_>, pid: u32) -> PyResult<Option<i64>> {
+        self.ask(py, |queue| Ok(queue.lock_held_since_ms(pid)))
+    }
+
     #[pyo3(name = "_unlock", signature = (key, *, force))]
     fn unlock(&self, py: Python<'_>, key: &str, force: bool) -> PyResult<Option<(u32, bool)>> {
         self.ask(py, |queue| queue.unlock(key, force))

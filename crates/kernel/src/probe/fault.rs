@@ -150,6 +150,8 @@ mod names {
         "lock.take.cas",
         "lock.release.cas",
         "lock.force.cas",
+        "lock.since.store",
+        "lock.since.clear",
         "holder.stat.read",
         "holder.maps.read",
         "holder.processes.list",

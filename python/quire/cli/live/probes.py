@@ -23,6 +23,7 @@ from quire.cli.output.group_facts import facts_of_groups
 from quire.cli.output.stat_text import sizes_of
 from quire.cli.parameters import open_read_only
 from quire.errors import EncryptionError, QuireError, WireError
+from quire.formats.adapter import HeldLock
 from quire.formats.adapters import (
     adapter_of,
     journal_of,
@@ -60,7 +61,7 @@ class Look:
         tailers: Name, next index, lag and point of each named tailer.
         groups: The facts of each consumer group that can be read.
         replication: Its part in a replication.
-        locks: Key, pid and whether it runs of each lock that is held.
+        locks: Those that are held.
         files: How many there are; None where nothing says it.
         next_roll_s: When the present cycle ends.
         on_disk: What the files occupy; None: they are a server's.
@@ -75,7 +76,7 @@ class Look:
     tailers: tuple[NamedTailer, ...]
     groups: tuple[dict[str, Any], ...]
     replication: ReplicationState | None
-    locks: tuple[tuple[str, int, bool], ...]
+    locks: tuple[HeldLock, ...]
     files: int | None
     next_roll_s: float | None
     on_disk: int | None

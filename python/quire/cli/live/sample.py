@@ -95,7 +95,8 @@ class LockSample:
         name: Its key in the queue's table.
         pid: The process that holds it.
         alive: Whether that process runs.
-        held_s: How long each sample has found it held by this process.
+        held_s: For how long, by the holder's own record; without one, for how long each sample has
+            found it held by this process.
 
     """
 

@@ -31,6 +31,7 @@ from quire.cli.output.stat_text import hex_text
 from quire.cli.reading.sources import Source, sources_of
 from quire.cli.remote_options import Place
 from quire.errors import QuireError
+from quire.formats.adapter import HeldLock
 from quire.metrics.replication_state import ReplicationState
 from quire.ranges.event_time import TimeField
 
@@ -283,10 +284,11 @@ class _Watch:
         return found
 
     def _locks(self, look: Look, now_ns: int) -> tuple[LockSample, ...]:
-        self._held = {(key, pid): self._held.get((key, pid), now_ns) for key, pid, _ in look.locks}
+        held = {(it.key, it.pid): it for it in look.locks}
+        self._held = {key: self._held.get(key, now_ns) for key in held}
         return tuple(
-            LockSample(key, pid, alive, (now_ns - self._held[key, pid]) / _SECOND_NS)
-            for key, pid, alive in look.locks
+            LockSample(it.key, it.pid, it.alive, _held_s(it, now_ns - self._held[key]))
+            for key, it in held.items()
         )
 
     def _tailers(self, look: Look, seconds: float | None) -> tuple[TailerSample, ...]:
@@ -306,6 +308,13 @@ class _Watch:
 def _group(facts: dict[str, Any]) -> GroupSample:
     members = len(facts["members"])
     return GroupSample(facts["name"], facts["lag"], facts["pending"], facts["oldest_s"], members)
+
+
+def _held_s(lock: HeldLock, seen_ns: int) -> float:
+    """Return for how long a lock is held: by its holder's record, or as it was seen held."""
+    if lock.since_ms is None:
+        return seen_ns / _SECOND_NS
+    return max(0.0, time.time() - lock.since_ms / 1000)
 
 
 def _replication(state: ReplicationState | None) -> ReplicationSample | None:

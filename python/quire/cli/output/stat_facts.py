@@ -18,6 +18,7 @@ from quire.cli.output.stat_text import hex_text, sizes_of, time_text
 from quire.errors import CorruptError, QuireError
 from quire.formats.adapter import End, Piece
 from quire.formats.adapters import adapter_of, journal_of, numbering_of, periods_of, tailer_of
+from quire.formats.journal import held_lock
 from quire.formats.protocols import AnyQueue
 from quire.handles.journal.replicas import Replica, replicas_of
 from quire.maintenance.files import identities_of, users_of
@@ -230,8 +231,11 @@ def _tailer(queue: AnyQueue, name: str, index: int, files: list[dict[str, Any]])
 
 def _lock(queue: _native.Queue, key: str) -> dict[str, Any] | None:
     """Return who holds a lock; None while nobody does."""
-    holder = queue.lock_holder(key)
-    return None if holder is None else {"pid": holder[0], "lives": holder[1]}
+    lock = held_lock(queue, key)
+    if lock is None:
+        return None
+    since = None if lock.since_ms is None else time_text(lock.since_ms)
+    return {"pid": lock.pid, "lives": lock.alive, "since": since}
 
 
 def _processes(queue: AnyQueue, pieces: list[Piece]) -> list[dict[str, Any]] | None:

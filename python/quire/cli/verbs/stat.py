@@ -28,6 +28,7 @@ from quire.opening import settings
 from quire.opening.options import OPTIONS
 
 _TAILER: Final = "index."
+_HELD_SINCE: Final = "quire.heldSince"  # shown beside the lock
 _NAMES: Final = {
     "format": "format",
     "roll_cycle": "roll cycle",
@@ -272,7 +273,7 @@ def _tables_of(facts: dict[str, Any]) -> Iterator[str]:
         yield from columns(
             ("group", "next index", "lag", "pending", "oldest", "members"), *map(_group_row, groups)
         )
-    shown = {*facts.get("locks", ()), *(_TAILER + it["name"] for it in tailers)}
+    shown = {*facts.get("locks", ()), _HELD_SINCE, *(_TAILER + it["name"] for it in tailers)}
     keys = {key: value for key, value in facts.get("keys", {}).items() if key not in shown}
     if keys:
         yield ""
@@ -323,7 +324,12 @@ def _name(lock: str) -> str:
 def _holder_text(holder: dict[str, Any] | None) -> str:
     if holder is None:
         return "free"
-    return f"held by process {holder['pid']}" + ("" if holder["lives"] else ", which is dead")
+    dead = "" if holder["lives"] else ", which is dead"
+    return f"held by process {holder['pid']}{_since(holder['since'])}{dead}"
+
+
+def _since(time: str | None) -> str:
+    return "" if time is None else f" since {time}"
 
 
 def _row(file: dict[str, Any], names: list[str], *, has_rate: bool) -> tuple[str, ...]:

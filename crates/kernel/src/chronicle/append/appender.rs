@@ -17,6 +17,7 @@ use crate::chronicle::format::batch::{Batch, ReplicaEnd};
 use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock, LockOf, WriteGuard};
+use crate::chronicle::protocol::lock::held_since;
 use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 pub use crate::chronicle::protocol::lock::open_document::Claim;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
@@ -248,10 +249,11 @@ impl Appender {
         let waited_ms = if let LockWait::HasWaited(ms) = lock_wait { ms } else { 0 };
         if table.document().is_own() {
             let (lock, holder, mode) = (LockOf::Queue.name(), process::pid(), mode.name());
+            let (held_ms, place) = (held_since::held_ms(table, holder), String::new());
             return Err(match lock_wait {
                 LockWait::Waits => Error::DocumentOpen,
                 // Another task of this thread may close it.
-                _ => Error::LockTimeout { lock, holder, waited_ms, mode, place: String::new() },
+                _ => Error::LockTimeout { lock, holder, held_ms, waited_ms, mode, place },
             });
         }
         let (mode, timeout) = match lock_wait {
@@ -263,9 +265,10 @@ impl Appender {
         let taken = recovery::wait_to_write(table, mode, timeout, signals);
         timer.took(Latency::LockWait);
         taken.map_err(|error| match (error, lock_wait) {
-            (Error::LockTimeout { lock, holder, mode, place, .. }, LockWait::HasWaited(_)) => {
-                Error::LockTimeout { lock, holder, waited_ms, mode, place }
-            }
+            (
+                Error::LockTimeout { lock, holder, held_ms, mode, place, .. },
+                LockWait::HasWaited(_),
+            ) => Error::LockTimeout { lock, holder, held_ms, waited_ms, mode, place },
             (error, _) => error,
         })
     }
@@ -371,15 +374,18 @@ impl Appender {
     /// Takes the place of the next document; the write lock stays held.
     pub fn claim(
         &self,
-        signals: Signals<'_>,
+        mut signals: Signals<'_>,
         now_ms: Option<i64>,
         metadata: bool,
     ) -> Result<Claim> {
         let purpose = if metadata { Purpose::Metadata } else { Purpose::Message };
+        let table = self.table()?;
+        table.held_since().prepare(table, signals.again())?;
         self.with_write_lock(signals, purpose, now_ms, |end| {
             end.choose_cycle()?;
             let index = end.next_index(metadata)?;
             let document = end.table().document().open();
+            end.table().held_since().note(end.table());
             end.keeps_lock = true;
             Ok(Claim { index, metadata, document, looked_ms: clock::coarse_time_ms(), now_ms })
         })

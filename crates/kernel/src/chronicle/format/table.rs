@@ -49,6 +49,8 @@ pub const FIRST_COMPRESSED: &str = "quire.firstCompressed";
 /// Slots of an index array in the upper half, and messages to a slot in the lower: of a roll cycle
 /// that is not one of Chronicle's.
 pub const INDEX_SHAPE: &str = "quire.indexShape";
+/// Since when the write lock is held, and by whom (`lock::held_since`).
+pub const HELD_SINCE: &str = "quire.heldSince";
 /// Before a tailer's name.
 pub const TAILER_PREFIX: &str = "index.";
 /// Names that start so are kept with a version, under a lock of their own.

@@ -2,6 +2,7 @@
 
 use super::handle::Queue;
 use crate::chronicle::format::table;
+use crate::chronicle::protocol::lock::held_since;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::table::store::TableStore;
@@ -45,6 +46,12 @@ impl Queue {
         Ok(recovery::holder_of(table, table.cells().load_acquire(position)))
     }
 
+    /// When this process took the write lock, in milliseconds since 1970; None if no record says it.
+    #[must_use]
+    pub fn lock_held_since_ms(&self, holder: u32) -> Option<i64> {
+        self.table().and_then(|table| held_since::held_since_ms(table, holder))
+    }
+
     /// Frees the lock that a key of the table names, and returns who held it and whether that process
     /// lives: a living one keeps it without `force`.
     pub fn unlock(&self, key: &str, force: bool) -> Result<Option<(u32, bool)>> {
@@ -57,7 +64,11 @@ impl Queue {
             let what = format!("the holder of the lock lives: lock={key} holder_pid={pid}");
             return Err(Error::WriterInUse { what, path: self.path().to_path_buf() });
         }
-        Ok(word.force(found).then_some((pid, is_alive)))
+        let freed = word.force(found);
+        if freed && !is_alive && key == table::WRITE_LOCK {
+            held_since::forget(table, pid);
+        }
+        Ok(freed.then_some((pid, is_alive)))
     }
 
     /// The index of the last message that a replica has acknowledged; None if none has.

@@ -2,7 +2,7 @@
 //! sink, [`word`] the word in the table
 //! store, [`guard`] the lock while it is held, [`recovery`] waits for it and takes it over from a dead
 //! holder; [`lock_wait`] says how long a wait lasts, [`open_document`] which document of this process
-//! holds it.
+//! holds it, [`held_since`] since when.
 
 pub mod gate;
 pub mod guard;
@@ -10,6 +10,8 @@ pub mod word;
 
 #[cfg(not(loom))]
 pub mod append_lock;
+#[cfg(not(loom))]
+pub mod held_since;
 #[cfg(not(loom))]
 pub mod lock_wait;
 #[cfg(not(loom))]

@@ -12,6 +12,7 @@
 use std::time::{Duration, Instant};
 
 use super::guard::{DetachedGuard, InProcessGuard, LockGuard, LockOf, ProcessLock, WriteGuard};
+use super::held_since;
 use super::word::LockWord;
 use crate::chronicle::format::table::{self, UNLOCKED};
 use crate::chronicle::protocol::table::store::TableStore;
@@ -124,9 +125,9 @@ impl<'a> Wait<'a, '_> {
             }
             let is_over = if seen == 0 { waited } else { since.elapsed() } >= self.timeout;
             if is_over && seen == 0 {
-                return Err(self.timed_out(process::pid(), waited));
+                return Err(self.timed_out(table, process::pid(), waited));
             }
-            if is_over && table.document().take(seen) {
+            if is_over && table.end_document(seen) {
                 return Ok(self.in_process_of_document(since.elapsed()));
             }
             pause(waited);
@@ -218,16 +219,24 @@ impl<'a> Wait<'a, '_> {
             .map_or_else(String::new, |here| {
                 format!(" (it lives in another pid namespace, and is process {here} here)")
             });
-        self.timed_out_at(holder, waited, place)
+        self.timed_out_at(table, holder, waited, place)
     }
 
-    fn timed_out(&self, holder: u32, waited: Duration) -> Error {
-        self.timed_out_at(holder, waited, String::new())
+    fn timed_out(&self, table: &TableStore, holder: u32, waited: Duration) -> Error {
+        self.timed_out_at(table, holder, waited, String::new())
     }
 
-    fn timed_out_at(&self, holder: u32, waited: Duration, place: String) -> Error {
-        let (lock, mode) = (self.lock.of.name(), self.mode.name());
-        Error::LockTimeout { lock, holder, waited_ms: millis(waited), mode, place }
+    fn timed_out_at(
+        &self,
+        table: &TableStore,
+        holder: u32,
+        waited: Duration,
+        place: String,
+    ) -> Error {
+        let (lock, mode, waited_ms) = (self.lock.of.name(), self.mode.name(), millis(waited));
+        let is_queues = self.lock.of == LockOf::Queue;
+        let held = is_queues.then(|| held_since::held_ms(table, holder)).flatten();
+        Error::LockTimeout { lock, holder, held_ms: held, waited_ms, mode, place }
     }
 }
 
@@ -251,6 +260,7 @@ pub fn force_if_dead(
     let holder = table::holder(found);
     let forced = is_dead(table, holder) && word.read() == found && word.force(found);
     if forced {
+        held_since::forget(table, holder);
         warnings::leave(format!("lock taken from a dead holder: holder_pid={holder}"));
     }
     forced

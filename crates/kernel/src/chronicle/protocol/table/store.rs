@@ -18,6 +18,7 @@ use super::shared_file::SharedFile;
 use super::tailers_in_use::TailersInUse;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
+use crate::chronicle::protocol::lock::held_since::HeldSince;
 use crate::chronicle::protocol::lock::open_document::OpenDocument;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::memory::Cells;
@@ -48,6 +49,8 @@ pub struct TableStore {
     pub tailers_in_use: TailersInUse,
     /// What a thread of this process has open.
     document: OpenDocument,
+    /// Where it notes since when.
+    held_since: HeldSince,
     /// How long locks of the file are waited for: as the first queue on it says.
     timeout: Duration,
     /// How often this process may have added or removed a header or a key,
@@ -138,6 +141,7 @@ impl TableStore {
             tailer_in_process: Mutex::default(),
             tailers_in_use: TailersInUse::default(),
             document: OpenDocument::default(),
+            held_since: HeldSince::default(),
             timeout: Duration::ZERO,
             changes: AtomicU64::new(1),
             synced_changes: AtomicU64::new(0),
@@ -312,11 +316,26 @@ impl TableStore {
         &self.document
     }
 
+    /// Where this process notes since when it holds the write lock.
+    #[must_use]
+    pub const fn held_since(&self) -> &HeldSince {
+        &self.held_since
+    }
+
     /// The write lock that this open document holds; None if it was taken from it, as by the closing
     /// of the last queue.
     pub fn take_document(&self, number: u64) -> Option<WriteGuard<'_>> {
         let guard = || WriteGuard::new(LockGuard::resume(self.write_lock(), process::pid()));
-        self.document.take(number).then(guard)
+        self.end_document(number).then(guard)
+    }
+
+    /// Takes this document's hold on the write lock, which is held on; false if it has it no longer.
+    pub fn end_document(&self, number: u64) -> bool {
+        let taken = self.document.take(number);
+        if taken {
+            self.held_since.clear(self);
+        }
+        taken
     }
 
     /// The position of a key's value; None when there is no such key. Case does not matter.

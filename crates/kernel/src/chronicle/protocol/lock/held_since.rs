@@ -1,0 +1,105 @@
+//! Since when the write lock is held, by the record of its holder: the word of the table's key
+//! [`HELD_SINCE`], milliseconds since 1970 above the pid that took the lock.
+//!
+//! 1. before the lock is taken the key is looked for, and made where there is room for one;
+//! 2. the record is stored under the lock; 3. it is cleared before the lock is let go.
+//!
+//! It counts only beside a lock word with its pid. An append leaves none: it takes less time than a look at
+//! the clock is worth, and a crash leaves the record beside the lock word of the dead holder.
+
+use std::sync::OnceLock;
+
+use crate::chronicle::format::table::HELD_SINCE;
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::os::interrupt::Signals;
+use crate::os::{clock, process};
+use crate::probe::fault::step;
+use crate::{Error, Result};
+
+/// Bits of a pid: Linux has none above.
+const PID_BITS: u32 = 22;
+/// No record.
+const NONE: u64 = 0;
+
+/// Where a process leaves its record.
+#[derive(Default)]
+pub struct HeldSince {
+    /// The position of the word; None where there is no room for it.
+    position: OnceLock<Option<u64>>,
+}
+
+impl HeldSince {
+    /// Looks for the word, and makes it. Before the lock is taken: that may wait.
+    pub fn prepare(&self, table: &TableStore, signals: Signals<'_>) -> Result<()> {
+        if self.position.get().is_some() {
+            return Ok(());
+        }
+        let found = match table.find_or_create(HELD_SINCE, NONE.cast_signed(), signals) {
+            Ok(position) => Some(position),
+            Err(error @ Error::Interrupted) => return Err(error),
+            // A full or damaged table: who waits is not told since when, and that is all.
+            Err(_) => None,
+        };
+        let _ = self.position.set(found);
+        Ok(())
+    }
+
+    /// Notes that this process has taken the lock. Under the lock.
+    pub fn note(&self, table: &TableStore) {
+        if let Some(position) = self.position() {
+            let record = record(process::pid(), clock::coarse_time_ms());
+            table.cells().store_release(position, record, step!("lock.since.store"));
+        }
+    }
+
+    /// Takes this process's record back; that of whoever took the lock from it stays.
+    pub fn clear(&self, table: &TableStore) {
+        if let Some(position) = self.position() {
+            clear(table, position, process::pid());
+        }
+    }
+
+    fn position(&self) -> Option<u64> {
+        self.position.get().copied().flatten()
+    }
+}
+
+/// Takes back the record of a holder that the lock was taken from: a process of the same pid, as after a
+/// start of the machine, may hold the lock without one.
+pub fn forget(table: &TableStore, holder: u32) {
+    if let Ok(Some(position)) = table.find(HELD_SINCE) {
+        clear(table, position, holder);
+    }
+}
+
+fn clear(table: &TableStore, position: u64, pid: u32) {
+    let found = table.cells().load_acquire(position);
+    if found != NONE && pid_of(found) == pid {
+        let _ = table.cells().swap_acq_rel(position, found, NONE, step!("lock.since.clear"));
+    }
+}
+
+/// When `holder` took the write lock, in milliseconds since 1970; None without a record of it.
+#[must_use]
+pub fn held_since_ms(table: &TableStore, holder: u32) -> Option<i64> {
+    let position = table.find(HELD_SINCE).ok()??;
+    let found = table.cells().load_acquire(position);
+    (found != NONE && pid_of(found) == holder).then(|| (found >> PID_BITS).cast_signed())
+}
+
+/// For how many milliseconds `holder` has had the write lock; None without a record of it.
+#[must_use]
+pub fn held_ms(table: &TableStore, holder: u32) -> Option<u64> {
+    let held = |since: i64| clock::coarse_time_ms().saturating_sub(since).max(0).unsigned_abs();
+    held_since_ms(table, holder).map(held)
+}
+
+/// The record of a pid; none of a pid or a time that does not fit.
+fn record(pid: u32, now_ms: i64) -> u64 {
+    let fits = pid >> PID_BITS == 0 && now_ms >> (u64::BITS - PID_BITS) == 0;
+    if fits { now_ms.cast_unsigned() << PID_BITS | u64::from(pid) } else { NONE }
+}
+
+const fn pid_of(record: u64) -> u32 {
+    (record & ((1 << PID_BITS) - 1)) as u32
+}
