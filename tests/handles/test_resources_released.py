@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -10,6 +13,7 @@ import quire
 from queues import START_MS
 
 DAY_MS = 86_400_000
+HANG_S = 120.0
 
 
 def held(path: Path) -> list[str]:
@@ -18,6 +22,80 @@ def held(path: Path) -> list[str]:
     maps = Path("/proc/self/maps").read_text().splitlines()
     found = [*targets, *(line.split(maxsplit=5)[-1] for line in maps)]
     return [it for it in found if it.startswith(str(path)) and it.endswith(".cq4")]
+
+
+def opened_files(path: Path) -> list[str]:
+    """Return all files below a directory that this process has open or mapped."""
+    targets = [str(it.readlink()) for it in Path("/proc/self/fd").iterdir() if it.is_symlink()]
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    found = [*targets, *(line.split(maxsplit=5)[-1] for line in maps)]
+    return [it for it in found if it.startswith(str(path))]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_closed_queue_has_no_file_open_or_mapped(path: Path, *, read_only: bool) -> None:
+    with quire.open(path, metrics=True) as queue, queue.appender() as appender:
+        appender.write_many([b"one", b"two"])
+        queue.tailer("name").read()
+    queue = quire.open(path, metrics=True, read_only=read_only)
+    tailers = [queue.tailer(), queue.tailer() if read_only else queue.tailer("replicated:r")]
+    assert [tailer.read_bytes() for tailer in tailers] == [b"one", b"one"]
+    appender = None if read_only else queue.appender()
+    document = appender and appender.writing_document()
+    assert queue.metrics().messages_appended == 2
+    assert opened_files(path)
+
+    queue.close()  # and the handles are kept
+
+    assert opened_files(path) == []
+    for tailer in tailers:
+        with pytest.raises(quire.errors.ClosedError):
+            tailer.read()
+    if document:
+        with pytest.raises(quire.errors.ClosedError):
+            document.close()
+    with quire.open(path, force_unlock="never") as again:
+        assert not again.write_lock.locked
+        assert again.metrics().messages_read == (1 if read_only else 3)
+        again.appender().write_bytes(b"three")
+        assert again.entry_count == 3
+
+
+def test_the_last_queue_of_a_process_on_a_directory_maps_it_no_longer(path: Path) -> None:
+    first, second = quire.open(path), quire.open(path)
+    appenders = [queue.appender() for queue in (first, second)]
+    first.close()
+    assert opened_files(path)
+    appenders[1].write_bytes(b"one")
+    assert second.entry_count == 1
+    second.close()
+    assert opened_files(path) == []
+
+
+def test_queues_that_are_closed_beside_appends_leave_no_lock(path: Path) -> None:
+    """Whoever is in the middle of an append lets go of the lock where others see it."""
+    rounds, written = 200, 0
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(rounds):
+            queue = quire.open(path)
+            appender, begun = queue.appender(), Event()
+            appends = pool.submit(append_until_closed, appender, begun)
+            assert begun.wait(HANG_S)
+            queue.close()
+            written += appends.result(HANG_S)
+            with quire.open(path, force_unlock="never", timeout_s=0.01) as other:
+                assert not other.write_lock.locked
+                assert other.entry_count == written
+
+
+def append_until_closed(appender: quire.JournalAppender, begun: Event) -> int:
+    for count in itertools.count():
+        try:
+            appender.write_bytes(b"message")
+        except quire.errors.ClosedError:
+            return count
+        begun.set()
+    raise AssertionError
 
 
 def filled(path: Path, clock: quire.ManualClock) -> None:

@@ -47,6 +47,11 @@ impl Counters {
         let _ = word.compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// Leaves the file: what is counted from here on reaches nobody.
+    pub fn leave_file(&self) {
+        let _ = self.0.leave_file(&[]); // where that fails, it stays mapped until this is dropped
+    }
+
     fn to_store(&self, position: u64) -> &AtomicU64 {
         debug_assert!(self.0.is_writable());
         self.0.word64(position)

@@ -102,6 +102,34 @@ impl Mapping {
         self.advise_pages(start, end, Advice::LinuxDontNeed)
     }
 
+    /// Has private memory in the place of the file, with these bytes at its start: from here on the
+    /// file is not mapped, although the addresses stay valid. What is stored later reaches nobody else.
+    #[cfg(target_os = "linux")]
+    pub fn leave_file(&self, bytes: &[u8]) -> io::Result<()> {
+        let count = bytes.len().min(self.len);
+        let private = Self { base: map_anonymous(self.len)?, len: self.len, writable: true };
+        let (from, to) = (private.base.as_ptr(), self.base.as_ptr());
+        // SAFETY: that many bytes are readable there and writable here, in memory of nobody else.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), from, count) };
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: both ranges are those of a mapping of ours. The system replaces the second one in one
+        // step: words that others look at meanwhile are those of the file or the new ones, as if
+        // another process had stored them.
+        let moved =
+            unsafe { libc::mremap(from.cast(), self.len, self.len, flags, to.cast::<c_void>()) };
+        if moved == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        std::mem::forget(private); // it is there now
+        Ok(())
+    }
+
+    /// Left until the mapping is dropped.
+    #[cfg(not(target_os = "linux"))]
+    pub fn leave_file(&self, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Left to the system.
     #[cfg(not(target_os = "linux"))]
     pub fn release(&self, _start: u64, _end: u64) -> io::Result<()> {

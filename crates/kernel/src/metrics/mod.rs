@@ -266,6 +266,11 @@ impl Metrics {
         Ok(is_made.then_some(self))
     }
 
+    /// Maps the file no longer: what is counted from here on reaches nobody.
+    pub fn close(&self) {
+        self.words.leave_file();
+    }
+
     /// Counts one call that appended.
     pub fn appended(&self, began: Instant, messages: u64, bytes: u64) {
         if messages > 0 {

@@ -264,6 +264,8 @@ impl Appender {
         let timer = Timer::start(self.queue.metrics().filter(|_| self.is_locked()));
         let taken = recovery::wait_to_write(table, mode, timeout, signals);
         timer.took(Latency::LockWait);
+        // After the closing of the last queue, this lock is known to this process alone.
+        self.check_open()?;
         taken.map_err(|error| match (error, lock_wait) {
             (
                 Error::LockTimeout { lock, holder, held_ms, mode, place, .. },

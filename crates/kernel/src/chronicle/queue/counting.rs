@@ -22,6 +22,11 @@ impl Counting {
         Ok(Self { own, watched: OnceLock::new() })
     }
 
+    /// Ends the counting.
+    pub fn close(&self) {
+        self.own.iter().chain(self.watched.get()).for_each(Metrics::close);
+    }
+
     /// Counts a roll file that was created.
     pub fn count_file(&self, created: bool) {
         if let (Some(metrics), true) = (&self.own, created) {

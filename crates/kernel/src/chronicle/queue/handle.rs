@@ -147,6 +147,7 @@ impl Queue {
         if let Some(table) = &self.opened.table {
             table.close();
         }
+        self.counting.close();
         if let Some(events) = &self.file_events {
             events.end();
         }

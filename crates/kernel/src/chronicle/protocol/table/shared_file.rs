@@ -63,12 +63,13 @@ impl SharedFile {
 
     /// Ends one queue's use. The last one closes the file, and with it the presence lock, after
     /// `before_closing`.
-    pub fn leave(&self, before_closing: impl FnOnce()) {
+    pub fn leave(&self, before_closing: impl FnOnce(&LockedFile)) {
         let mut used = self.lock_used();
         used.users = used.users.saturating_sub(1);
         if used.users == 0 {
-            before_closing();
-            used.file = None;
+            if let Some(file) = used.file.take() {
+                before_closing(&file);
+            }
         }
     }
 

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,8 +83,43 @@ pub struct Words {
 impl TableStore {
     /// Ends one queue's use; the last one closes the file, and with it the presence lock.
     pub fn close(&self) {
-        // While the file still shows others that the lock's holder lives.
-        self.shared.leave(|| drop(self.take_document(self.document.number())));
+        self.shared.leave(|file| {
+            // While the file still shows others that the lock's holder lives.
+            drop(self.take_document(self.document.number()));
+            self.leave_file(file);
+        });
+    }
+
+    /// Keeps the file mapped no longer, although handles may be kept: a file system could not be
+    /// unmounted meanwhile. Where another thread of this process has one of the locks, or tries to, it
+    /// stays mapped until the last handle is gone, as the lock has to be let go of for others to see.
+    /// A thread that takes a lock later finds the queue closed.
+    fn leave_file(&self, file: &LockedFile) {
+        let locks = [self.write_lock(), self.append_lock_of_sink()];
+        let tailers = self.tailer_in_process.lock().unwrap_or_else(PoisonError::into_inner);
+        let tailers =
+            tailers.values().map(|it| ProcessLock::new(self.write_lock().word, LockOf::Tailer, it));
+        let held: Option<Vec<_>> =
+            locks.into_iter().chain(tailers).map(ProcessLock::try_in_process).collect();
+        if held.is_some()
+            && let Ok(bytes) = self.used_part(file)
+        {
+            let _ = self.cells.memory().leave_file(&bytes);
+        }
+    }
+
+    /// The bytes of the table up to a page of zeros, which is behind its last entry. They are read from
+    /// the file: one that was cut would end the process where it is mapped.
+    fn used_part(&self, file: &LockedFile) -> io::Result<Vec<u8>> {
+        let (mut bytes, mut page) = (Vec::new(), [0; 4096]);
+        while (bytes.len() as u64) < self.cells.len() {
+            file.read_exact_at(&mut page, bytes.len() as u64)?;
+            if page.iter().all(|byte| *byte == 0) {
+                break;
+            }
+            bytes.extend_from_slice(&page);
+        }
+        Ok(bytes)
     }
 
     /// The table of a file that was opened for writing. One that is missing, or was never completed, is
