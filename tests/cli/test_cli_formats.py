@@ -11,10 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 import quire
 from cli_runs import Cli
 from damages import erase_marker, fill
+from quire._common import replication_file
+from quire._common.replication_file import Standing
 
 PARSERS: dict[str, Callable[[bytes], list[Any]]] = {
     "json": json.loads,
@@ -159,6 +168,43 @@ def test_a_verb_that_changes_something_reports_it_in_one_row(
     (unlocked,) = rows(cli, style, "unlock", b)
     assert str(unlocked["unlocked"]) == "False"
     assert not unlocked["pid"]
+
+
+@pytest.mark.parametrize("style", PARSERS)
+def test_a_verb_for_keys_seals_and_replicas_reports_in_one_row_too(
+    cli: Cli, queues: Path, tmp_path: Path, style: str
+) -> None:
+    a, private, public = queues / "a", tmp_path / "key.pem", tmp_path / "key.pub"
+    key = Ed25519PrivateKey.generate()
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(
+        key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
+    with quire.open(a, read_only=True) as queue:
+        first = queue.first_index
+    assert first is not None
+    (sealed,) = rows(cli, style, "seal", a, "--sign", private)
+    assert (int(sealed["number"]), int(sealed["cycles"]), len(sealed["root"])) == (0, 2, 64)
+    (tmp_path / "proof").write_bytes(cli.ok("prove", a, f"{first:#x}").raw)
+    (proved,) = rows(cli, style, "check-proof", tmp_path / "proof", "--trust", public)
+    assert (proved["index"], proved["key"]) == (f"{first:#x}", sealed["key"])
+
+    for name in ("old", "new"):
+        (tmp_path / name).write_text(name[0] * 32)
+    with quire.open(tmp_path / "locked", key=b"o" * 32) as queue, queue.appender() as appender:
+        appender.write_bytes(b"x")
+    old, new = ("--key-file", tmp_path / "old"), ("--new-key-file", tmp_path / "new")
+    (wrapped,) = rows(cli, style, "rewrap", tmp_path / "locked", *old, *new)
+    assert int(wrapped["data_keys"]) == 1
+
+    with quire.open(tmp_path / "many") as queue, queue.appender() as appender:
+        appender.write_many([b'{"symbol": "EURUSD", "number": %d}' % n for n in range(600)])
+    (trained,) = rows(cli, style, "compress-dictionary", tmp_path / "many")
+    assert int(trained["samples"]) == 600
+
+    replication_file.write(queues / "b", Standing("0" * 32, 3, "sink"))
+    (promoted,) = rows(cli, style, "promote", queues / "b")
+    assert (promoted["path"], int(promoted["epoch"])) == (str(queues / "b"), 4)
 
 
 def test_numbers_have_no_commas_where_no_person_looks(cli: Cli, tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ from typing import Final
 import click
 
 import quire
+from quire.cli.output.reports import print_report
+from quire.cli.output.stat_text import hex_text, time_text
 from quire.cli.parameters import PATH
+from quire.cli.shared_options import row_format_option
 
 _LONGEST: Final = 1 << 16
 _LONGEST_MESSAGE: Final = 1 << 30
@@ -19,7 +22,8 @@ _LONGEST_MESSAGE: Final = 1 << 30
 @click.argument("proof", type=PATH)
 @click.option("--trust", type=PATH, required=True, help="The public key (PEM) of who signed.")
 @click.option("--message", type=PATH, help="The file of the message that has to be the one.")
-def check_proof(proof: Path, trust: Path, message: Path | None) -> None:
+@row_format_option()
+def check_proof(proof: Path, *, trust: Path, message: Path | None, style: str) -> None:
     """
     Check a proof that a message is in a queue.
 
@@ -33,6 +37,16 @@ def check_proof(proof: Path, trust: Path, message: Path | None) -> None:
     """  # noqa: D301 - click reads the backspace
     content = None if message is None else _content(message, _LONGEST_MESSAGE)
     found = quire.maintenance.check_proof(_content(proof, _LONGEST), trust=trust, message=content)
+    if style != "text":
+        facts = {
+            "queue": str(found.queue),
+            "index": hex_text(found.index),
+            "checkpoint": found.checkpoint,
+            "time": time_text(found.time_ms),
+            "key": str(found.key),
+        }
+        print_report(style, facts)
+        return
     what = "a message" if message is None else "the message"
     click.echo(f"{what} is at index {found.index:#x} of queue {found.queue}")
     time = datetime.fromtimestamp(found.time_ms / 1000, UTC)

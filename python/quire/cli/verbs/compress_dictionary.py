@@ -7,15 +7,18 @@ from pathlib import Path
 import click
 
 import quire
+from quire.cli.output.reports import print_report
 from quire.cli.output.row_formats import counted
 from quire.cli.parameters import PATH
+from quire.cli.shared_options import row_format_option
 
 
 @click.command()
 @click.argument("path", type=PATH)
 @click.option("--samples", type=click.IntRange(8), default=10_000, help="Most messages to use.")
 @click.option("--size", type=click.IntRange(256, 1 << 20), default=1 << 15, help="Most bytes.")
-def compress_dictionary(path: Path, samples: int, size: int) -> None:
+@row_format_option()
+def compress_dictionary(path: Path, *, samples: int, size: int, style: str) -> None:
     """
     Train a dictionary on the newest messages of a queue.
 
@@ -28,5 +31,9 @@ def compress_dictionary(path: Path, samples: int, size: int) -> None:
       quire compress-dictionary orders --samples 1000 --size 8192
     """  # noqa: D301 - click reads the backspace
     made = quire.maintenance.compress_dictionary(path, samples=samples, size=size)
+    number = f"{made.number:07x}"
+    if style != "text":
+        print_report(style, {"number": number, "size": made.size, "samples": made.samples})
+        return
     trained = counted(made.samples, "message")
-    click.echo(f"dictionary {made.number:07x} of {made.size} bytes, trained on {trained}")
+    click.echo(f"dictionary {number} of {made.size} bytes, trained on {trained}")

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from quire.cli.exit_codes import OK
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH
+from quire.cli.shared_options import row_format_option
 from quire.recording.addresses import show_address
 
 
@@ -27,7 +29,8 @@ from quire.recording.addresses import show_address
     metavar="SECONDS",
     help="How long the sink may take to get all messages, and to be promoted.",
 )
-def handover(path: Path, *, to: str, timeout: float) -> int:
+@row_format_option()
+def handover(path: Path, *, to: str, timeout: float, style: str) -> int:
     """
     Have a sink take the place of its source, without loss.
 
@@ -44,6 +47,11 @@ def handover(path: Path, *, to: str, timeout: float) -> int:
     from quire.replication import handover as hand_over
 
     successor = hand_over(path, to, timeout_s=timeout)
-    where = "" if successor.address is None else f" address={show_address(successor.address)}"
+    address = None if successor.address is None else show_address(successor.address)
+    if style != "text":
+        facts = {"path": str(path), "to": successor.name, "epoch": successor.epoch}
+        print_report(style, {**facts, "address": address})
+        return OK
+    where = "" if address is None else f" address={address}"
     click.echo(f"handed over {path} to={successor.name} epoch={successor.epoch}{where}")
     return OK

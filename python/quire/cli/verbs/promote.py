@@ -7,12 +7,15 @@ from pathlib import Path
 import click
 
 from quire.cli.exit_codes import OK
+from quire.cli.output.reports import print_report
 from quire.cli.parameters import PATH
+from quire.cli.shared_options import row_format_option
 
 
 @click.command()
 @click.argument("path", type=PATH)
-def promote(path: Path) -> int:
+@row_format_option()
+def promote(path: Path, *, style: str) -> int:
     """
     Make a source of a replica: everybody may append to it from then on.
 
@@ -28,5 +31,8 @@ def promote(path: Path) -> int:
     from quire.replication import promote as promote_replica
 
     epoch = promote_replica(path)
-    click.echo(f"promoted {path} epoch={epoch}")
+    if style == "text":
+        click.echo(f"promoted {path} epoch={epoch}")
+    else:
+        print_report(style, {"path": str(path), "epoch": epoch})
     return OK

@@ -7,15 +7,18 @@ from pathlib import Path
 import click
 
 import quire
+from quire.cli.output.reports import print_report
 from quire.cli.output.row_formats import counted
 from quire.cli.parameters import PATH
+from quire.cli.shared_options import row_format_option
 
 
 @click.command()
 @click.argument("path", type=PATH)
 @click.option("--key-file", type=PATH, required=True, help="The key that wraps them now.")
 @click.option("--new-key-file", type=PATH, required=True, help="The key to wrap them by.")
-def rewrap(path: Path, key_file: Path, new_key_file: Path) -> None:
+@row_format_option()
+def rewrap(path: Path, *, key_file: Path, new_key_file: Path, style: str) -> None:
     """
     Wrap the data keys of an encrypted queue by another key.
 
@@ -29,4 +32,7 @@ def rewrap(path: Path, key_file: Path, new_key_file: Path) -> None:
     """  # noqa: D301 - click reads the backspace
     old, new = quire.KeyRing.from_file(key_file), quire.KeyRing.from_file(new_key_file)
     count = quire.maintenance.rewrap(path, key=old, new_key=new)
-    click.echo(f"{counted(count, 'data key')} wrapped by the new key")
+    if style == "text":
+        click.echo(f"{counted(count, 'data key')} wrapped by the new key")
+    else:
+        print_report(style, {"data_keys": count})

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import quire
+from quire.cli.output.reports import print_report
 from quire.cli.output.row_formats import counted
 from quire.cli.parameters import PATH
+from quire.cli.shared_options import row_format_option
+
+if TYPE_CHECKING:
+    from quire.sealed.seal_chain import Checkpoint
 
 
 @click.command()
 @click.argument("path", type=PATH)
 @click.option("--sign", type=PATH, help="An Ed25519 private key (PEM) to sign with.")
 @click.option("--checkpoint", type=PATH, help="Write the checkpoint to this file.")
-def seal(path: Path, sign: Path | None, checkpoint: Path | None) -> None:
+@row_format_option()
+def seal(path: Path, *, sign: Path | None, checkpoint: Path | None, style: str) -> None:
     """
     Seal what a queue holds, so that `quire verify` notices what changes.
 
@@ -32,9 +39,22 @@ def seal(path: Path, sign: Path | None, checkpoint: Path | None) -> None:
       quire seal orders --sign key.pem --checkpoint /audit/orders.checkpoint
     """  # noqa: D301 - click reads the backspace
     made = quire.maintenance.seal(path, sign=sign, checkpoint=checkpoint)
+    if style != "text":
+        names = ("number", "cycles", "root", "key")
+        print_report(style, dict.fromkeys(names) if made is None else _facts(made))
+        return
     if made is None:
         click.echo("nothing to seal: the queue has no messages")
         return
     by = "" if made.key is None else f", signed by {made.key}"
     click.echo(f"checkpoint {made.number}: {counted(made.cycles, 'cycle')}{by}")
     click.echo(f"root {made.root.hex()}")
+
+
+def _facts(made: Checkpoint) -> dict[str, object]:
+    return {
+        "number": made.number,
+        "cycles": made.cycles,
+        "root": made.root.hex(),
+        "key": made.key,
+    }

@@ -12,12 +12,14 @@ import click
 
 from quire._common.units import duration_us
 from quire.cli.exit_codes import OK
+from quire.cli.output.row_formats import print_rows
 from quire.cli.parameters import PATH
+from quire.cli.shared_options import row_format_option
 from quire.cli.verb_group import WholeSummaries
 from quire.errors import OptionsError
 
 if TYPE_CHECKING:
-    from quire.server.tokens import TokenFile
+    from quire.server.tokens import Token, TokenFile
 
 
 @click.group(cls=WholeSummaries)
@@ -76,18 +78,19 @@ def add(  # noqa: PLR0913 - its options
 
 @token.command("list")
 @_tokens_option
-def list_tokens(*, tokens: Path | None) -> int:
+@row_format_option()
+def list_tokens(*, tokens: Path | None, style: str) -> int:
     """List the tokens: their names, when they expire, and what they are for."""
     with _options_as_usage():
-        for each in _file(tokens).tokens():
-            expires = "never" if each.expires_s is None else _date(each.expires_s)
-            rights = " ".join(
-                f"{right}={','.join(patterns)}"
-                for right, patterns in each.rights.items()
-                if patterns
-            )
-            state = "" if each.is_valid(datetime.now(UTC).timestamp()) else " (expired)"
-            click.echo(f"{each.name}  expires={expires}{state}  {rights}")
+        found = _file(tokens).tokens()
+    if style != "text":
+        rows = (_facts(each, is_flat=style == "csv") for each in found)
+        print_rows(style, ["name", "expires", "valid", "rights"], rows)
+        return OK
+    for each in found:
+        expires = "never" if each.expires_s is None else _date(each.expires_s)
+        state = "" if _is_valid(each) else " (expired)"
+        click.echo(f"{each.name}  expires={expires}{state}  {_rights_text(each)}")
     return OK
 
 
@@ -105,6 +108,26 @@ def _file(given: Path | None) -> TokenFile:
     from quire.server.tokens import TokenFile, default_file
 
     return TokenFile(given or default_file())
+
+
+def _facts(each: Token, *, is_flat: bool) -> dict[str, object]:
+    rights = {right: [*patterns] for right, patterns in each.rights.items() if patterns}
+    return {
+        "name": each.name,
+        "expires": None if each.expires_s is None else _date(each.expires_s),
+        "valid": _is_valid(each),
+        "rights": _rights_text(each) if is_flat else rights,
+    }
+
+
+def _rights_text(each: Token) -> str:
+    return " ".join(
+        f"{right}={','.join(patterns)}" for right, patterns in each.rights.items() if patterns
+    )
+
+
+def _is_valid(each: Token) -> bool:
+    return each.is_valid(datetime.now(UTC).timestamp())
 
 
 def _date(seconds: int) -> str:
