@@ -40,8 +40,7 @@ def test_a_closed_queue_has_no_file_open_or_mapped(path: Path, *, read_only: boo
     queue = quire.open(path, metrics=True, read_only=read_only)
     tailers = [queue.tailer(), queue.tailer() if read_only else queue.tailer("replicated:r")]
     assert [tailer.read_bytes() for tailer in tailers] == [b"one", b"one"]
-    appender = None if read_only else queue.appender()
-    document = appender and appender.writing_document()
+    document = None if read_only else queue.appender().writing_document()
     assert queue.metrics().messages_appended == 2
     assert opened_files(path)
 

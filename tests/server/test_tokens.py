@@ -109,7 +109,7 @@ def test_the_file_of_tokens(tmp_path: Path) -> None:
     rows = json.loads(run("token", "list", "--tokens", str(file), "--format", "json").out)
     assert rows == [{"name": "reader", "expires": None, "valid": True, "rights": {"read": ["*"]}}]
     flat = run("token", "list", "--tokens", str(file), "--format", "csv").out
-    assert flat == "name,expires,valid,rights\nreader,,true,read=*\n"
+    assert flat == "name,expires,valid,rights\nreader,,True,read=*\n"
     file.chmod(0o640)
     with pytest.raises(OptionsError, match="chmod 600"):
         TokenFile(file).tokens()

@@ -14,7 +14,7 @@ from quire.cli.parameters import PATH
 from quire.cli.shared_options import row_format_option
 
 if TYPE_CHECKING:
-    from quire.sealed.seal_chain import Checkpoint
+    from quire.maintenance.sealing import Seal
 
 
 @click.command()
@@ -51,7 +51,7 @@ def seal(path: Path, *, sign: Path | None, checkpoint: Path | None, style: str) 
     click.echo(f"root {made.root.hex()}")
 
 
-def _facts(made: Checkpoint) -> dict[str, object]:
+def _facts(made: Seal) -> dict[str, object]:
     return {
         "number": made.number,
         "cycles": made.cycles,

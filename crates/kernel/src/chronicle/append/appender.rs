@@ -17,7 +17,6 @@ use crate::chronicle::format::batch::{Batch, ReplicaEnd};
 use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock, LockOf, WriteGuard};
-use crate::chronicle::protocol::lock::held_since;
 use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 pub use crate::chronicle::protocol::lock::open_document::Claim;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
@@ -249,7 +248,7 @@ impl Appender {
         let waited_ms = if let LockWait::HasWaited(ms) = lock_wait { ms } else { 0 };
         if table.document().is_own() {
             let (lock, holder, mode) = (LockOf::Queue.name(), process::pid(), mode.name());
-            let (held_ms, place) = (held_since::held_ms(table, holder), String::new());
+            let (held_ms, place) = (table.held_ms(holder), String::new());
             return Err(match lock_wait {
                 LockWait::Waits => Error::DocumentOpen,
                 // Another task of this thread may close it.
@@ -382,12 +381,12 @@ impl Appender {
     ) -> Result<Claim> {
         let purpose = if metadata { Purpose::Metadata } else { Purpose::Message };
         let table = self.table()?;
-        table.held_since().prepare(table, signals.again())?;
+        table.prepare_held(signals.again())?;
         self.with_write_lock(signals, purpose, now_ms, |end| {
             end.choose_cycle()?;
             let index = end.next_index(metadata)?;
             let document = end.table().document().open();
-            end.table().held_since().note(end.table());
+            end.table().note_held();
             end.keeps_lock = true;
             Ok(Claim { index, metadata, document, looked_ms: clock::coarse_time_ms(), now_ms })
         })

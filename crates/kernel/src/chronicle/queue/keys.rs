@@ -2,7 +2,6 @@
 
 use super::handle::Queue;
 use crate::chronicle::format::table;
-use crate::chronicle::protocol::lock::held_since;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::table::store::TableStore;
@@ -49,7 +48,7 @@ impl Queue {
     /// When this process took the write lock, in milliseconds since 1970; None if no record says it.
     #[must_use]
     pub fn lock_held_since_ms(&self, holder: u32) -> Option<i64> {
-        self.table().and_then(|table| held_since::held_since_ms(table, holder))
+        self.table().and_then(|table| table.held_since_ms(holder))
     }
 
     /// Frees the lock that a key of the table names, and returns who held it and whether that process
@@ -66,7 +65,7 @@ impl Queue {
         }
         let freed = word.force(found);
         if freed && !is_alive && key == table::WRITE_LOCK {
-            held_since::forget(table, pid);
+            table.forget_held(pid);
         }
         Ok(freed.then_some((pid, is_alive)))
     }

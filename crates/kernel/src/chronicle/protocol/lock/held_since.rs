@@ -1,5 +1,6 @@
 //! Since when the write lock is held, by the record of its holder: the word of the table's key
-//! [`HELD_SINCE`], milliseconds since 1970 above the pid that took the lock.
+//! [`HELD_SINCE`](crate::chronicle::format::table::HELD_SINCE), milliseconds since 1970 above the pid that
+//! took the lock.
 //!
 //! 1. before the lock is taken the key is looked for, and made where there is room for one;
 //! 2. the record is stored under the lock; 3. it is cleared before the lock is let go.
@@ -9,9 +10,7 @@
 
 use std::sync::OnceLock;
 
-use crate::chronicle::format::table::HELD_SINCE;
-use crate::chronicle::protocol::table::store::TableStore;
-use crate::os::interrupt::Signals;
+use crate::memory::Cells;
 use crate::os::{clock, process};
 use crate::probe::fault::step;
 use crate::{Error, Result};
@@ -19,7 +18,7 @@ use crate::{Error, Result};
 /// Bits of a pid: Linux has none above.
 const PID_BITS: u32 = 22;
 /// No record.
-const NONE: u64 = 0;
+pub const NONE: u64 = 0;
 
 /// Where a process leaves its record.
 #[derive(Default)]
@@ -29,15 +28,15 @@ pub struct HeldSince {
 }
 
 impl HeldSince {
-    /// Looks for the word, and makes it. Before the lock is taken: that may wait.
-    pub fn prepare(&self, table: &TableStore, signals: Signals<'_>) -> Result<()> {
+    /// Keeps the position that is found or made. Before the lock is taken: that may wait.
+    pub fn prepare(&self, find_or_create: impl FnOnce() -> Result<u64>) -> Result<()> {
         if self.position.get().is_some() {
             return Ok(());
         }
-        let found = match table.find_or_create(HELD_SINCE, NONE.cast_signed(), signals) {
+        let found = match find_or_create() {
             Ok(position) => Some(position),
             Err(error @ Error::Interrupted) => return Err(error),
-            // A full or damaged table: who waits is not told since when, and that is all.
+            // A full or damaged table: nobody knows since when, and that is all.
             Err(_) => None,
         };
         let _ = self.position.set(found);
@@ -45,17 +44,17 @@ impl HeldSince {
     }
 
     /// Notes that this process has taken the lock. Under the lock.
-    pub fn note(&self, table: &TableStore) {
+    pub fn note(&self, cells: &Cells) {
         if let Some(position) = self.position() {
             let record = record(process::pid(), clock::coarse_time_ms());
-            table.cells().store_release(position, record, step!("lock.since.store"));
+            cells.store_release(position, record, step!("lock.since.store"));
         }
     }
 
-    /// Takes this process's record back; that of whoever took the lock from it stays.
-    pub fn clear(&self, table: &TableStore) {
+    /// Takes this process's record back; that of another process, which took the lock from it, stays.
+    pub fn clear(&self, cells: &Cells) {
         if let Some(position) = self.position() {
-            clear(table, position, process::pid());
+            forget(cells, position, process::pid());
         }
     }
 
@@ -66,32 +65,18 @@ impl HeldSince {
 
 /// Takes back the record of a holder that the lock was taken from: a process of the same pid, as after a
 /// start of the machine, may hold the lock without one.
-pub fn forget(table: &TableStore, holder: u32) {
-    if let Ok(Some(position)) = table.find(HELD_SINCE) {
-        clear(table, position, holder);
+pub fn forget(cells: &Cells, position: u64, holder: u32) {
+    let found = cells.load_acquire(position);
+    if found != NONE && pid_of(found) == holder {
+        let _ = cells.swap_acq_rel(position, found, NONE, step!("lock.since.clear"));
     }
 }
 
-fn clear(table: &TableStore, position: u64, pid: u32) {
-    let found = table.cells().load_acquire(position);
-    if found != NONE && pid_of(found) == pid {
-        let _ = table.cells().swap_acq_rel(position, found, NONE, step!("lock.since.clear"));
-    }
-}
-
-/// When `holder` took the write lock, in milliseconds since 1970; None without a record of it.
+/// When `holder` took the lock, in milliseconds since 1970; None without a record of it.
 #[must_use]
-pub fn held_since_ms(table: &TableStore, holder: u32) -> Option<i64> {
-    let position = table.find(HELD_SINCE).ok()??;
-    let found = table.cells().load_acquire(position);
+pub fn since_ms(cells: &Cells, position: u64, holder: u32) -> Option<i64> {
+    let found = cells.load_acquire(position);
     (found != NONE && pid_of(found) == holder).then(|| (found >> PID_BITS).cast_signed())
-}
-
-/// For how many milliseconds `holder` has had the write lock; None without a record of it.
-#[must_use]
-pub fn held_ms(table: &TableStore, holder: u32) -> Option<u64> {
-    let held = |since: i64| clock::coarse_time_ms().saturating_sub(since).max(0).unsigned_abs();
-    held_since_ms(table, holder).map(held)
 }
 
 /// The record of a pid; none of a pid or a time that does not fit.

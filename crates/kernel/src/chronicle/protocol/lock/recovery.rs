@@ -12,7 +12,6 @@
 use std::time::{Duration, Instant};
 
 use super::guard::{DetachedGuard, InProcessGuard, LockGuard, LockOf, ProcessLock, WriteGuard};
-use super::held_since;
 use super::word::LockWord;
 use crate::chronicle::format::table::{self, UNLOCKED};
 use crate::chronicle::protocol::table::store::TableStore;
@@ -235,7 +234,7 @@ impl<'a> Wait<'a, '_> {
     ) -> Error {
         let (lock, mode, waited_ms) = (self.lock.of.name(), self.mode.name(), millis(waited));
         let is_queues = self.lock.of == LockOf::Queue;
-        let held = is_queues.then(|| held_since::held_ms(table, holder)).flatten();
+        let held = is_queues.then(|| table.held_ms(holder)).flatten();
         Error::LockTimeout { lock, holder, held_ms: held, waited_ms, mode, place }
     }
 }
@@ -260,7 +259,7 @@ pub fn force_if_dead(
     let holder = table::holder(found);
     let forced = is_dead(table, holder) && word.read() == found && word.force(found);
     if forced {
-        held_since::forget(table, holder);
+        table.forget_held(holder);
         warnings::leave(format!("lock taken from a dead holder: holder_pid={holder}"));
     }
     forced

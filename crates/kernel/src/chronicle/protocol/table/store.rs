@@ -20,7 +20,7 @@ use super::shared_file::SharedFile;
 use super::tailers_in_use::TailersInUse;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
-use crate::chronicle::protocol::lock::held_since::HeldSince;
+use crate::chronicle::protocol::lock::held_since::{self, HeldSince};
 use crate::chronicle::protocol::lock::open_document::OpenDocument;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::memory::Cells;
@@ -28,8 +28,8 @@ use crate::os::detached::Detached;
 use crate::os::files::{self, Access};
 use crate::os::interrupt::Signals;
 use crate::os::locked_file::{self, LockedFile};
-use crate::os::process;
 use crate::os::range_lock::{Kind, Range, RecordLock};
+use crate::os::{clock, process};
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -108,7 +108,7 @@ impl TableStore {
         }
     }
 
-    /// The bytes of the table up to a page of zeros, which is behind its last entry. They are read from
+    /// The bytes of the table up to a page of zeros, which is after its last entry. They are read from
     /// the file: one that was cut would end the process where it is mapped.
     fn used_part(&self, file: &LockedFile) -> io::Result<Vec<u8>> {
         let (mut bytes, mut page) = (Vec::new(), [0; 4096]);
@@ -353,10 +353,36 @@ impl TableStore {
         &self.document
     }
 
-    /// Where this process notes since when it holds the write lock.
+    /// Looks for the word of [`Self::note_held`], and makes it. That may wait: before the lock is taken.
+    pub fn prepare_held(&self, signals: Signals<'_>) -> Result<()> {
+        let none = held_since::NONE.cast_signed();
+        self.held_since.prepare(|| self.find_or_create(table::HELD_SINCE, none, signals))
+    }
+
+    /// Notes that this process holds the write lock from now on.
+    pub fn note_held(&self) {
+        self.held_since.note(&self.cells);
+    }
+
+    /// When `holder` took the write lock, in milliseconds since 1970; None without a record of it.
     #[must_use]
-    pub const fn held_since(&self) -> &HeldSince {
-        &self.held_since
+    pub fn held_since_ms(&self, holder: u32) -> Option<i64> {
+        let position = self.find(table::HELD_SINCE).ok()??;
+        held_since::since_ms(&self.cells, position, holder)
+    }
+
+    /// For how many milliseconds `holder` has had the write lock; None without a record of it.
+    #[must_use]
+    pub fn held_ms(&self, holder: u32) -> Option<u64> {
+        let held = |since: i64| clock::coarse_time_ms().saturating_sub(since).max(0).unsigned_abs();
+        self.held_since_ms(holder).map(held)
+    }
+
+    /// Takes back the record of a holder that the write lock was taken from.
+    pub fn forget_held(&self, holder: u32) {
+        if let Ok(Some(position)) = self.find(table::HELD_SINCE) {
+            held_since::forget(&self.cells, position, holder);
+        }
     }
 
     /// The write lock that this open document holds; None if it was taken from it, as by the closing
@@ -370,7 +396,7 @@ impl TableStore {
     pub fn end_document(&self, number: u64) -> bool {
         let taken = self.document.take(number);
         if taken {
-            self.held_since.clear(self);
+            self.held_since.clear(&self.cells);
         }
         taken
     }
