@@ -15,6 +15,7 @@ from quire.remote import RemoteQueue
 from served import command, connected, serving, talk
 
 CLIENT = bytes(range(1, 17))
+DAY_MS = 86_400_000
 
 
 def first_index(root: Path, name: str) -> int:
@@ -261,3 +262,38 @@ def test_tokens(tmp_path: Path) -> None:
                     append_until_refused(appender)
             with pytest.raises(quire.errors.RefusedError, match=r"NOAUTH|WRONGPASS"):
                 tailer.read_bytes()
+
+
+def test_counts_of_cycles_follow_what_happens_to_files(tmp_path: Path) -> None:
+    root, clock = tmp_path / "queues", quire.ManualClock(DAY_MS)
+    options: dict[str, Any] = {"roll_cycle": "TEST4_DAILY", "clock": clock}
+    with (
+        serving(root) as (port, _),
+        connected(port) as client,
+        quire.open(root / "orders", **options) as queue,
+        queue.appender() as appender,
+    ):
+
+        def counts() -> list[int]:
+            return [*memoryview(client.execute_command("QUIRE.CYCLES", "orders")[1]).cast("q")]
+
+        def append(count: int) -> None:
+            appender.write_many([b"x"] * count)
+
+        append(3)
+        assert counts() == [3]
+        append(1)
+        for count in (2, 5):
+            clock.now_ms += DAY_MS
+            append(count)
+        assert counts() == counts() == [4, 2, 5]
+        append(1)
+        other = tmp_path / "other"
+        with quire.open(other, roll_cycle="TEST4_DAILY", clock=quire.ManualClock(DAY_MS)) as made:
+            made.appender().write_bytes(b"one")
+        files = sorted((root / "orders").glob("*.cq4"))
+        (first,) = other.glob("*.cq4")
+        first.replace(files[0])
+        assert counts() == [1, 2, 6]
+        files[0].unlink()
+        assert counts() == [2, 6]

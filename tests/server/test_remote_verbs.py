@@ -17,6 +17,7 @@ import trustme
 import quire
 from cli_runs import Cli, run, started
 from quire.cli.verb_group import TAKES_ADDRESSES, VERBS
+from quire.remote import RemoteAppender
 from served import WAIT_S, serving
 
 LINES = "".join(f'{{"n": {number}, "s": "x{number}"}}\n' for number in range(1, 6))
@@ -279,6 +280,37 @@ def test_write_sends_lines_together_and_names_the_malformed_one(
     open_any(address, block_bytes=2**16, token=token).close()
     refused = cli("write", address, long)
     assert (refused.code, "line=2 written=1" in refused.err) == (1, True), refused.err
+
+
+def test_calls_of_an_interface_are_sent_together(
+    server: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    send = RemoteAppender.write_many
+
+    def write_many(self: RemoteAppender, payloads: list[bytes]) -> int | None:
+        sent.append(len(payloads))
+        return send(self, payloads)
+
+    monkeypatch.setattr(RemoteAppender, "write_many", write_many)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "spoken.py").write_text("class Say:\n    def say(self, number: int) -> None: ...\n")
+    lines = [f"{number}\n" for number in range(2000)]
+    (tmp_path / "calls.jsonl").write_text("".join(lines))
+    (tmp_path / "wrong.jsonl").write_text(lines[0] + '"x"\n' + lines[1])
+    options = ("-m", "say", "-i", "spoken:Say", "--create", f"{server}/calls")
+    ran = cli("write", *options, tmp_path / "calls.jsonl")
+    assert "written=2000 last=" in ran.out, ran.err
+    assert sum(sent) == 2000
+    assert len(sent) < 200
+    ran = cli("write", *options, tmp_path / "wrong.jsonl")
+    assert ran.code == 1
+    assert "line=2 written=1" in ran.err
+    at_home = tmp_path / "home"
+    cli.ok("write", *options[:-1], at_home, tmp_path / "calls.jsonl")
+    with quire.open(at_home) as home, quire.open(tmp_path / "queues" / "calls") as served:
+        written = home.tailer().read_many(3000)
+        assert served.tailer().read_many(3000) == [*written, written[0]]
 
 
 def _writing(address: str, folder: Path) -> list[str]:

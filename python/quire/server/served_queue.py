@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from quire._common.file_identity import Identity, identity_at
+from quire._common.file_identity import Identity, identity_at, identity_of
 from quire._native import Tailer
-from quire.errors import LockTimeoutError, ReadOnlyError, UnsupportedError
+from quire.errors import CorruptError, LockTimeoutError, ReadOnlyError, UnsupportedError
 from quire.formats.adapters import (
     adapter_of,
     count_of,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from quire.handles.journal.replicas import Replica
     from quire.server.answers import Answer
 
+_State: TypeAlias = tuple[int, int, int, int]
+"""The device, inode, size and time of change of a file."""
 _TAILERS: Final = 32
 _BATCH: Final = 4096
 _LONGEST: Final = 2**30 - 1
@@ -57,6 +60,7 @@ class ServedQueue:
         self._tailers: dict[int, AnyTailer] = {}
         self._latest: tuple[tuple[int, int, int, int], Columns] | None = None
         self._news: AnyTailer | None = None
+        self._finished: dict[int, tuple[_State, int]] = {}
         self._identity, self._looked_s = _identity(queue), time.monotonic()
 
     def is_in_place(self) -> bool:
@@ -331,6 +335,38 @@ class ServedQueue:
     def index_from(self, start: int) -> int:
         """Return the index of the first message that does not lie before another index."""
         return first_from(self.queue, start)
+
+    def cycle_counts(self) -> dict[int, int]:
+        """Return how many messages each cycle has; finished ones are counted once."""
+        cycles, known = cycles_of(self.queue), self._finished
+        counts, finished = dict[int, int](), dict[int, tuple[_State, int]]()
+        for cycle in cycles:
+            state = None if cycle == cycles[-1] else self._state(cycle)
+            found = known.get(cycle)
+            if found is not None and found[0] == state:
+                finished[cycle] = found
+            elif state is not None and self._is_finished(cycle):
+                finished[cycle] = state, count_of(self.queue, cycle)
+            counts[cycle] = finished[cycle][1] if cycle in finished else count_of(self.queue, cycle)
+        self._finished = finished
+        return counts
+
+    def _state(self, cycle: int) -> _State | None:
+        """Return what changes with the file of a cycle; None where a cycle is no one file."""
+        if self.journal is None:
+            return None
+        try:
+            found = os.stat(self.journal.file_for_cycle(cycle), follow_symlinks=False)  # noqa: PTH116 - quicker
+        except OSError:
+            return None
+        return (*identity_of(found), found.st_size, found.st_mtime_ns)
+
+    def _is_finished(self, cycle: int) -> bool:
+        try:
+            ended = None if self.journal is None else self.journal.end_of_cycle(cycle)
+        except CorruptError:
+            return False
+        return ended is not None and ended[2]
 
     def cycles_to_keep(self, messages: int) -> int:
         """Return how many of the newest cycles hold a number of messages."""

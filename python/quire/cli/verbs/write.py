@@ -244,11 +244,12 @@ def write(path: Place | None, files: tuple[str, ...], style: str | None, **more:
     with (
         open_target(place, more["roll_cycle"], create=create, buffer_mode="none") as queue,
         queue.appender() as appender,
-        _target(appender, more["interface"], method) as target,
         ExitStack() as stack,
     ):
-        counted = stack.enter_context(_counted(appender, is_called=target is not appender))
-        called = counted if target is appender else target
+        counted = stack.enter_context(_counted(appender))
+        caller = _caller(appender, counted)
+        target = stack.enter_context(_target(caller, more["interface"], method))
+        called = counted if target is caller else target
         writer = Writer(counted, method, called, skip=more["on_error"] == "skip")
         try:
             for file, source in sources:
@@ -288,9 +289,9 @@ def _place(
 
 
 @contextmanager
-def _counted(appender: quire.Appender, *, is_called: bool) -> Generator[Counted]:
-    """Yield what messages are written to; *is_called*: by calls of an interface."""
-    if not isinstance(appender, FarAppender) or is_called:
+def _counted(appender: quire.Appender) -> Generator[Counted]:
+    """Yield what messages are written to."""
+    if not isinstance(appender, FarAppender):
         yield appender if isinstance(appender, Counted) else _IndexOfWrites(appender)
         return
     from quire.remote import RemoteAppender
@@ -303,6 +304,16 @@ def _counted(appender: quire.Appender, *, is_called: bool) -> Generator[Counted]
         yield sent
     finally:
         sent.close()
+
+
+def _caller(appender: quire.Appender, counted: Counted) -> quire.Appender:
+    """Return what calls of an interface are appended by: to a server, several at once."""
+    if not isinstance(counted, SentBatches):
+        return appender
+    from quire.cli.reading.sent_calls import SentCalls
+    from quire.remote import RemoteAppender
+
+    return SentCalls(cast("RemoteAppender", appender), counted)
 
 
 @contextmanager

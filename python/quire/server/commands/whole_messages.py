@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from quire._native import VERSION
 from quire.errors import QuireError, RefusedError
-from quire.formats.adapters import adapter_of, count_of, cycles_of, end_index_of, periods_of
+from quire.formats.adapters import adapter_of, end_index_of, periods_of
 from quire.formats.columns import Columns
 from quire.server.answers import Answer
 from quire.server.client_session import Later, Waiting
@@ -134,9 +134,8 @@ def cycles(session: Session, request: Sequence[bytes]) -> Outcome:
     found = known(session, topic_of(request[1]))
 
     def answer() -> Answer:
-        numbers = cycles_of(found.queue)
-        counts = [count_of(found.queue, it) for it in numbers]
-        return [array("q", numbers).tobytes(), array("q", counts).tobytes()]
+        counts = found.cycle_counts()
+        return [array("q", it).tobytes() for it in (counts.keys(), counts.values())]
 
     return Later(answer)
 
