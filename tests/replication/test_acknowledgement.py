@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from pathlib import Path
 from typing import Any, cast
 
@@ -173,6 +173,33 @@ def test_no_more_than_the_limit_is_in_flight(pair: Replicated) -> None:
             pass
         assert queue.entry_count == 4
         pair.sinks["b"].go_on()
+
+
+def test_a_future_of_an_acknowledgement_is_one_of_the_library(pair: Replicated) -> None:
+    """It is made whole once somebody asks, before or after it has its result."""
+
+    async def wrapped(appender: quire.JournalAppender, index: int) -> int:
+        return await asyncio.wrap_future(appender.when_acknowledged(index))
+
+    with quire.open(pair.path, timeout_s=WAIT_S) as queue, queue.appender() as appender:
+        pair.sinks["b"].stop()
+        indexes = [appender.write_bytes(b"x") for _ in range(4)]
+        late, first, whole, _ = (appender.when_acknowledged(it) for it in reversed(indexes))
+        assert not wait([whole], timeout=0).done
+        assert (late.cancel(), whole.cancel(), late.cancelled(), late.running()) == (0, 0, 0, 1)
+        with pytest.raises(TimeoutError):
+            first.result(0)
+        pair.sinks["b"].go_on()
+        assert wait([late, first, whole], timeout=WAIT_S).not_done == set()
+        assert [it.result() for it in (whole, first, late)] == indexes[1:]
+        assert {it.result() for it in as_completed([first, whole, late])} == {*indexes[1:]}
+        assert (late.exception(), late.done(), late.cancel()) == (None, True, False)
+        assert not hasattr(late, "of_another_class")
+        assert asyncio.run(wrapped(appender, indexes[0])) == indexes[0]
+        with appender.in_flight(1) as flight:
+            one = flight.write_text("one")
+        assert (one.done(), one.running(), one.result()) == (True, False, queue.last_index)
+        assert "finished" in repr(one)
 
 
 def test_an_acknowledgement_is_awaited_and_calls_back(pair: Replicated) -> None:

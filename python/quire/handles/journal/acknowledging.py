@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
+from bisect import insort
 from collections import deque
-from collections.abc import Mapping
-from heapq import heappop, heappush
-from itertools import count
-from time import monotonic
+from collections.abc import Iterator, Mapping
+from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, cast
 
@@ -20,12 +19,14 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value
+    from quire.handles.journal.acknowledgement import Acknowledgement
 
 Wait: TypeAlias = Literal["any", "all"] | int
 """How many members of the in-sync set: any one, all, or a number of them."""
 
 _SLICE_S: Final = 0.05
 _STAYS_S: Final = 1.0
+_HELPED_S: Final = 0.001
 _LIMIT = arguments.whole(1, 2**20)
 
 
@@ -145,7 +146,7 @@ class Acknowledging:
 
         Each append returns a ``Future`` of its index, which is resolved
         when replicas have acknowledged the message. With *limit* of them under way, an append waits
-        for the oldest. Leaving the block waits for all, and raises the first error.
+        for half of them. Leaving the block waits for all, and raises the first error.
 
         Args:
             limit: How many messages may be under way.
@@ -186,6 +187,9 @@ class Line:
         wait: For how many.
         timeout_s: For how long each; None: the queue's ``timeout_s``.
 
+    Attributes:
+        error: The first one.
+
     """
 
     def __init__(self, appender: Awaiting, wait: Wait, timeout_s: float | None) -> None:
@@ -193,38 +197,53 @@ class Line:
         self._appender, self._states = appender, appender._replica_states()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         self._wait: Wait = wait
         self._timeout_s = appender._timeout_s if timeout_s is None else timeout_s  # noqa: SLF001
-        from concurrent.futures import Future  # takes logging along
+        # Takes logging along.
+        from quire.handles.journal.acknowledgement import Acknowledgement
 
-        self._new_future: type[Future[int]] = Future
-        self._heap: list[tuple[int, int, float, Future[int]]] = []
-        self._numbers = count()
-        self._lock = threading.Lock()
+        self._new_future = Acknowledgement
+        self._waiting: deque[Acknowledgement] = deque()
+        self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._has_thread = False
+        self._has_thread = self._is_helped = False
+        self.error: BaseException | None = None
 
     def add(self, index: int) -> Future[int]:
         """Return a future that is resolved when the index is acknowledged."""
-        future = self._new_future()
-        future.set_running_or_notify_cancel()
+        future = self._new_future(index, monotonic() + self._timeout_s, self._lock)
         with self._lock:  # the condition's own, which costs an append less
-            deadline = monotonic() + self._timeout_s
-            heappush(self._heap, (index, next(self._numbers), deadline, future))
+            waiting = self._waiting
+            if waiting and waiting[-1].index > index:
+                insort(waiting, future, key=_index_of)
+            else:
+                waiting.append(future)
             if not self._has_thread:
                 self._has_thread = True
                 threading.Thread(target=self._run, name="quire-acknowledged", daemon=True).start()
-            elif len(self._heap) == 1:
+            elif len(waiting) == 1:
                 self._changed.notify()
         return future
 
-    def help(self) -> None:
-        """Wait for the lowest index in this thread, for a moment, and resolve what is due."""
-        with self._changed:
-            if not self._heap:
+    @property
+    def count(self) -> int:
+        """How many indexes wait."""
+        return len(self._waiting)
+
+    def reduce(self, count: int) -> None:
+        """Wait in this thread until no more than a number of indexes wait."""
+        while len(self._waiting) > count:
+            self._is_helped = True
+            self._help(count)
+
+    def _help(self, count: int) -> None:
+        """Wait for a moment until *count* are left, and resolve what is due."""
+        with self._lock:
+            if len(self._waiting) <= count:
                 return
-            index, _, deadline, _ = self._heap[0]
-        left = min(max(0.0, deadline - monotonic()), self._appender._slice_s)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            index = self._waiting[len(self._waiting) - count - 1].index
+            deadline_s = self._waiting[0].deadline_s
+        left_s = min(max(0.0, deadline_s - monotonic()), self._appender._slice_s)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         try:
-            self._states.wait(index, self._wait, timeout_s=left)
+            self._states.wait(index, self._wait, timeout_s=left_s)
             up_to = self._states.acknowledged(self._wait)
         except (QuireError, OSError) as error:
             self._fail_all(error)
@@ -233,45 +252,66 @@ class Line:
 
     def _run(self) -> None:
         while True:
+            if self._is_helped:  # another thread resolves them: two would wake for each other
+                self._is_helped = False
+                sleep(_HELPED_S)
+                continue
             with self._changed:
-                if not self._heap and not self._changed.wait_for(lambda: self._heap, _STAYS_S):
+                if not self._waiting and not self._changed.wait_for(
+                    lambda: self._waiting, _STAYS_S
+                ):
                     self._has_thread = False
                     return
-            self.help()
+                count = len(self._waiting) - 1
+            self._help(count)
 
     def _resolve(self, up_to: int | None) -> None:
-        now = monotonic()
-        done: list[tuple[int, Future[int]]] = []
-        late: list[tuple[int, Future[int]]] = []
-        with self._changed:
-            while self._heap:
-                index, _, deadline, future = self._heap[0]
-                if up_to is not None and index <= up_to:
-                    done.append((index, future))
-                elif deadline <= now:
-                    late.append((index, future))
-                else:
-                    break
-                heappop(self._heap)
-        for index, future in done:
-            future.set_result(index)
-        for index, future in late:
-            self._fail(index, future)
+        """Resolve those up to an index, and those whose time is up."""
+        with self._lock:
+            whole = [] if up_to is None else [*filter(self._new_future.end, self._taken(up_to))]
+        for future in whole:
+            future.report()
+        while (late := self._late()) is not None:
+            self._fail(late)
+
+    def _late(self) -> Acknowledgement | None:
+        """Return the one with the lowest index if its time is up."""
+        with self._lock:
+            late = self._waiting[0] if self._waiting else None
+        return None if late is None or late.deadline_s > monotonic() else late
+
+    def _taken(self, up_to: int) -> Iterator[Acknowledgement]:
+        """Take those up to an index from the line."""
+        waiting = self._waiting
+        while waiting and waiting[0].index <= up_to:
+            yield waiting.popleft()
+
+    def _fail(self, late: Acknowledgement) -> None:
+        error: Exception | None = None  # none if it was acknowledged in the last moment
+        try:
+            self._appender._wait_for(late.index, self._wait, timeout_s=0)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        except (QuireError, OSError) as found:
+            error = found
+        with self._lock:
+            if not self._waiting or self._waiting[0] is not late:
+                return  # another thread was faster
+            self._waiting.popleft()
+            self.error = self.error or error
+            is_whole = late.end(error)
+        if is_whole:
+            late.report()
 
     def _fail_all(self, error: Exception) -> None:
-        with self._changed:
-            futures = [row[-1] for row in self._heap]
-            self._heap.clear()
-        for future in futures:
-            future.set_exception(error)
+        with self._lock:
+            failed, self._waiting = self._waiting, deque()
+            self.error = self.error or error
+            whole = [it for it in failed if it.end(error)]
+        for future in whole:
+            future.report()
 
-    def _fail(self, index: int, future: Future[int]) -> None:
-        try:
-            self._appender._wait_for(index, self._wait, timeout_s=0)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        except (QuireError, OSError) as error:
-            future.set_exception(error)
-        else:
-            future.set_result(index)  # in the last moment
+
+def _index_of(future: Acknowledgement) -> int:
+    return future.index
 
 
 class InFlight:
@@ -290,30 +330,28 @@ class InFlight:
         self._line = Line(appender, wait, timeout_s)
         self._limit = limit
         self._appender = appender._without_wait()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        self._under_way: deque[Future[int]] = deque()
-        self._error: BaseException | None = None
 
     def write_bytes(self, payload: Buffer, /) -> Future[int]:
         """Append bytes, as :meth:`quire.JournalAppender.write_bytes`."""
         self._make_room()
-        return self._add(self._appender.write_bytes(payload))
+        return self._line.add(self._appender.write_bytes(payload))
 
     def write_text(self, text: str, /) -> Future[int]:
         """Append text, as :meth:`quire.JournalAppender.write_text`."""
         self._make_room()
-        return self._add(self._appender.write_text(text))
+        return self._line.add(self._appender.write_text(text))
 
     def write_map(self, values: Mapping[str, Value], /) -> Future[int]:
         """Append named values, as :meth:`quire.JournalAppender.write_map`."""
         self._make_room()
-        return self._add(self._appender.write_map(values))
+        return self._line.add(self._appender.write_map(values))
 
     def write_message(
         self, message: object, cls: type | None = None, /, *, typed: bool = False
     ) -> Future[int]:
         """Append an object, as :meth:`quire.JournalAppender.write_message`."""
         self._make_room()
-        return self._add(self._appender.write_message(message, cls, typed=typed))
+        return self._line.add(self._appender.write_message(message, cls, typed=typed))
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -328,22 +366,11 @@ class InFlight:
         """Wait for all, and raise the first error; after an exception, wait for none."""
         if error is not None:
             return
-        while self._under_way:
-            self._make_room(len(self._under_way))
-        if self._error is not None:
-            raise self._error
+        self._line.reduce(0)
+        if self._line.error is not None:
+            raise self._line.error
 
-    def _add(self, index: int) -> Future[int]:
-        future = self._line.add(index)
-        self._under_way.append(future)
-        return future
-
-    def _make_room(self, limit: int | None = None) -> None:
-        under_way = self._under_way
-        limit = self._limit if limit is None else limit
-        while len(under_way) >= limit > 0:
-            while under_way and under_way[0].done():
-                error = under_way.popleft().exception()
-                self._error = self._error or error
-            if len(under_way) >= limit:
-                self._line.help()
+    def _make_room(self) -> None:
+        """Wait for half of the messages if as many are under way as may be."""
+        if self._line.count >= self._limit:
+            self._line.reduce(self._limit // 2)
