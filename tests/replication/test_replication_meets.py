@@ -21,8 +21,10 @@ from quire.errors import (
     QuireError,
     ReplicationError,
     UnsafePathError,
+    UnsupportedError,
 )
 from quire.replication import Sink, Source
+from quire.replication.aside import put_aside
 from small_disk import KIB, fill, make_room, on_small_disk
 
 WAIT_S = 60.0
@@ -377,3 +379,27 @@ def test_a_copy_directory_that_was_replaced(queue: quire.JournalQueue, tmp_path:
     assert list(copy.iterdir()) == []
     kept = messages(moved)
     assert kept == messages(queue.path)[: len(kept)]
+
+
+def index_shape(path: Path) -> bytes:
+    """Return what the header of the only roll file says of its index."""
+    [file] = path.glob("2*.cq4")
+    return file.read_bytes().partition(b"indexCount")[2][:24]
+
+
+def test_a_copy_may_be_on_a_file_system_of_its_own(tmp_path: Path) -> None:
+    """One of the network, or a small one: the index stays as the source says."""
+    shape = quire.LayoutOptions(index_count=32, index_spacing=8)
+    own = quire.LayoutOptions(allow_network=True, low_space_percent=0)
+    path, copy = tmp_path / "orders", tmp_path / "copy"
+    with quire.open(path, roll_cycle="FAST_DAILY", layout=shape) as queue:
+        queue.appender().write_many([b"one", b"two"])
+        go(copied(queue, copy, layout=own))
+        assert index_shape(copy) == index_shape(path)
+        put_aside(copy, queue.last_index or 0, {"layout": own})
+        go(copied(queue, copy, layout=own))
+        for shape in (quire.LayoutOptions(index_count=8), quire.LayoutOptions(index_spacing=8)):
+            with pytest.raises(UnsupportedError, match=r"not an option of a copy: index_\w+=8"):
+                Sink(copy, port=1, layout=shape)
+    assert messages(copy) == messages(path)
+    assert problems_of(copy) == []

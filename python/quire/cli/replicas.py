@@ -40,6 +40,7 @@ class Member:
         acknowledge: What it acknowledges as a sink.
         repair: Whether to put aside what the source does not have, as a sink.
         drop_after_s: When it leaves sinks that are away out of the in-sync set; None: never.
+        busy: Whether each connection has a thread that never sleeps.
 
     """
 
@@ -55,10 +56,11 @@ class Member:
         repair: bool = False,
         to: Address | None = None,
         drop_after_s: float | None = None,
+        busy: bool = False,
     ) -> None:
         self._path, self._listen, self._tls, self._insecure = path, listen, tls, insecure
         self._name, self._repairs, self._to = name, repair, to
-        self._drop_after_s = drop_after_s
+        self._drop_after_s, self._busy = drop_after_s, busy
         self._level: Literal["stored", "synced"] = acknowledge
 
     async def serve(self) -> None:
@@ -90,6 +92,7 @@ class Member:
                 address=shown,
                 on_promoted=None if shown is None else begin,
                 listens=listens,
+                busy=self._busy,
             )
             async with keeping:
                 if listens:
@@ -113,6 +116,7 @@ class Member:
             insecure=self._insecure,
             connects=connects,
             drop_after_s=self._drop_after_s,
+            busy=self._busy,
         )
         await stack.enter_async_context(source)
         if not connects:

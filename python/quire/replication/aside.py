@@ -157,9 +157,9 @@ def _copy_messages(
 ) -> None:
     """Copy what comes before a message in its cycle; the append times are those of now."""
     start = queue.roll_cycle.to_index(queue.roll_cycle.to_cycle(index), 0)
-    laid_out = layout.options_of(layout.of_queue(queue))
+    laid_out = layout.options_of(layout.of_queue(queue), options)
     with (
-        _opened(building.path, **laid_out, **options) as built,
+        _opened(building.path, **laid_out) as built,
         BatchWriter(built) as writer,
         queue.tailer(on_missing="raise") as tailer,
     ):
@@ -260,6 +260,6 @@ def _file_name(queue: JournalQueue, cycle: int) -> str:
 def _make_table(queue: JournalQueue, path: Path) -> None:
     """Make the part a queue that has a table of its own, where its files can be read."""
     try:
-        _opened(path, **layout.options_of(layout.of_queue(queue))).close()
+        _opened(path, **layout.options_of(layout.of_queue(queue), {})).close()
     except (QuireError, OSError, ValueError) as error:
         _log.warning("what was put aside has no table: path=%s reason=%s", path, error)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from quire._native import Queue, RollCycle
-from quire.errors import ReplicationError
+from quire.errors import ReplicationError, UnsupportedError
 from quire.opening.options import LayoutOptions, RollOptions
 
 _DAY_MS: Final = 86_400_000
+_DECIDED_BY_SOURCE: Final = (
+    *("roll_cycle", "epoch_ms", "time_zone", "roll", "wire_type", "source_id"),
+    *("block_bytes", "format", "read_only", "create", "clock", "buffer_mode"),
+)
 _MUST_AGREE: Final = ("pattern", "length_ms", "epoch_ms", "sequences", "wire_type")
 
 
@@ -62,9 +67,30 @@ def check_same(queue: Queue, found: Mapping[str, Any]) -> None:
         raise ReplicationError(f"the replica is laid out differently: path={queue.path} {shown}")
 
 
-def options_of(found: Mapping[str, Any]) -> dict[str, Any]:
+def check_own(given: Mapping[str, Any]) -> None:
+    """
+    Check that options of a replica are none that its source decides.
+
+    Raises:
+        UnsupportedError: The source decides an option that was given.
+
+    """
+    own = given.get("layout")
+    for each in _DECIDED_BY_SOURCE:
+        if each in given:
+            raise UnsupportedError(f"not an option of a copy: {each}={given[each]!r}")
+    for each in ("index_count", "index_spacing"):
+        if isinstance(own, LayoutOptions) and getattr(own, each) is not None:
+            raise UnsupportedError(f"not an option of a copy: {each}={getattr(own, each)!r}")
+
+
+def options_of(found: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the options of :func:`quire.open` that create a replica.
+
+    Args:
+        found: The layout that the source sent.
+        given: The options that the replica has beside that.
 
     Raises:
         ReplicationError: A value is missing, or none that a queue can have.
@@ -73,10 +99,12 @@ def options_of(found: Mapping[str, Any]) -> dict[str, Any]:
     epoch_ms, zone = _whole(found, "epoch_ms"), _text(found, "time_zone")
     count, spacing = _whole(found, "index_count"), _whole(found, "index_spacing")
     try:
-        shape = LayoutOptions(index_count=count, index_spacing=spacing)
+        own = given.get("layout", LayoutOptions())
+        shape = replace(own, index_count=count, index_spacing=spacing)
     except ValueError as error:
         raise _refused("index_count and index_spacing", f"valid ones ({error})", count) from None
     options = {
+        **given,
         "roll_cycle": _roll_cycle(found),
         "epoch_ms": epoch_ms,
         "source_id": _whole(found, "source_id"),

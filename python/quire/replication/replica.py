@@ -112,7 +112,7 @@ class Replica:
 
     def _opened(self, shape: Mapping[str, Any]) -> JournalQueue:
         """Open the queue, which is created as the source said."""
-        options: dict[str, Any] = {**layout.options_of(shape), **self._options}
+        options: dict[str, Any] = layout.options_of(shape, self._options)
         try:
             queue = cast("JournalQueue", open_queue(self.path, **options))
         except (ValueError, UnsupportedError, RollCycleMismatchError) as error:

@@ -12,8 +12,8 @@ from os import PathLike
 from typing import Any, Final, Literal
 
 from quire._common import arguments
-from quire.errors import DivergedError, ReplicationError, UnsupportedError
-from quire.replication import standing, wire
+from quire.errors import DivergedError, ReplicationError
+from quire.replication import layout, standing, wire
 from quire.replication.drivers.any_sink import AnySink
 from quire.replication.drivers.connection import Connection
 from quire.replication.replica import Replica
@@ -24,10 +24,6 @@ from quire.replication.wire import Place
 _log = logging.getLogger("quire")
 _CONNECT_S: Final = 10.0
 _POSITIONS_S: Final = 1.0
-_DECIDED_BY_SOURCE: Final = (
-    *("roll_cycle", "epoch_ms", "time_zone", "roll", "layout", "wire_type", "source_id"),
-    *("block_bytes", "format", "read_only", "create", "clock", "buffer_mode"),
-)
 
 
 class Sink(AnySink[SinkSession]):
@@ -59,10 +55,13 @@ class Sink(AnySink[SinkSession]):
             from a :class:`RefillSource` what it lacks, and is the source again.
         listens: Listen at *host* and *port* for the source to connect, as ``connects=True`` has it
             do, one at a time. A source that cannot be followed is logged, and does not end it.
+        busy: Have a thread of its own for the connection, which never sleeps: messages are stored,
+            and acknowledged, sooner, for a core. Not with *tls*.
         options: Those of :func:`quire.open` for the copy, without the ones that the source decides.
 
     Raises:
-        OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given.
+        OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given, or
+            *busy* with *tls*.
         UnsupportedError: The source decides an option that was given.
 
     Examples:
@@ -98,11 +97,10 @@ class Sink(AnySink[SinkSession]):
         attempts: int | None = None,
         listens: bool = False,
         refills: bool = False,
+        busy: bool = False,
         **options: Any,  # noqa: ANN401 - as `quire.open` takes them
     ) -> None:
-        for each in _DECIDED_BY_SOURCE:
-            if each in options:
-                raise UnsupportedError(f"not an option of a copy: {each}={options[each]!r}")
+        layout.check_own(options)
         check_allowed(host, tls, insecure=insecure)
         super().__init__(
             os.fspath(path),
@@ -113,6 +111,7 @@ class Sink(AnySink[SinkSession]):
             reconnect_s=reconnect_s,
             attempts=attempts,
             listens=listens,
+            is_busy=busy,
         )
         self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)

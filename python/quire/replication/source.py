@@ -74,9 +74,12 @@ class Source(AnySource[SourceSession]):
         connects: Connect to the sink that listens at *host* and *port*, instead of listening.
         drop_after_s: Take a sink out of the in-sync set once it was away for this long: appends
             with ``wait="all"`` do not wait for it any more. None: never.
+        busy: Have a thread of its own for each sink, which never sleeps: messages are sent, and
+            acknowledgements seen, sooner, for a core each. Not with *tls*.
 
     Raises:
-        OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given.
+        OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given, or
+            *busy* with *tls*.
         ReadOnlyError: The queue was opened read-only.
         ReplicationError: The queue is a replica.
         TableLostError: The queue's directory was renamed, removed or replaced.
@@ -107,6 +110,7 @@ class Source(AnySource[SourceSession]):
         max_sinks: int = 100,
         connects: bool = False,
         drop_after_s: float | None = None,
+        busy: bool = False,
     ) -> None:
         if not isinstance(queue, JournalQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("queue", "an open queue of Chronicle Queue 5", queue)
@@ -115,7 +119,13 @@ class Source(AnySource[SourceSession]):
         check_allowed(host, tls, insecure=insecure)
         context = None if tls is None else tls.context(is_listening=not connects)
         super().__init__(
-            queue.path, host=host, port=port, tls=context, max_sinks=max_sinks, connects=connects
+            queue.path,
+            host=host,
+            port=port,
+            tls=context,
+            max_sinks=max_sinks,
+            connects=connects,
+            is_busy=busy,
         )
         self._original, self._insecure = Original(queue), insecure
         self._in_sync: InSyncSet | None = None
@@ -290,10 +300,9 @@ class Source(AnySource[SourceSession]):
         return SourceSession(self._original, peer, time.monotonic_ns())
 
     def _note_progress(self, session: SourceSession) -> None:
-        """Have every process know what a sink has, and wake those who wait for it."""
+        """Have every process know what a sink has."""
         if self._in_sync is not None:
             self._in_sync.note(session)
-        super()._note_progress(session)
 
     def _note_end(self, session: SourceSession) -> None:
         if self._in_sync is not None:

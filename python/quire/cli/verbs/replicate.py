@@ -35,6 +35,13 @@ def _tls_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+_busy_option = click.option(
+    "--busy",
+    is_flag=True,
+    help="A thread that never sleeps for each connection: sooner there, for a core each.",
+)
+
+
 def _tls_of(certificate: Path | None, key: Path | None, authority: Path | None) -> Tls | None:
     from quire.replication.tls import Tls
 
@@ -81,6 +88,7 @@ def replicate() -> None:
     metavar="SECONDS",
     help="Do not wait for sinks any more that were away for this long; never by default.",
 )
+@_busy_option
 @_tls_options
 def source(  # noqa: PLR0913 - its options
     path: Path,
@@ -88,6 +96,7 @@ def source(  # noqa: PLR0913 - its options
     listen: Address,
     to: Address | None,
     drop_after: float | None,
+    busy: bool,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -115,10 +124,12 @@ def source(  # noqa: PLR0913 - its options
     tls = _tls_of(certificate, key, authority)
     with _options_as_usage():
         if format_of(str(path)) == VANILLA:
-            _refuse(certificates=tls, drop_after=drop_after)
+            _refuse(certificates=tls, drop_after=drop_after, busy=busy or None)
             vanilla = VanillaMember(path, insecure=insecure)
             return run_until_signal(lambda: vanilla.serve(to or listen, connects=to is not None))
-        member = Member(path, listen, tls, insecure=insecure, to=to, drop_after_s=drop_after)
+        member = Member(
+            path, listen, tls, insecure=insecure, to=to, drop_after_s=drop_after, busy=busy
+        )
         return run_until_signal(member.serve)
 
 
@@ -161,6 +172,7 @@ def source(  # noqa: PLR0913 - its options
     metavar="ADDRESS",
     help="Where it serves once the source has handed over to it: HOST:PORT or PORT.",
 )
+@_busy_option
 @_tls_options
 def sink(  # noqa: PLR0913 - its options
     path: Path,
@@ -172,6 +184,7 @@ def sink(  # noqa: PLR0913 - its options
     acknowledge: Literal["stored", "synced"] | None,
     repair: bool,
     listen: Address | None,
+    busy: bool,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -204,12 +217,25 @@ def sink(  # noqa: PLR0913 - its options
     listens = accept is not None
     with _options_as_usage():
         if _format_of_copy(path, style) == VANILLA:
-            _refuse(certificates=tls, name=name, listen=listen, repair=repair or None)
+            _refuse(
+                certificates=tls,
+                name=name,
+                listen=listen,
+                repair=repair or None,
+                busy=busy or None,
+            )
             vanilla = VanillaMember(path, insecure=insecure)
             return run_until_signal(lambda: vanilla.follow(address, acknowledge, listens=listens))
         level: Literal["stored", "synced"] = acknowledge or "stored"
         member = Member(
-            path, listen, tls, insecure=insecure, name=name, acknowledge=level, repair=repair
+            path,
+            listen,
+            tls,
+            insecure=insecure,
+            name=name,
+            acknowledge=level,
+            repair=repair,
+            busy=busy,
         )
         return run_until_signal(lambda: member.follow(address, listens=listens))
 

@@ -16,6 +16,7 @@ from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
 from quire.replication.drivers.receiving import Receiving
+from quire.replication.drivers.spinning import check_busy
 
 _S = TypeVar("_S", bound=ReceivingSession)
 _log = logging.getLogger("quire")
@@ -48,7 +49,10 @@ class AnySink(ABC, Generic[_S]):
         reconnect_s: float,
         attempts: int | None,
         listens: bool = False,
+        is_busy: bool = False,
     ) -> None:
+        check_busy(tls, is_busy=is_busy)
+        self._is_busy = is_busy
         self._listener: Listener | None = None
         if listens:
             limit = ("sources", 1)
@@ -212,6 +216,12 @@ class AnySink(ABC, Generic[_S]):
             return self._has_finished
 
         receiving = Receiving(
-            session, connection, path=self._path, notify=note, check=self._check, act=act
+            session,
+            connection,
+            path=self._path,
+            notify=note,
+            check=self._check,
+            act=act,
+            is_busy=self._is_busy,
         )
         await receiving.run()

@@ -17,6 +17,7 @@ from quire.replication.drivers.connection import LAST_WORDS_S, Connection
 from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
 from quire.replication.drivers.sending import Sending
+from quire.replication.drivers.spinning import check_busy
 
 CONNECT_S: Final = 10.0
 """How long a peer may take to answer."""
@@ -37,6 +38,10 @@ class AnySource(ABC, Generic[_S]):
         tls: How connections are encrypted.
         max_sinks: How many sinks there may be at once.
         connects: Whether to connect to a sink that listens.
+        is_busy: Whether each connection has a thread of its own, which never sleeps.
+
+    Raises:
+        OptionsError: Connections are encrypted, and would have such threads.
 
     """
 
@@ -49,7 +54,10 @@ class AnySource(ABC, Generic[_S]):
         tls: ssl.SSLContext | None = None,
         max_sinks: int,
         connects: bool = False,
+        is_busy: bool = False,
     ) -> None:
+        check_busy(tls, is_busy=is_busy)
+        self._is_busy = is_busy
         self._way: Connector | Listener
         if connects:
             self._way = Connector(
@@ -167,7 +175,14 @@ class AnySource(ABC, Generic[_S]):
         session = self._new_session(connection.peer)
         self._sessions.append(session)
         try:
-            await Sending(session, connection, lambda: self._note_progress(session)).run()
+            sending = Sending(
+                session,
+                connection,
+                note=lambda: self._note_progress(session),
+                notify=self._notify_progress,
+                is_busy=self._is_busy,
+            )
+            await sending.run()
         except PeerLostError as lost:
             if session.name:
                 _log.info("a sink is gone: name=%s reason=%s", session.name, lost)
@@ -182,8 +197,10 @@ class AnySource(ABC, Generic[_S]):
             self._notify()
 
     def _note_progress(self, session: _S) -> None:
-        """Have everybody know that a sink did something."""
-        del session
+        """Note that a sink did something, in the thread that drives its session."""
+
+    def _notify_progress(self) -> None:
+        """Have those who wait know that a sink did something."""
         self._way.note_progress()
         self._notify()
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 from quire.errors import PeerLostError, PeerSilentError
@@ -142,6 +142,41 @@ class Connection:
             async with self._limit(timeout_s):
                 await self._writer.drain()
 
+    async def lend(self) -> tuple[socket.socket, bytes]:
+        """
+        Return a socket for another thread, to which the connection is left, and what came before.
+
+        Raises:
+            PeerLostError: The connection was closed, or failed.
+
+        """
+        transport, found = self._writer.transport, list[bytes]()
+        with ExitStack() as failed:
+            failed.callback(self.take_back, b"")
+            self.hold()
+            while data := await self.read(0.0):  # which may have it read on
+                found.append(data)
+                self.hold()
+            with failures(self.peer):
+                transport.set_write_buffer_limits(0)
+                await self._writer.drain()
+                own: socket.socket | None = self._writer.get_extra_info("socket")
+                if own is None or transport.is_closing():
+                    raise PeerLostError(f"the connection was closed: peer={self.peer}")
+                lent = own.dup()
+            failed.pop_all()
+            return lent, b"".join(found)
+
+    def take_back(self, data: bytes | memoryview) -> None:
+        """Go on as before, and send what the other thread has not."""
+        transport = self._writer.transport
+        if transport.is_closing():
+            return
+        transport.set_write_buffer_limits()
+        self._writer.write(data)
+        if isinstance(transport, asyncio.ReadTransport):
+            transport.resume_reading()
+
     async def finish(self, timeout_s: float) -> None:
         """
         Close the connection once the peer has taken what it was sent.
@@ -189,7 +224,12 @@ def failures(peer: str) -> Generator[None]:
     except (PeerLostError, PeerSilentError):
         raise
     except OSError as error:  # TLS's errors are among them
-        raise PeerLostError(f"the connection failed: peer={peer} reason={error}") from None
+        raise failure(peer, error) from None
+
+
+def failure(peer: str, error: OSError) -> PeerLostError:
+    """Return the error of a failed connection."""
+    return PeerLostError(f"the connection failed: peer={peer} reason={error}")
 
 
 def _shown(address: tuple[object, ...] | None) -> str:

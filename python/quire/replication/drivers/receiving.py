@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from quire.errors import PeerLostError, PeerSilentError, ReplicationError
 from quire.replication.drivers.any_session import ReceivingSession
 from quire.replication.drivers.connection import LAST_WORDS_S, Connection
+from quire.replication.drivers.spinning import Spinning
 
 _log = logging.getLogger("quire")
 
@@ -25,6 +26,7 @@ class Receiving:
         notify: Called after each step that somebody may wait for.
         check: Called all the time; may raise what ends the sink.
         act: Does what the session asks for; whether the connection has served its purpose.
+        is_busy: Whether a thread of its own, which never sleeps, drives it once the stream begins.
 
     """
 
@@ -37,9 +39,11 @@ class Receiving:
         notify: Callable[[], None],
         check: Callable[[], None],
         act: Callable[[], Awaitable[bool]],
+        is_busy: bool = False,
     ) -> None:
         self._session, self._connection, self._path = session, connection, path
         self._notify, self._check, self._act = notify, check, act
+        self._is_busy, self._has_served = is_busy, False
         self._progress = session.progress
 
     async def run(self) -> None:
@@ -79,8 +83,39 @@ class Receiving:
             if await self._act():
                 break
             session.tick(now_ns)
+            if was_started and self._is_busy:
+                await self._spin()
+                break
         await self._answer()
         await connection.send_last(b"", LAST_WORDS_S)
+
+    async def _spin(self) -> None:
+        """Have a thread of its own do the rest."""
+        session, loop = self._session, asyncio.get_running_loop()
+
+        async def act() -> bool:
+            return await self._act()
+
+        def work(_now_ns: int) -> bool:
+            if session.awaits_sync:
+                session.sync()
+                return True
+            return False
+
+        def each_tick() -> None:
+            self._check()
+            self._has_served = asyncio.run_coroutine_threadsafe(act(), loop).result()
+
+        spinning = Spinning(
+            session,
+            self._connection,
+            work=work,
+            is_over=lambda: session.has_ended or self._has_served,
+            note=lambda: None,
+            notify=self._notify,
+            each_tick=each_tick,
+        )
+        await spinning.run()
 
     async def _receive(self, data: bytes, now_ns: int) -> None:
         session = self._session

@@ -14,6 +14,7 @@ from quire._waiting.sleeping import Sleep, Sleeper, sleep_async
 from quire.errors import QuireError
 from quire.replication.drivers.any_session import SendingSession
 from quire.replication.drivers.connection import LAST_WORDS_S, Connection
+from quire.replication.drivers.spinning import Spinning
 
 _PULLS_IN_A_ROW: Final = 8
 
@@ -27,14 +28,24 @@ class Sending:
     Args:
         session: What the source sends.
         connection: Where to.
-        notify: Called after each step that somebody may wait for.
+        note: Called after each step forward, by the thread that drives the session.
+        notify: Called after it in the event loop, for tasks that wait.
+        is_busy: Whether a thread of its own, which never sleeps, drives it once the stream begins.
 
     """
 
     def __init__(
-        self, session: SendingSession, connection: Connection, notify: Callable[[], None]
+        self,
+        session: SendingSession,
+        connection: Connection,
+        *,
+        note: Callable[[], None],
+        notify: Callable[[], None],
+        is_busy: bool = False,
     ) -> None:
-        self._session, self._connection, self._notify = session, connection, notify
+        self._session, self._connection = session, connection
+        self._note, self._notify, self._is_busy = note, notify, is_busy
+        self._is_replicating = False
         self._news = asyncio.Event()
         self._sleep: Sleep | None = None  # while it sleeps
         self._known_sleep: Sleep | None = None  # made once: a message of its own costs less so
@@ -54,21 +65,40 @@ class Sending:
         try:
             await asyncio.wait({reading, sending}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            await self._finish(reading, sending)
+            await _cancelled(sending)
+            await self._finish(reading)
             raise
         await _cancelled(reading, sending)
         for task in (reading, sending):
             if not task.cancelled():
                 task.result()
+        await self._spin()
 
-    async def _finish(self, reading: asyncio.Task[None], sending: asyncio.Task[None]) -> None:
+    async def _spin(self) -> None:
+        """Have a thread of its own do the rest."""
+        session = self._session
+        spinning = Spinning(
+            session,
+            self._connection,
+            work=lambda now_ns: session.pull(time.time_ns(), now_ns),
+            is_over=lambda: False,
+            note=self._note,
+            notify=self._notify,
+        )
+        try:
+            await spinning.run()
+        except asyncio.CancelledError:
+            self._is_busy = False
+            await self._finish(asyncio.create_task(self._read_all()))
+            raise
+
+    async def _finish(self, reading: asyncio.Task[None]) -> None:
         """
         Send the messages that the sink lacks, end the stream, and let the sink close it.
 
         Acknowledgements that arrive after this side has closed it would have the system reset it,
         and the sink might lose what it was sent.
         """
-        await _cancelled(sending)
         session, connection = self._session, self._connection
         with suppress(QuireError, TimeoutError):
             async with asyncio.timeout(session.timeout_s):
@@ -91,7 +121,6 @@ class Sending:
 
     async def _read_all(self) -> None:
         session, connection = self._session, self._connection
-        is_replicating = False
         while True:
             data = await connection.read()
             before, sleeper = session.progress, session.sleeper
@@ -103,12 +132,15 @@ class Sending:
                 connection.note_known()
             # A sink that asks for much and takes nothing is not answered from an endless store.
             await connection.send(session.outgoing(), session.timeout_s)
-            if not is_replicating and session.sleeper is not None:
-                is_replicating = True
+            if not self._is_replicating and session.sleeper is not None:
+                self._is_replicating = True
                 _log.info("a sink replicates: name=%s peer=%s", session.name, session.peer)
             if session.progress != before:
+                self._note()
                 self._notify()
             self._news.set()
+            if self._is_replicating and self._is_busy:
+                return
             if self._sleep is not None and session.sleeper is not sleeper:
                 self._sleep.unpause()
 
