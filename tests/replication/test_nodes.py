@@ -19,7 +19,7 @@ from cli_runs import run
 from cluster import LEASE_S, Cluster, cluster_of
 from ports import free_port
 from queues import problems_of
-from quire.errors import AppendLockedError
+from quire.errors import AppendLockedError, WaitTimeoutError
 from quire.replication import standing
 from replicas import last_index, wait_until
 from tally import RUN, Tally, scaled
@@ -113,6 +113,33 @@ def test_what_was_never_acknowledged_is_put_aside(tmp_path: Path) -> None:
             assert tailer.move_to_index(lone)
             assert tailer.read_bytes() == b"only at a"
         assert cluster.errors("a").count("put aside") == 1
+
+
+def test_a_node_that_is_away_is_forgotten(tmp_path: Path) -> None:
+    with cluster_of("abc", tmp_path) as cluster:
+        cluster.begin()
+        cluster.kill("c")
+        forget = ("replicate", "forget")
+        with quire.open(cluster.path("a"), timeout_s=0.3) as queue, queue.appender() as appender:
+            with pytest.raises(WaitTimeoutError):
+                appender.write_bytes(b"c is waited for", wait="all")
+            ran = run(*forget, cluster.path("b"), "c", timeout_s=LIMIT_S)
+            assert (ran.code, "no source of this queue took" in ran.err) == (1, True)
+            ran = run(*forget, cluster.path("a"), "c", timeout_s=LIMIT_S)
+            assert (ran.code, ran.out, ran.err) == (0, "forgot c\n", "")
+            assert cluster.view.in_sync == {"a", "b"}
+            index = appender.write_bytes(b"c is not waited for")
+            appender.acknowledged(index, wait="all", timeout_s=LIMIT_S)
+        for name in ("c", "a", "never"):
+            ran = run(*forget, cluster.path("a"), name, timeout_s=LIMIT_S)
+            assert (ran.code, "no other member of this name" in ran.err) == (1, True)
+        cluster.etcd.send(signal.SIGSTOP)
+        ran = run(*forget, cluster.path("a"), "b", timeout_s=LIMIT_S)
+        cluster.etcd.send(signal.SIGCONT)
+        assert (ran.code, cluster.view.in_sync >= {"a", "b"}) == (1, True)
+        cluster.wait_for_leader()
+        cluster.start("c")
+        cluster.wait_in_sync()
 
 
 def test_groups_go_on_at_the_next_source(tmp_path: Path) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike, fspath
+from typing import Any, Final
 
+from quire._common.durable import SafeFolder
 from quire._native import ReplicaStates
 from quire.errors import NotAQueueError, ReplicationError
 from quire.replication import standing
+from quire.replication.mailbox import Mailbox
+
+MAILBOX: Final = Mailbox("forget it", "forget", "name")
+_ANSWER_S: Final = 30.0
 
 
 def forget(path: str | PathLike[str], name: str) -> None:
@@ -14,14 +21,16 @@ def forget(path: str | PathLike[str], name: str) -> None:
     Take a replica out of the in-sync set of a source: nothing waits for it any more.
 
     It may be promoted only at the loss of what it has not acknowledged. If it connects again and
-    catches up, it is a member again.
+    catches up, it is a member again. The set of a :class:`Node` stands in etcd, where the node that
+    is the source takes it out first: until then it might be promoted.
 
     Args:
         path: The directory of the source's queue, which may be in use.
         name: The replica's.
 
     Raises:
-        ReplicationError: The in-sync set has no member of this name.
+        ReplicationError: The in-sync set has no member of this name, or it stands in etcd, and no
+            node that is the source runs here, or etcd does not answer.
 
     Examples:
         >>> import asyncio
@@ -44,7 +53,15 @@ def forget(path: str | PathLike[str], name: str) -> None:
     if standing.read(path) is None:
         raise NotAQueueError(f"no queue that is replicated: path={fspath(path)}")
     states = ReplicaStates.open_existing(path)
+    if states is not None and states.lease_end:
+        MAILBOX.ask(path, {"name": name}, to=name, waits_s=_ANSWER_S)
+        return
     if states is None or not states.forget(name):
         members = [] if states is None else [it[0] for it in states.replicas() if it[2]]
         text = "the in-sync set has no member of this name"
         raise ReplicationError(f"{text}: name={name!r} in_sync={members} path={fspath(path)}")
+
+
+def take_request(folder: SafeFolder) -> Mapping[str, Any] | None:
+    """Return what a node that is the source is asked to forget, once."""
+    return MAILBOX.take(folder, lambda asked: isinstance(asked["name"], str))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from quire._native import BatchWriter, ReplicaStates, boot_time_ns
-from quire.errors import DivergedError
+from quire.errors import DivergedError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import aside, standing
+from quire.replication.forgetting import MAILBOX, take_request
 from quire.replication.original import APPEND_LOCK
+from quire.replication.own_folder import own_folder
 from quire.replication.positions import free_groups, take_groups
 from quire.replication.standing import Standing
 
@@ -103,6 +106,21 @@ class Home:
         """Take a node out of the in-sync set here."""
         if self._states is not None:
             self._states.forget(name)
+
+    def asked_to_forget(self) -> Mapping[str, Any] | None:
+        """Return the request to take a node out of the in-sync set, once."""
+        with own_folder(self._opened()) as folder:
+            return take_request(folder)
+
+    def answer_forgotten(self, asked: Mapping[str, Any], reason: str | None) -> None:
+        """Answer such a request: None, or why nothing was done."""
+        with own_folder(self._opened()) as folder:
+            MAILBOX.answer(folder, asked, {} if reason is None else ReplicationError(reason))
+
+    def _opened(self) -> JournalQueue:
+        if self._queue is None:
+            raise FileNotFoundError(self.path)
+        return self._queue
 
     def opened(self) -> JournalQueue:
         """Open the queue of the source."""

@@ -277,6 +277,7 @@ class Node:
             lag = _Lag()
             while not serving.done():
                 await self._keep_set(source, lag)
+                await self._forget_if_asked(lag)
                 await asyncio.wait({serving}, timeout=_POLL_S)
             try:
                 serving.result()
@@ -308,6 +309,39 @@ class Node:
                 self._home.forget_member(name)
             shown = " ".join(sorted((view.in_sync | add) - remove))
             _log.info("the in-sync set has changed: members=%s path=%s", shown, self._home.path)
+
+    async def _forget_if_asked(self, lag: _Lag) -> None:
+        """Take a node out of the in-sync set, as another process asks for, in etcd first."""
+        try:
+            asked = await asyncio.to_thread(self._home.asked_to_forget)
+            if asked is not None:
+                reason = await self._forget(asked["name"], lag)
+                await asyncio.to_thread(self._home.answer_forgotten, asked, reason)
+        except (QuireError, OSError) as error:
+            self._note(f"a request to forget a node cannot be answered: {error}")
+
+    async def _forget(self, name: str, lag: _Lag) -> str | None:
+        """Take a node out of the in-sync set; return why not."""
+        view = self._candidate.view
+        members = frozenset[str]() if view is None else view.in_sync - {self._name}
+        if name not in members:
+            shown = ",".join(sorted(members))
+            return f"the in-sync set has no other member of this name: {name=} in_sync={shown}"
+        none, gone = frozenset[str](), frozenset({name})
+        try:
+            is_changed = await self._office.ask(
+                self._candidate.change_in_sync, add=none, remove=gone
+            )
+        except RegisterError as error:
+            return str(error)
+        if not is_changed:
+            return f"etcd has another in-sync set meanwhile, or another source: {name=}"
+        lag.joining.pop(name, None)
+        self._home.forget_member(name)
+        _log.info(
+            "a member of the in-sync set was forgotten: name=%s path=%s", name, self._home.path
+        )
+        return None
 
     def _caught_up(
         self, seen: dict[str, int | None], lag: _Lag, members: frozenset[str]

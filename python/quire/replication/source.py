@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Final, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Self
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
@@ -20,7 +21,7 @@ from quire.errors import (
 from quire.handles.journal.queue import JournalQueue
 from quire.replication.drivers.any_source import AnySource
 from quire.replication.drivers.connection import Connection
-from quire.replication.handover_requests import done, failed, give_answer, take_request
+from quire.replication.handover_requests import MAILBOX, take_request
 from quire.replication.in_sync import InSyncSet
 from quire.replication.original import Original
 from quire.replication.own_folder import own_folder
@@ -237,12 +238,13 @@ class Source(AnySource[SourceSession]):
         request = take_request(folder, names - {""})
         if request is None:
             return
+        answer: Mapping[str, Any] | Exception
         try:
-            answer = done(await self.hand_over(request.to, timeout_s=request.timeout_s))
+            answer = (await self.hand_over(request.to, timeout_s=request.timeout_s))._asdict()
         except (QuireError, OSError) as error:
             _log.warning("did not hand over: %s", error)
-            answer = failed(error)
-        give_answer(folder, request, answer)
+            answer = error
+        MAILBOX.answer(folder, request.asked, answer)
 
     async def _watch_positions(self) -> None:
         """Send sinks where the readers of the queue are."""

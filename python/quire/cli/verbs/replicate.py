@@ -420,7 +420,8 @@ def forget(path: Path, name: str) -> int:
 
     Appends with wait="all" do not wait for it any more, retention keeps nothing for it, and it may
     be promoted only at the loss of what it has not acknowledged. If it connects again and catches
-    up, it is a member again. If there is no member of this name, the exit code is 1.
+    up, it is a member again. If there is no member of this name, the exit code is 1. The set of
+    nodes stands in etcd: run it where the node is the source, which takes the sink out there first.
 
     \b
     Examples:
