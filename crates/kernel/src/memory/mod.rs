@@ -5,6 +5,7 @@
 pub mod cells;
 #[cfg(not(loom))]
 pub mod counters;
+pub mod known_length;
 #[cfg(not(loom))]
 mod mapping;
 #[cfg(not(loom))]

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::known_length::KnownLength;
 use super::pages::Pages;
 use super::reservation::Reservation;
 use super::{Cells, Mapping, is_unsupported};
@@ -104,7 +105,7 @@ pub struct Window {
     writable: bool,
     region: Mutex<Arc<Region>>,
     growth: InProcessMutex,
-    file_len: AtomicU64,
+    file_len: KnownLength,
     reservation: Reservation,
     pages: Pages,
 }
@@ -139,7 +140,7 @@ impl Window {
             writable,
             region: Mutex::new(Arc::new(region)),
             growth: InProcessMutex::default(),
-            file_len: AtomicU64::new(len),
+            file_len: KnownLength::new(len),
             reservation: Reservation::new(pages),
             pages,
         })
@@ -165,7 +166,7 @@ impl Window {
     /// The file's length when last checked.
     #[must_use]
     pub fn file_len(&self) -> u64 {
-        self.file_len.load(Ordering::Acquire)
+        self.file_len.get()
     }
 
     /// Makes `start..end` readable through `region`, which is replaced if the file outgrew it, and
@@ -433,10 +434,10 @@ impl Window {
 
     /// Refreshes the file's length.
     pub fn refresh_len(&self) -> Result<u64> {
-        let found = fault::call!("window.stat", self.file.metadata());
-        let found = found.map_err(|e| Error::io("cannot look at", &self.path, e))?;
-        self.file_len.store(found.len(), Ordering::Release);
-        Ok(found.len())
+        self.file_len.refresh(|| {
+            let found = fault::call!("window.stat", self.file.metadata());
+            found.map(|it| it.len()).map_err(|e| Error::io("cannot look at", &self.path, e))
+        })
     }
 
     /// Syncs the file: mapped pages and length.
