@@ -43,7 +43,7 @@ RUST_LAYERS = [
     "quire_kernel::groups quire_kernel::sealed",
     "quire_kernel::ring",
     "quire_kernel",
-    "quire_binding::document",
+    "quire_binding::document quire_binding::spare",
     "quire_binding::arguments quire_binding::buffer quire_binding::detached quire_binding::repr",
     "quire_binding::error quire_binding::fault_points",
     "quire_binding::cipher",

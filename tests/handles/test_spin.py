@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from queues import START_MS
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a file system on which a read may allocate
 
@@ -63,6 +64,27 @@ def test_other_threads_run_and_their_messages_are_seen(
     assert tailer.spin(float("inf"))
     thread.join()
     assert tailer.read_bytes() == b"from another thread"
+
+
+@pytest.mark.parametrize("pause_s", [0, 0.01], ids=["at once", "late"])
+def test_messages_of_another_process_are_found(
+    queue: quire.JournalQueue, tailer: quire.JournalTailer, pause_s: float
+) -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(reader, 1)
+        threading.Event().wait(pause_s)
+        with quire.open(queue.path, clock=lambda: START_MS) as again, again.appender() as appender:
+            appender.write_bytes(b"from another process")
+        os._exit(0)
+    os.write(writer, b"x")
+    assert tailer.spin(float("inf"))
+    assert tailer.read_bytes() == b"from another process"
+    assert not tailer.spin(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(reader)
+    os.close(writer)
 
 
 def test_messages_of_other_topics_are_passed_over(queue: quire.JournalQueue) -> None:

@@ -9,13 +9,15 @@ use std::ffi::c_int;
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType, PyTypeMethods};
 use pyo3::{PyTypeInfo, ffi};
 use quire_kernel::Error;
 use quire_kernel::quick_queue::message::MappedBytes;
 use quire_kernel::vanilla::Message;
 
 use crate::document::Document;
+use crate::spare::Lent;
 
 /// A copy of a message, or of a part of one, as a Python object.
 #[inline]
@@ -60,6 +62,57 @@ pub fn empty_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 pub fn empty_dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     // SAFETY: as for `int`; what is new is a dict.
     unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyDict_New())?.cast_into_unchecked()) }
+}
+
+/// The attribute of a class that is kept in a slot, as its `__slots__` make them.
+pub struct Slot {
+    descriptor: Py<PyAny>,
+    set: ffi::descrsetfunc,
+}
+
+impl Slot {
+    /// The slot of an attribute; None if it is not kept in one.
+    pub fn of(class: &Bound<'_, PyType>, attribute: &Bound<'_, PyString>) -> Option<Self> {
+        static MEMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let py = class.py();
+        let descriptor = class.getattr(attribute).ok()?;
+        let kind = descriptor.get_type();
+        if !kind.is(MEMBER.import(py, "types", "MemberDescriptorType").ok()?) {
+            return None;
+        }
+        // SAFETY: the interpreter is held, and the type of member descriptors has this function, of
+        // this signature.
+        let set = unsafe { ffi::PyType_GetSlot(kind.as_type_ptr(), ffi::Py_tp_descr_set) };
+        // SAFETY: as above; a null pointer is None.
+        let set: Option<ffi::descrsetfunc> = unsafe { std::mem::transmute(set) };
+        Some(Self { descriptor: descriptor.unbind(), set: set? })
+    }
+
+    /// Sets it as `object.__setattr__` does.
+    #[inline]
+    pub fn set(&self, object: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        // SAFETY: the interpreter is held, all three are objects, and the function is the descriptor's
+        // own, which refuses an object of another class.
+        let set = unsafe { (self.set)(self.descriptor.as_ptr(), object.as_ptr(), value.as_ptr()) };
+        if set == 0 { Ok(()) } else { Err(PyErr::fetch(object.py())) }
+    }
+}
+
+/// A new object of a class, by `object.__new__`.
+#[inline]
+pub fn object<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, none) = (class.py(), PyTuple::empty(class.py()));
+    // SAFETY: the interpreter is held, and `object` has this function, of this signature; a null pointer
+    // is None.
+    let new: Option<ffi::newfunc> = unsafe {
+        std::mem::transmute(ffi::PyType_GetSlot(&raw mut ffi::PyBaseObject_Type, ffi::Py_tp_new))
+    };
+    let made = new.map_or(std::ptr::null_mut(), |new| {
+        // SAFETY: it gets a class, no arguments and no keywords, as it does from the interpreter.
+        unsafe { new(class.as_type_ptr(), none.as_ptr(), std::ptr::null_mut()) }
+    });
+    // SAFETY: the object is new, or null after an error.
+    unsafe { Bound::from_owned_ptr_or_err(py, made) }
 }
 
 /// The interpreter's own error is replaced by one that says how much was needed.
@@ -119,6 +172,8 @@ pub struct Buffer(Owner);
 enum Owner {
     /// A batch's column.
     Column(Vec<u8>),
+    /// One whose memory is used again.
+    Lent(Lent),
     /// A message: in place, it keeps its file mapped.
     Document(Document),
     /// A part of a page of a Quick-Queue, which stays mapped.
@@ -131,6 +186,11 @@ impl Buffer {
     /// Takes over a column.
     pub const fn column(bytes: Vec<u8>) -> Self {
         Self(Owner::Column(bytes))
+    }
+
+    /// Takes over a column until Python lets go of it.
+    pub const fn lent(column: Lent) -> Self {
+        Self(Owner::Lent(column))
     }
 
     /// The payload of a document, without a copy.
@@ -154,6 +214,7 @@ impl Buffer {
         let span = |bytes: &[u8]| (bytes.as_ptr(), bytes.len());
         match &self.0 {
             Owner::Column(bytes) => span(bytes),
+            Owner::Lent(column) => span(column.bytes()),
             Owner::Document(document) => span(document.payload()),
             Owner::Page(bytes) => span(bytes.bytes()),
             Owner::Vanilla(message, start) => {

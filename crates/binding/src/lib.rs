@@ -40,6 +40,7 @@ mod replication;
 mod repr;
 mod requests;
 mod sealed;
+mod spare;
 mod values;
 mod vanilla;
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import keyword
+import types
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeVar, overload
@@ -13,7 +14,7 @@ from quire.types import is_required_key, is_typed_dict, kind_of, names_around
 
 _T = TypeVar("_T")
 
-# How the binding makes objects without calling `__init__`.
+# How objects are made without calling `__init__`; the binding imports the second.
 new_object: Any = object.__new__
 set_attribute: Any = object.__setattr__
 
@@ -307,6 +308,12 @@ def _build_of(cls: type) -> str:
     """Return the fastest way in which the binding can make complete objects."""
     if is_typed_dict(cls):
         return "items"
+    build = _build_by_attributes(cls)
+    is_bare = build in {"set", "force"} or (build == "args" and _only_sets_fields(cls))
+    return "slots" if is_bare and _keeps_fields_in_slots(cls) else build
+
+
+def _build_by_attributes(cls: type) -> str:
     own_making = cls.__new__ is not new_object or hasattr(cls, "__struct_fields__")
     own_making = own_making or hasattr(cls, "__pydantic_validator__")  # its validators run
     if own_making or hasattr(cls, "__attrs_post_init__"):
@@ -329,6 +336,30 @@ def _takes_all_in_order(cls: Any) -> bool:  # noqa: ANN401 - a dataclass, or not
     names = code.co_varnames[1 : code.co_argcount] if code else ()
     plain = all(field.init and not field.kw_only for field in fields)
     return plain and not has_others and names == tuple(field.name for field in fields)
+
+
+def _keeps_fields_in_slots(cls: type) -> bool:
+    fields = _fields_of(cls) or ()
+    found = [getattr(cls, field.attribute, None) for field in fields]
+    return bool(found) and all(type(slot) is types.MemberDescriptorType for slot in found)
+
+
+_CODE: Final = (
+    *("co_code", "co_names", "co_consts", "co_varnames", "co_freevars", "co_cellvars", "co_flags"),
+    *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"),
+)
+
+
+def _only_sets_fields(cls: Any) -> bool:  # noqa: ANN401 - a dataclass
+    """Whether calling it runs the ``__init__`` of a dataclass, and that only sets the fields."""
+    import dataclasses
+
+    names = [field.name for field in dataclasses.fields(cls)]
+    plain: Any = dataclasses.make_dataclass("plain", names)
+    own, generated = cls.__init__.__code__, plain.__init__.__code__
+    is_generated = all(getattr(own, part) == getattr(generated, part) for part in _CODE)
+    others = type(cls).__call__ is not type.__call__ or hasattr(cls, "__post_init__")
+    return is_generated and not others
 
 
 def _has_slots(cls: type) -> bool:

@@ -1,8 +1,11 @@
 //! Arrow columns passed in and out: buffers are checked before use.
 
+use std::sync::Arc;
+
 use quire_kernel::Error;
 
 use crate::buffer::{self, Buffer};
+use crate::spare::Spare;
 
 /// The limit of 32-bit Arrow offsets.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
@@ -73,6 +76,8 @@ impl Index for u64 {
 
 /// Messages as columns that are returned: indexes, and payloads with their offsets.
 pub struct PayloadColumns {
+    /// Where their memory is from, if it is used again.
+    spare: Option<Arc<Spare>>,
     indexes: Vec<u8>,
     offsets: Vec<u8>,
     data: Vec<u8>,
@@ -86,10 +91,11 @@ pub type Columns = (usize, Buffer, Buffer, Buffer);
 
 impl PayloadColumns {
     /// No messages yet, with room for this many bytes.
-    pub fn new(max_bytes: Option<usize>) -> Self {
-        let offsets = 0_i32.to_le_bytes().to_vec();
+    pub fn new(max_bytes: Option<usize>, spare: Option<Arc<Spare>>) -> Self {
+        let [indexes, mut offsets, data] = spare.as_ref().map(|it| it.take()).unwrap_or_default();
+        offsets.extend_from_slice(&0_i32.to_le_bytes());
         let max_bytes = max_bytes.unwrap_or(BATCH_BYTES_MAX).min(BATCH_BYTES_MAX);
-        Self { indexes: Vec::new(), offsets, data: Vec::new(), max_bytes, added: Ok(()) }
+        Self { spare, indexes, offsets, data, max_bytes, added: Ok(()) }
     }
 
     /// Adds a message; false if it does not fit and must go to the next batch.
@@ -120,7 +126,14 @@ impl PayloadColumns {
         if count == 0 {
             self.added?;
         }
-        let [indexes, offsets, data] = [self.indexes, self.offsets, self.data].map(Buffer::column);
+        let columns = [self.indexes, self.offsets, self.data];
+        let [indexes, offsets, data] = match self.spare {
+            Some(spare) if count > 0 => spare.lend(columns).map(Buffer::lent),
+            spare => {
+                spare.inspect(|spare| spare.clear());
+                columns.map(Buffer::column)
+            }
+        };
         Ok((count, indexes, offsets, data))
     }
 }

@@ -124,7 +124,7 @@ pub fn columns<T: RawTailer>(
     end: T::Index,
 ) -> PyResult<Columns> {
     let count = integer("count", count)?;
-    let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
+    let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?, None);
     let rows = in_steps(py, tailer, count, |asked, is_first| {
         detached(py, |may_wait| {
             tailer.read_while(may_wait, asked, is_first, |index, bytes| {
@@ -243,7 +243,8 @@ macro_rules! methods {
             #[doc = stub!($class.spin)]
             #[pyo3(signature = (timeout_s = None))]
             fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-                $crate::handles::spin::until_found(py, timeout_s, |may_wait| {
+                let deadline = $crate::handles::spin::deadline(timeout_s)?;
+                $crate::handles::spin::until_found(py, deadline, |may_wait| {
                     self.0.has_next(may_wait)
                 })
             }

@@ -4,15 +4,19 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use quire_kernel::Result;
+use quire_kernel::chronicle::read::tailer::Scan;
 use quire_kernel::os::detached::Detached;
 
 use crate::arguments::seconds;
 use crate::detached::detached;
-use crate::error::or_raise;
+use crate::error::{or_raise, to_py};
 
-/// The clock is read after this many attempts, about every microsecond.
+/// The clock is read after this many attempts, every few microseconds.
 pub const LOOKS: usize = 128;
+/// So long a message is looked for with the interpreter attached.
+const ATTACHED: Duration = Duration::from_micros(50);
 /// Signals are checked this often.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(1);
 
@@ -22,14 +26,51 @@ enum Wait {
     Paused,
 }
 
-/// Calls `look`, which makes up to [`LOOKS`] attempts, until it returns true; false after `timeout_s`
-/// seconds.
-pub fn until_found(
+/// Waits as [`until_found`] does, after a while of `tries` with the interpreter attached: to get it
+/// back would cost more than a message that comes soon. `tries` makes so many attempts.
+///
+/// Where other threads of Python may want it, a single attempt is made so.
+pub fn until_found_soon(
     py: Python<'_>,
     timeout_s: Option<&Bound<'_, PyAny>>,
+    tries: impl Fn(usize) -> Result<Scan<()>>,
     look: impl Fn(&mut Detached) -> Result<bool> + Sync,
 ) -> PyResult<bool> {
     let deadline = deadline(timeout_s)?;
+    let (mut attempts, mut until) = (1, None);
+    loop {
+        match tries(attempts).map_err(to_py)? {
+            Scan::Found(()) => return Ok(true),
+            Scan::Paused => {}
+            _ => break,
+        }
+        let now = Instant::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Ok(false);
+        }
+        if until.is_none() && !is_only_thread(py)
+            || now >= *until.get_or_insert_with(|| now + ATTACHED)
+        {
+            break;
+        }
+        attempts = LOOKS;
+    }
+    until_found(py, deadline, look)
+}
+
+/// Whether no other thread was started by Python.
+fn is_only_thread(py: Python<'_>) -> bool {
+    static COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let count = COUNT.import(py, "_thread", "_count").and_then(|count| count.call0()?.extract());
+    matches!(count, Ok(0))
+}
+
+/// Calls `look`, which makes up to [`LOOKS`] attempts, until it returns true; false after the deadline.
+pub fn until_found(
+    py: Python<'_>,
+    deadline: Option<Instant>,
+    look: impl Fn(&mut Detached) -> Result<bool> + Sync,
+) -> PyResult<bool> {
     loop {
         match or_raise(py, detached(py, |may_wait| some_looks(may_wait, &look, deadline)))? {
             Wait::Found => return Ok(true),

@@ -25,11 +25,12 @@ use crate::calls::history::MessageHistory;
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::repr;
+use crate::spare::Spare;
 use crate::values::{codec, decode, failure, text};
 
 #[doc = stub!("Tailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
-pub struct Tailer(pub Arc<Kernel>);
+pub struct Tailer(pub Arc<Kernel>, Arc<Spare>);
 
 /// Iterates over payloads alone; stops when there are no more yet.
 #[pyclass(module = "quire._native", frozen)]
@@ -117,6 +118,13 @@ impl Tailer {
     pub fn kernel(&self) -> &Kernel {
         &self.0
     }
+
+    /// The memory that batches are read into again; None where they hold what was decrypted, which is
+    /// kept no longer than Python keeps it.
+    fn spare(&self) -> Option<Arc<Spare>> {
+        let is_encrypted = self.0.queue().options().encryption.is_on();
+        (!is_encrypted).then(|| Arc::clone(&self.1))
+    }
 }
 
 /// What to do about deleted messages, by its name.
@@ -143,7 +151,7 @@ impl Tailer {
         let tailer = detached(py, |may_wait| {
             Kernel::open_through(queue, opening, buffer, Signals::Handled(may_wait))
         });
-        or_raise(py, tailer).map(Self)
+        or_raise(py, tailer).map(|tailer| Self(tailer, Arc::default()))
     }
 
     #[doc = stub!("Tailer.name")]
@@ -187,8 +195,9 @@ impl Tailer {
     #[doc = stub!("Tailer.spin")]
     #[pyo3(signature = (timeout_s = None))]
     fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        spin::until_found(py, timeout_s, |may_wait| {
-            Ok(matches!(self.0.spin(may_wait, spin::LOOKS)?, Scan::Found(())))
+        let tries = |looks| self.0.spin(How::Try, looks);
+        spin::until_found_soon(py, timeout_s, tries, |may_wait| {
+            Ok(matches!(self.0.spin(How::Wait(may_wait), spin::LOOKS)?, Scan::Found(())))
         })
     }
 
@@ -249,6 +258,7 @@ impl Tailer {
 
     #[doc = stub!("Tailer.release_resources")]
     fn release_resources(&self, py: Python<'_>) -> PyResult<()> {
+        self.1.clear();
         or_raise(py, detached(py, |may_wait| self.0.release_resources(may_wait)))
     }
 
@@ -275,7 +285,7 @@ impl Tailer {
         end: i64,
     ) -> PyResult<Columns> {
         let count = integer("count", count)?;
-        let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
+        let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?, self.spare());
         let mut reading = Reading::default();
         scan::batch(py, &self.0, &mut reading, |may_wait, reading| {
             self.0.read_batch(reading, count, How::Wait(may_wait), |index, bytes| {
@@ -376,6 +386,7 @@ impl Tailer {
 
     #[doc = stub!("Tailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.1.clear();
         or_raise(py, detached(py, |may_wait| self.0.close(may_wait, true)))
     }
 }
@@ -385,5 +396,6 @@ tailer_waits!(Tailer);
 tailer_moves!(Tailer, i64);
 tailer_direction!(Tailer);
 context_manager!(Tailer, |it, py, raised| {
+    it.1.clear();
     or_raise(py, detached(py, |may_wait| it.0.close(may_wait, !raised)))
 });

@@ -22,6 +22,7 @@ use quire_wire::writer::put_type_prefix;
 use super::failure::{Failure, Result};
 use super::schema::Kind;
 use super::{classes, decode, encode, fixed};
+use crate::buffer::Slot;
 
 mod objects;
 mod typed_dict;
@@ -46,6 +47,9 @@ pub struct Codec {
     plan: PyOnceLock<Plan>,
 }
 
+/// Values of objects with up to so many fields are collected on the stack.
+const FEW: usize = 16;
+
 /// How an object is created from its fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Build {
@@ -55,6 +59,8 @@ enum Build {
     ForceAttributes,
     /// `__new__`, then its `__dict__`, bypassing the class's own `__setattr__`.
     SetDict,
+    /// `__new__`, then each of its `__slots__`; without one for a field, each attribute.
+    FillSlots,
     /// The class is called with all fields in order.
     CallInOrder,
     /// The class is called with keyword arguments.
@@ -68,6 +74,8 @@ pub struct Plan {
     pub fields: Vec<Field>,
     by_name: HashMap<Vec<u8>, usize>,
     post_init: bool,
+    /// Where objects keep their fields, if each of them has a slot.
+    slots: Option<Vec<Slot>>,
 }
 
 /// One field of a message class.
@@ -119,6 +127,7 @@ impl Codec {
             "set" => Build::SetAttributes,
             "force" => Build::ForceAttributes,
             "dict" => Build::SetDict,
+            "slots" => Build::FillSlots,
             "args" => Build::CallInOrder,
             "items" => Build::Items,
             _ => Build::Call,
@@ -236,7 +245,7 @@ impl Codec {
 
     /// The fields.
     pub fn plan(&self, py: Python<'_>) -> PyResult<&Plan> {
-        self.plan.get_or_try_init(py, || Plan::of(py, self.resolve.bind(py)))
+        self.plan.get_or_try_init(py, || Plan::of(self.resolve.bind(py), self.class.bind(py)))
     }
 
     /// Appends an object where its class was not declared: under its name.
@@ -384,13 +393,19 @@ impl Codec {
         depth: usize,
     ) -> Result<Bound<'py, PyAny>> {
         let plan = self.plan(py)?;
-        let mut found: Vec<Option<Bound<'py, PyAny>>> = vec![None; plan.fields.len()];
+        let (mut few, mut many) = ([const { None }; FEW], Vec::new());
+        let found = if let Some(few) = few.get_mut(..plan.fields.len()) {
+            few
+        } else {
+            many.resize(plan.fields.len(), None);
+            &mut many
+        };
         let mut unknown = None;
         if self.bytes_layout {
-            fixed::get(py, plan, block, &mut found, depth)?;
+            fixed::get(py, plan, block, found, depth)?;
         } else {
             if block.shape() == Shape::List {
-                Self::get_in_order(py, plan, block, depth, &mut found)?;
+                Self::get_in_order(py, plan, block, depth, found)?;
             }
             let mut next = 0;
             while let Some(name) = block.name()? {
@@ -462,8 +477,9 @@ impl Default {
 
 impl Plan {
     /// Asks for the fields: of each its name, attribute, kind, and a default or what makes one.
-    fn of(py: Python<'_>, resolve: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn of(resolve: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Self> {
         type Row = (String, Py<PyString>, Py<Kind>, u8, Py<PyAny>);
+        let py = class.py();
         let (rows, post_init): (Vec<Row>, bool) = resolve.call0()?.extract()?;
         let mut fields = Vec::with_capacity(rows.len());
         let mut by_name = HashMap::new();
@@ -483,7 +499,8 @@ impl Plan {
             let attribute = attribute.bind(py).clone();
             fields.push(Field { name, key, token, attribute: attribute.unbind(), kind, default });
         }
-        Ok(Self { fields, by_name, post_init })
+        let slots = fields.iter().map(|field| Slot::of(class, field.attribute.bind(py))).collect();
+        Ok(Self { fields, by_name, post_init, slots })
     }
 
     /// The position of a field: usually the one after the last.

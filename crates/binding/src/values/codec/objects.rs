@@ -7,10 +7,10 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use quire_wire::WireError;
 
 use super::{Build, Codec, Default, Field, Plan};
+use crate::buffer;
 use crate::values::failure::{Failure, Result};
 
-/// `object.__new__` and `object.__setattr__`.
-static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+/// `object.__setattr__`.
 static SET: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 impl Codec {
@@ -19,7 +19,7 @@ impl Codec {
         &self,
         py: Python<'py>,
         plan: &Plan,
-        mut found: Vec<Option<Bound<'py, PyAny>>>,
+        found: &mut [Option<Bound<'py, PyAny>>],
         unknown: Option<Bound<'py, PyDict>>,
     ) -> Result<Bound<'py, PyAny>> {
         if self.build == Build::Items {
@@ -30,17 +30,17 @@ impl Codec {
             let object = self.call_with_names(py, plan, found)?;
             return Ok(Self::with_unknown(object, unknown)?);
         }
-        for (field, value) in plan.fields.iter().zip(&mut found) {
+        for (field, value) in plan.fields.iter().zip(&mut *found) {
             if value.is_none() {
                 *value = Some(field.default.value(py)?.ok_or_else(|| self.missing(field))?);
             }
         }
         let values =
-            found.into_iter().map(|value| value.unwrap_or_else(|| py.None().into_bound(py)));
+            found.iter_mut().map(|value| value.take().unwrap_or_else(|| py.None().into_bound(py)));
         let object = if self.build == Build::CallInOrder {
             class.call1(PyTuple::new(py, values)?)?
         } else {
-            let object = NEW.import(py, "quire.calls.messages", "new_object")?.call1((class,))?;
+            let object = buffer::object(class)?;
             self.set_attributes(plan, &object, values)?;
             object
         };
@@ -79,8 +79,16 @@ impl Codec {
             }
             return Ok(set_past_class(object, intern!(py, "__dict__"), attributes.as_any())?);
         }
+        if self.build == Build::FillSlots
+            && let Some(slots) = &plan.slots
+        {
+            for (slot, (_, value)) in slots.iter().zip(fields) {
+                slot.set(object, &value)?;
+            }
+            return Ok(());
+        }
         for (field, value) in fields {
-            if self.build == Build::ForceAttributes {
+            if matches!(self.build, Build::FillSlots | Build::ForceAttributes) {
                 set_past_class(object, field.attribute.bind(py), &value)?;
             } else {
                 object.setattr(field.attribute.bind(py), value)?;
@@ -94,11 +102,11 @@ impl Codec {
         &self,
         py: Python<'py>,
         plan: &Plan,
-        found: Vec<Option<Bound<'py, PyAny>>>,
+        found: &mut [Option<Bound<'py, PyAny>>],
     ) -> Result<Bound<'py, PyAny>> {
         let keywords = PyDict::new(py);
         for (field, value) in plan.fields.iter().zip(found) {
-            if let Some(value) = value {
+            if let Some(value) = value.take() {
                 keywords.set_item(field.attribute.bind(py), value)?;
             } else if matches!(field.default, Default::None) {
                 return Err(self.missing(field));

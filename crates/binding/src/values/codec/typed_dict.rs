@@ -80,12 +80,12 @@ impl Codec {
         &self,
         py: Python<'py>,
         plan: &Plan,
-        found: Vec<Option<Bound<'py, PyAny>>>,
+        found: &mut [Option<Bound<'py, PyAny>>],
         unknown: Option<Bound<'py, PyDict>>,
     ) -> Result<Bound<'py, PyAny>> {
         let items = PyDict::new(py);
         for (field, value) in plan.fields.iter().zip(found) {
-            match value {
+            match value.take() {
                 Some(value) => items.set_item(field.attribute.bind(py), value)?,
                 None if field.may_be_absent() => {}
                 None => return Err(self.missing(field)),

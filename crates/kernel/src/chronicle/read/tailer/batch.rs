@@ -51,7 +51,7 @@ impl Tailer {
         let read = match how {
             How::Try => self.read_some(reading, count, how, &mut bytes, take),
             How::Wait(may_wait) => self.through_buffer(may_wait, || {
-                self.read_some(reading, count, how, &mut bytes, &mut take)
+                self.read_waiting(may_wait, reading, count, &mut bytes, &mut take)
             }),
         };
         timer.read((reading.taken - before) as u64, bytes);
@@ -59,6 +59,43 @@ impl Tailer {
             // What was read comes first; the next call meets the error again.
             Err(_) if reading.taken > 0 => Ok(Scan::Nothing),
             read => read,
+        }
+    }
+
+    /// By tries, which cost less a message. Where one would have to wait, a step that may does so for a
+    /// message, and for ever more where tries get nowhere, as with a filter.
+    fn read_waiting(
+        &self,
+        may_wait: &Detached,
+        reading: &mut Reading,
+        count: usize,
+        bytes: &mut u64,
+        mut take: impl FnMut(i64, &[u8]) -> Result<Take>,
+    ) -> Result<Scan<()>> {
+        let until = count.min(reading.taken.saturating_add(MESSAGES_BETWEEN_PAUSES));
+        let mut step = 1_usize;
+        loop {
+            let (mut became, before) = (Take::This, reading.taken);
+            let mut noted = |index, bytes: &[u8]| {
+                became = take(index, bytes)?;
+                Ok(became)
+            };
+            let tried = self.read_some(reading, until, How::Try, bytes, &mut noted)?;
+            let read = if tried == Scan::WouldWait {
+                step = if reading.taken > before { 1 } else { step.saturating_mul(2) };
+                let next = until.min(reading.taken.saturating_add(step));
+                self.read_some(reading, next, How::Wait(may_wait), bytes, &mut noted)?
+            } else {
+                tried
+            };
+            match read {
+                Scan::Found(()) if became != Take::This || reading.taken == count => {
+                    return Ok(read);
+                }
+                Scan::Found(()) if reading.taken == until => return Ok(Scan::Paused),
+                Scan::Found(()) => {}
+                end => return Ok(end),
+            }
         }
     }
 

@@ -181,17 +181,19 @@ impl Tailer {
     }
 
     /// Looks for the next message `looks` times without a pause: a look costs a few nanoseconds, a
-    /// call from Python many. Paused if there was none yet. The position stays.
-    pub fn spin(&self, may_wait: &Detached, looks: usize) -> Result<Scan<()>> {
+    /// call from Python many. Paused if there was none yet. The position stays. Where that only tries,
+    /// it does not relax the processor in between either, which takes longer than a look.
+    pub fn spin(&self, how: How<'_>, looks: usize) -> Result<Scan<()>> {
         let next = What::message(Ask::First).staying();
         for _ in 0..looks {
-            let found = match self.step(next, How::Try, |_| Ok(()))? {
-                Scan::WouldWait => self.step(next, How::Wait(may_wait), |_| Ok(()))?,
-                found => found,
+            let found = match (self.step(next, How::Try, |_| Ok(()))?, how) {
+                (Scan::WouldWait, How::Wait(_)) => self.step(next, how, |_| Ok(()))?,
+                (found, _) => found,
             };
-            match found {
-                Scan::Nothing => std::hint::spin_loop(),
-                found_or_paused => return Ok(found_or_paused),
+            match (found, how) {
+                (Scan::Nothing, How::Try) => {}
+                (Scan::Nothing, How::Wait(_)) => std::hint::spin_loop(),
+                (found_or_paused, _) => return Ok(found_or_paused),
             }
         }
         Ok(Scan::Paused)

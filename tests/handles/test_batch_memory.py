@@ -1,0 +1,150 @@
+"""The memory of batches: the next one is read into what Python let go of, and into nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quire
+
+MIB = 1 << 20
+# The allocator never keeps as much as this by itself.
+BATCH_BYTES = 40 * MIB
+STATUS = Path("/proc/self/status")
+KEY = bytes(range(32))
+needs_proc = pytest.mark.skipif(not STATUS.exists(), reason="tells by /proc")
+
+
+def own_memory() -> int:
+    """Bytes of memory that are this process's alone, files that are mapped left out."""
+    found = re.search(r"RssAnon:\s+(\d+) kB", STATUS.read_text("utf-8"))
+    assert found
+    return int(found[1]) << 10
+
+
+def data(batch: Any) -> memoryview:  # noqa: ANN401 - of pyarrow
+    return memoryview(batch.column("payload").buffers()[2])
+
+
+@contextmanager
+def reading(path: Path, **options: Any) -> Iterator[quire.JournalTailer]:  # noqa: ANN401
+    """Read a queue of three large batches."""
+    with quire.open(path, **options) as queue, queue.appender() as appender:
+        appender.write_many([bytes([number]) * MIB for number in range(120)])
+        with queue.tailer() as tailer:
+            yield tailer
+
+
+def read(tailer: quire.JournalTailer) -> Any:  # noqa: ANN401 - of pyarrow
+    return tailer.read_batch(max_bytes=BATCH_BYTES)
+
+
+@pytest.mark.parametrize("options", [{}, {"key": KEY}], ids=["plain", "encrypted"])
+def test_what_is_still_referred_to_stays(path: Path, options: dict[str, Any]) -> None:
+    with reading(path, **options) as tailer:
+        kept = data(read(tailer))[:MIB]  # of the batch this alone is kept
+        rows = [read(tailer).num_rows for _ in range(3)]
+
+    assert rows == [40, 40, 0]
+    assert bytes(kept) == bytes(MIB)
+
+
+def test_batches_after_the_second_need_no_fresh_pages(path: Path) -> None:
+    faults = []
+    with quire.open(path) as queue, queue.appender() as appender, queue.tailer() as tailer:
+        appender.write_many([b"x" * 1000] * 60_000)
+        for _ in range(6):
+            before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+            batch = tailer.read_batch(10_000)
+            faults.append(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)
+            assert batch.num_rows == 10_000
+
+    pages = 10_000_000 // resource.getpagesize()
+    assert sum(faults[2:]) < 4 * pages // 2  # those of the file are mapped several at a time
+
+
+@needs_proc
+def test_a_batch_that_was_let_go_of_is_kept_until_there_is_nothing_to_read(path: Path) -> None:
+    with reading(path) as tailer:
+        before = own_memory()
+        read(tailer)
+        assert own_memory() - before > 30 * MIB
+
+        last = [read(tailer), read(tailer)]
+        assert read(tailer).num_rows == 0
+        del last
+
+        assert own_memory() - before < 10 * MIB
+
+
+@needs_proc
+def test_a_small_batch_does_not_hold_the_memory_of_a_large_one(path: Path) -> None:
+    with reading(path) as tailer:
+        before = own_memory()
+        read(tailer)
+        small = tailer.read_batch(1)
+
+        assert own_memory() - before < 10 * MIB
+        assert bytes(data(small)) == bytes([40]) * MIB
+
+
+@needs_proc
+@pytest.mark.parametrize("release", ["release_resources", "close"])
+def test_the_tailer_lets_go_of_it(path: Path, release: str) -> None:
+    with reading(path) as tailer:
+        before = own_memory()
+        read(tailer)
+        getattr(tailer, release)()
+
+        assert own_memory() - before < 10 * MIB
+
+
+@needs_proc
+def test_memory_of_decrypted_messages_is_not_kept(path: Path) -> None:
+    with reading(path, key=KEY) as tailer:
+        before = own_memory()
+        read(tailer)
+
+        assert own_memory() - before < 10 * MIB
+
+
+def test_threads_that_read_one_tailer_get_whole_batches(path: Path) -> None:
+    messages = [number.to_bytes(4, "little") * 25_000 for number in range(400)]
+    found: list[Any] = []
+
+    def take(tailer: quire.JournalTailer) -> None:
+        while (batch := tailer.read_batch(5)).num_rows:
+            found.extend(batch.column("payload").to_pylist())
+
+    with quire.open(path) as queue, queue.appender() as appender, queue.tailer() as tailer:
+        appender.write_many(messages)
+        threads = [threading.Thread(target=take, args=(tailer,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert sorted(found) == sorted(messages)
+
+
+def test_a_forked_child_keeps_what_it_has_of_its_parent(path: Path) -> None:
+    with reading(path) as tailer:
+        batch = read(tailer)
+        child = os.fork()
+        if child == 0:
+            kept = data(batch)[:MIB]
+            del batch
+            os._exit(bytes(kept) != bytes(MIB))
+        del batch
+        rest = data(read(tailer))
+
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert bytes(rest[:MIB]) == bytes([40]) * MIB
