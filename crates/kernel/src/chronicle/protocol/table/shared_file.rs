@@ -66,10 +66,10 @@ impl SharedFile {
     pub fn leave(&self, before_closing: impl FnOnce(&LockedFile)) {
         let mut used = self.lock_used();
         used.users = used.users.saturating_sub(1);
-        if used.users == 0 {
-            if let Some(file) = used.file.take() {
-                before_closing(&file);
-            }
+        if used.users == 0
+            && let Some(file) = used.file.take()
+        {
+            before_closing(&file);
         }
     }
 
