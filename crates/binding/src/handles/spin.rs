@@ -15,7 +15,7 @@ use crate::error::{or_raise, to_py};
 
 /// The clock is read after this many attempts, every few microseconds.
 pub const LOOKS: usize = 128;
-/// So long a message is looked for with the interpreter attached.
+/// For this time a message is looked for with the interpreter attached.
 const ATTACHED: Duration = Duration::from_micros(50);
 /// Signals are checked this often.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(1);
@@ -27,7 +27,7 @@ enum Wait {
 }
 
 /// Waits as [`until_found`] does, after a while of `tries` with the interpreter attached: to get it
-/// back would cost more than a message that comes soon. `tries` makes so many attempts.
+/// back would cost more than a message that comes soon. `tries` gets the number of attempts.
 ///
 /// Where other threads of Python may want it, a single attempt is made so.
 pub fn until_found_soon(

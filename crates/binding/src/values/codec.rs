@@ -47,7 +47,7 @@ pub struct Codec {
     plan: PyOnceLock<Plan>,
 }
 
-/// Values of objects with up to so many fields are collected on the stack.
+/// Values of objects with at most this number of fields are collected on the stack.
 const FEW: usize = 16;
 
 /// How an object is created from its fields.
