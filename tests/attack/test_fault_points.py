@@ -64,6 +64,7 @@ NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_m
     "without_name_in",  # a reader's own file, which has no name: nothing of the queue changes
     "made_without_name",  # the same
     "watch",  # the hooks of forks, once, as the module is loaded
+    "leave_file",  # of a closed queue: where it fails, the file stays mapped
     "is_only_writer",  # a question about a file, whose failure is an answer
     "wake",  # and what sleeps: neither changes anything, and a sleep may end at any time
     "sleep_at",
