@@ -56,6 +56,8 @@ __all__ = [
     "Ring",
     "RollCycle",
     "Seen",
+    "StreamCompressor",
+    "StreamDecompressor",
     "Tailer",
     "VanillaAppender",
     "VanillaExcerpt",
@@ -427,6 +429,12 @@ class Cipher:
     def numbers(self) -> list[int]:
         """The numbers of the data keys that one of the keys unwraps."""
 
+    def encrypted(self, number: int, content: bytes, /) -> bytes:
+        """Return what lies beside messages under a number, encrypted."""
+
+    def decrypted(self, number: int, stored: bytes, /) -> bytes | None:
+        """Return what :meth:`encrypted` was given; None if it was not made so."""
+
 def wrap_new_key(key: bytes, queue: bytes, number: int, /) -> bytes:
     """Return a new random data key of a queue, wrapped by a key of 32 bytes."""
 
@@ -434,6 +442,28 @@ def rewrap_key(
     old: bytes, new: bytes, queue: bytes, number: int, wrapped: bytes, /
 ) -> bytes | None:
     """Return a data key wrapped by another key; None if the old one does not unwrap it."""
+
+@final
+class StreamCompressor:
+    """Compresses the parts of a stream by zstd, each with all before it in view."""
+
+    def __new__(cls) -> StreamCompressor: ...
+    def compress(self, part: bytes, /) -> bytes:
+        """Return the next part, compressed: it can be read once it is there."""
+
+@final
+class StreamDecompressor:
+    """Decompresses what :class:`StreamCompressor` made, in its order."""
+
+    def __new__(cls) -> StreamDecompressor: ...
+    def decompress(self, stored: bytes, length: int, /) -> bytes:
+        """
+        Return the next part.
+
+        Raises:
+            ValueError: It is damaged, or has another number of bytes than *length*.
+
+        """
 
 def train_dictionary(
     samples: Sequence[bytes], /, *, longest: int, cipher: Cipher | None = None
@@ -478,6 +508,7 @@ def hash_cycle(
         bytes | None,
         str | None,
         tuple[bytes, bytes | None, list[bytes]] | None,
+        tuple[int, tuple[int, bool] | None, bool, str | None],
     ]
     | None
 ):
@@ -497,7 +528,10 @@ def hash_cycle(
         How many messages are in the tree, its peaks and root, the first 8 bytes of each new leaf,
         the roots at those marks that were reached, whether the end-of-file marker was, the hash of
         metadata after the last message, why the walk ended at damage, and of the message that is
-        proven its bytes, the hash of the metadata before it and the siblings up to the root.
+        proven its bytes, the hash of the metadata before it and the siblings up to the root. Last,
+        what the checksums say that appenders left: how many messages have one, the number of the
+        first that is not what was appended and whether a page of it was never written, whether
+        messages were appended after the last one that is there, and why the checksums are not used.
 
     """
 
@@ -1770,6 +1804,7 @@ class Queue(_Queue):
         group_commit_us: int | None = None,
         metrics: bool = False,
         time_index: bool = False,
+        append_checksums: bool = False,
         max_clock_ahead_ms: int | None = None,
         file_events: bool = False,
         read_after_replica_acknowledged: bool = False,

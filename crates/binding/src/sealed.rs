@@ -1,12 +1,13 @@
 //! Hashes of the messages of a cycle, for seals, and dictionaries for their compression.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::sealed::dictionary;
 use quire_kernel::sealed::leaves::{self, Asked, Hashed};
+use quire_kernel::sealed::stream::{Compressing, Decompressing};
 use quire_kernel::sealed::tree::{HASH_LEN, Hash, Tree};
 
 use crate::cipher::Cipher;
@@ -17,8 +18,11 @@ use crate::handles::queue::Queue;
 type Bytes = Cow<'static, [u8]>;
 /// A message, the hash of the metadata before it, and the siblings of its way to the root.
 type Proven = (Bytes, Option<Bytes>, Vec<Bytes>);
+/// Of how many messages there are checksums, the first that is not as it was appended and whether a
+/// power cut has torn it, whether the last messages are gone, and why there are none to be trusted.
+type AppendedRow = (u64, Option<(u64, bool)>, bool, Option<String>);
 /// Messages, peaks, root, checksums, roots at marks, whether the cycle is ended, the hash of the
-/// metadata at its end, damage, and what is proven.
+/// metadata at its end, damage, what is proven, and what appenders' checksums say.
 type HashedRow = (
     u64,
     Vec<Bytes>,
@@ -29,6 +33,7 @@ type HashedRow = (
     Option<Bytes>,
     Option<String>,
     Option<Proven>,
+    AppendedRow,
 );
 
 #[doc = stub!("hash_cycle")]
@@ -62,7 +67,7 @@ pub fn hash_cycle(
 }
 
 fn row(hashed: Hashed) -> HashedRow {
-    let Hashed { tree, checksums, roots, is_ended, metadata, damage, proven } = hashed;
+    let Hashed { tree, checksums, roots, is_ended, metadata, damage, proven, appended } = hashed;
     let proven = proven.zip(tree.path()).map(|((message, metadata), path)| {
         (message.into(), metadata.map(bytes), path.into_iter().map(bytes).collect())
     });
@@ -76,11 +81,54 @@ fn row(hashed: Hashed) -> HashedRow {
         metadata.map(bytes),
         damage,
         proven,
+        (appended.known, appended.changed, appended.is_cut, appended.problem),
     )
 }
 
 fn bytes(hash: Hash) -> Bytes {
     hash.to_vec().into()
+}
+
+#[doc = stub!("StreamCompressor")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct StreamCompressor(Mutex<Compressing>);
+
+#[pymethods]
+impl StreamCompressor {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        or_raise(py, Compressing::new()).map(|it| Self(Mutex::new(it)))
+    }
+
+    #[doc = stub!("StreamCompressor.compress")]
+    #[pyo3(signature = (part, /))]
+    fn compress(&self, py: Python<'_>, part: &[u8]) -> PyResult<Bytes> {
+        let made = detached(py, |_| locked(&self.0).compress(part));
+        or_raise(py, made).map(Into::into)
+    }
+}
+
+#[doc = stub!("StreamDecompressor")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct StreamDecompressor(Mutex<Decompressing>);
+
+#[pymethods]
+impl StreamDecompressor {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        or_raise(py, Decompressing::new()).map(|it| Self(Mutex::new(it)))
+    }
+
+    #[doc = stub!("StreamDecompressor.decompress")]
+    #[pyo3(signature = (stored, length, /))]
+    fn decompress(&self, py: Python<'_>, stored: &[u8], length: usize) -> PyResult<Bytes> {
+        let made = detached(py, |_| locked(&self.0).decompress(stored, length));
+        or_raise(py, made).map(Into::into)
+    }
+}
+
+fn locked<T>(stream: &Mutex<T>) -> MutexGuard<'_, T> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[doc = stub!("train_dictionary")]

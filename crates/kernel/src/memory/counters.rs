@@ -28,6 +28,12 @@ impl Counters {
         self.0.word64(position).load(Ordering::Relaxed)
     }
 
+    /// Stores the value of a position.
+    #[inline]
+    pub fn store(&self, position: u64, value: u64) {
+        self.to_store(position).store(value, Ordering::Relaxed);
+    }
+
     /// Adds to the value at a position; it wraps around.
     pub fn add(&self, position: u64, value: u64) {
         self.to_store(position).fetch_add(value, Ordering::Relaxed);

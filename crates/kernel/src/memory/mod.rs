@@ -5,6 +5,7 @@
 pub mod cells;
 #[cfg(not(loom))]
 pub mod counters;
+pub mod crc32c;
 pub mod known_length;
 #[cfg(not(loom))]
 mod mapping;

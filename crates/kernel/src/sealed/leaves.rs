@@ -8,9 +8,12 @@
 use sha2::{Digest, Sha256};
 
 use super::tree::{self, Hash, Tree};
+use crate::chronicle::format::append_checksums::{self, record};
 use crate::chronicle::format::document::{self, HEADER_LEN};
+use crate::chronicle::protocol::append_checksums::Stored;
 use crate::chronicle::protocol::roll_file::{Document, Slot, View};
 use crate::chronicle::queue::handle::Queue;
+use crate::memory::pages::Pages;
 use crate::os::detached::Detached;
 use crate::os::interrupt;
 use crate::{Error, Result};
@@ -51,6 +54,20 @@ pub struct Hashed {
     pub damage: Option<String>,
     /// The message that is proven, and the hash of the metadata before it.
     pub proven: Option<(Vec<u8>, Option<Hash>)>,
+    pub appended: Appended,
+}
+
+/// What the checksums that appenders left say about the messages that were hashed.
+#[derive(Default)]
+pub struct Appended {
+    /// How many messages have one.
+    pub known: u64,
+    /// The first message that is not what was appended, and whether a page of it was never written.
+    pub changed: Option<(u64, bool)>,
+    /// Messages were appended after the last one that is there.
+    pub is_cut: bool,
+    /// Why there are no checksums to be trusted.
+    pub problem: Option<String>,
 }
 
 /// Hashes messages of a cycle; None if there is no file, or it is being made.
@@ -64,7 +81,13 @@ pub fn hash(queue: &Queue, asked: Asked, may_wait: &mut Detached) -> Result<Opti
             Some(position) => position,
         },
     };
-    let mut walk = Walk { view, position, first_index, metadata: None, found: Hashed::default() };
+    let mut found = Hashed::default();
+    let path = append_checksums::path_for(&queue.file_for_cycle(asked.cycle)?);
+    let checksums = Stored::open(&path, asked.cycle).unwrap_or_else(|error| {
+        found.appended.problem = Some(error.to_string());
+        None
+    });
+    let mut walk = Walk { view, position, first_index, checksums, metadata: None, found };
     if asked.tree.count() > 0
         && let Slot::Document(last) = walk.view.slot(position)?
     {
@@ -80,6 +103,8 @@ struct Walk {
     view: View,
     position: u64,
     first_index: i64,
+    /// What appenders left.
+    checksums: Option<Stored>,
     /// Of the metadata since the last message, if there is any.
     metadata: Option<Sha256>,
     found: Hashed,
@@ -103,7 +128,10 @@ impl Walk {
             }
             match self.view.slot(self.position) {
                 Ok(Slot::Document(document)) => self.take(&document, proving)?,
-                Ok(Slot::Waiting(_)) => break,
+                Ok(Slot::Waiting(_)) => {
+                    self.look_behind()?;
+                    break;
+                }
                 Ok(Slot::EndOfData) => {
                     self.found.is_ended = true;
                     break;
@@ -143,8 +171,43 @@ impl Walk {
         }
         self.found.checksums.extend_from_slice(&leaf[..CHECKSUM_LEN]);
         self.found.tree.push(leaf);
+        self.compare(document, number)
+    }
+
+    /// Compares a message with the checksum that its appender left.
+    fn compare(&mut self, document: &Document, number: u64) -> Result<()> {
+        let Some(checksums) = &mut self.checksums else { return Ok(()) };
+        let payload = self.view.payload(document);
+        let made = record(self.first_index + number.cast_signed(), payload);
+        let found = checksums.record(number)?;
+        self.found.appended.known += u64::from(found != 0);
+        // An appender may be about to replace the record of a message that was lost.
+        if found != 0 && found != made && ![0, made].contains(&checksums.newest(number)?) {
+            let is_torn = has_unwritten_page(document.position + HEADER_LEN, payload);
+            self.found.appended.changed.get_or_insert((number, is_torn));
+        }
         Ok(())
     }
+
+    /// Whether appenders left checksums of messages after the last one.
+    fn look_behind(&mut self) -> Result<()> {
+        let Some(checksums) = &mut self.checksums else { return Ok(()) };
+        if checksums.newest(self.found.tree.count())? != 0 {
+            // Unless one was appended since.
+            self.found.appended.is_cut = matches!(self.view.slot(self.position)?, Slot::Waiting(_));
+        }
+        Ok(())
+    }
+}
+
+/// Whether one of the pages that a payload lies in has nothing of it, as when a power cut came before
+/// the page was written.
+fn has_unwritten_page(position: u64, payload: &[u8]) -> bool {
+    let page = Pages::here().bytes();
+    let to_page = usize::try_from(page - position % page).unwrap_or(usize::MAX);
+    let (first, rest) = payload.split_at(to_page.min(payload.len()));
+    let pages = rest.chunks(usize::try_from(page).unwrap_or(usize::MAX));
+    std::iter::once(first).chain(pages).any(|part| part.iter().all(|byte| *byte == 0))
 }
 
 /// The leaf of a message.

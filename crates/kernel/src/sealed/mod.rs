@@ -1,6 +1,6 @@
 //! Encryption of messages (`docs/encryption.md`), their compression (`docs/compression.md`), their
 //! storage as differences, and proof of their integrity: hashes, and the trees
-//! over them (`docs/integrity.md`).
+//! over them (`docs/integrity.md`); and what connections carry compressed.
 
 pub mod bases;
 pub mod cipher;
@@ -13,4 +13,5 @@ pub mod leaves;
 mod numbers;
 pub mod packed;
 pub mod packing;
+pub mod stream;
 pub mod tree;

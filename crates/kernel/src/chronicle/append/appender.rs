@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use quire_wire::writer;
 
+use super::append_checksums::{AppendChecksums, Span};
 use super::append_times::AppendTimes;
 use super::committer::Committer;
 pub use super::end::CLOCK_EVERY;
@@ -44,6 +45,8 @@ pub struct Appender {
     state: SpinState<State>,
     /// Never locked together with the state.
     times: SharedState<AppendTimes>,
+    /// Kept if the queue says so; locked before the state, never while that is waited for.
+    checksums: Option<SharedState<AppendChecksums>>,
 }
 
 /// What the write lock is taken for.
@@ -74,6 +77,7 @@ impl Appender {
     fn with_limit(queue: Arc<Queue>, limit: u64, mut signals: Signals<'_>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         queue.writable_table("an appender")?.announce(signals.again())?;
+        let checksums = queue.options().append_checksums.then(SharedState::default);
         let appender = Arc::new(Self {
             queue,
             closed: AtomicBool::new(false),
@@ -81,6 +85,7 @@ impl Appender {
             older_ended: AtomicBool::new(false),
             state: SpinState::default(),
             times: SharedState::default(),
+            checksums,
         });
         let queue = &appender.queue;
         if queue.commit().durability() == Durability::Batch {
@@ -183,6 +188,7 @@ impl Appender {
         let (state, mut appended) = (self.state.lock(may_wait), Appended::default());
         let done = self.holding_state(state, table, guard, now_ms, &mut appended, way);
         self.note_time(may_wait, appended.last, now_ms);
+        self.note_checksums(may_wait, appended.span());
         // Moving a `Result` about would take longer than much of an append.
         let done = match done {
             Ok(done) => match self.make_durable(may_wait, appended.last) {
@@ -278,18 +284,43 @@ impl Appender {
     /// None if it does: [`Self::append`] does it then.
     #[inline]
     pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
-        packed(self.compression(), payload, |stored| self.try_append_stored(now_ms, stored))
+        packed(self.compression(), payload, |stored| match &self.checksums {
+            None => self.try_append_stored(now_ms, stored, &mut Appended::default()),
+            Some(checksums) => self.try_append_summed(checksums, now_ms, stored),
+        })
+    }
+
+    /// As [`Self::try_append_stored`], and leaves the message's checksum.
+    fn try_append_summed(
+        &self,
+        checksums: &SharedState<AppendChecksums>,
+        now_ms: Option<i64>,
+        payload: Payload<'_>,
+    ) -> Result<Option<i64>> {
+        let Some(mut checksums) = checksums.try_lock() else { return Ok(None) };
+        if checksums.is_behind() {
+            return Ok(None);
+        }
+        let mut appended = Appended::default();
+        let done = self.try_append_stored(now_ms, payload, &mut appended);
+        if let Some(span) = appended.span() {
+            checksums.note_soon(&self.queue, span);
+        }
+        done
     }
 
     #[inline]
-    fn try_append_stored(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
+    fn try_append_stored(
+        &self,
+        now_ms: Option<i64>,
+        payload: Payload<'_>,
+        appended: &mut Appended,
+    ) -> Result<Option<i64>> {
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
         let Some(guard) = self.try_lock(table)? else { return Ok(None) };
         let Some(state) = self.state.try_lock() else { return Ok(None) };
-        let mut appended = Appended::default();
-        let done = self.holding_state(state, table, guard, now_ms, &mut appended, |end| {
-            end.try_append(payload)
-        });
+        let done = self
+            .holding_state(state, table, guard, now_ms, appended, |end| end.try_append(payload));
         timer.appended(appended.messages, appended.bytes);
         // Moving a `Result` about would take longer than much of an append.
         match done {
@@ -471,6 +502,14 @@ impl Appender {
         }
     }
 
+    /// Keeps the checksums of messages, which the lock no longer covers.
+    #[inline]
+    fn note_checksums(&self, may_wait: &Detached, span: Option<Span>) {
+        if let Some(checksums) = &self.checksums {
+            checksums.lock(may_wait).note(&self.queue, span);
+        }
+    }
+
     /// Where each append is durable when it returns: syncs messages up to `last`, unless the sync of
     /// another thread has covered them meanwhile.
     #[inline]
@@ -540,6 +579,11 @@ impl Handle for Appender {
     fn release_files(&self, may_wait: &Detached) {
         self.state.lock(may_wait).tail = None;
         *self.times.lock(may_wait) = AppendTimes::default();
+        if let Some(checksums) = &self.checksums {
+            let mut checksums = checksums.lock(may_wait);
+            checksums.note(&self.queue, None);
+            *checksums = AppendChecksums::default();
+        }
     }
 
     fn release_files_of(&self, may_wait: &Detached, _queue: &Queue) {

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::append_checksums::Span;
 use super::lost_tail;
 use super::sync::{Unsynced, is_removed};
 use super::tail::{Layered, Tail};
@@ -92,6 +93,16 @@ pub struct Appended {
     pub bytes: u64,
     /// The index of the last one that is visible.
     pub last: Option<i64>,
+    /// Index and position of the first one in the cycle that the last one is in.
+    pub first: Option<(i64, u64)>,
+}
+
+impl Appended {
+    /// Where the messages are of the cycle that the last one is in.
+    pub fn span(&self) -> Option<Span> {
+        let (first, position) = self.first?;
+        Some(Span { first, position, last: self.last? })
+    }
 }
 
 /// The end of the queue while the write lock is held.
@@ -208,7 +219,11 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
     }
 
     #[inline]
-    const fn note(&mut self, index: i64, length: u64) {
+    fn note(&mut self, index: i64, length: u64) {
+        if self.appended.first.is_none() {
+            let position = self.state.tail.as_ref().map_or(u64::MAX, Tail::last_position);
+            self.appended.first = Some((index, position));
+        }
         self.appended.messages += 1;
         self.appended.bytes += length;
         self.appended.last = Some(index);
@@ -321,9 +336,10 @@ impl End<'_, DetachedGuard<'_>> {
     pub fn show_run(&mut self) -> Result<()> {
         let stored = std::mem::take(&mut self.stored);
         if let Some(tail) = &mut self.state.tail
-            && let Some(index) = tail.show_run(self.guard)?
+            && let Some(Span { first, position, last }) = tail.show_run(self.guard)?
         {
-            self.appended.last = Some(index);
+            self.appended.first.get_or_insert((first, position));
+            self.appended.last = Some(last);
             self.appended.messages += stored.messages;
             self.appended.bytes += stored.bytes;
         }
@@ -372,6 +388,7 @@ impl End<'_, DetachedGuard<'_>> {
     /// Step 4: closes the files before `cycle` and opens or creates its file.
     fn roll_to(&mut self, cycle: i32) -> Result<()> {
         let (queue, guard) = (self.queue(), self.guard);
+        self.appended.first = None;
         match self.state.tail.take() {
             Some(mut tail) => {
                 let closed = queue.close_cycle(&mut tail.view, guard).map(Some);

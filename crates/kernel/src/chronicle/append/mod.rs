@@ -1,8 +1,9 @@
 //! Writing at the end of a queue: [`appender`] is the handle, `end` the end of the queue while the
 //! write lock is held, `tail` the file it lies in, `lost_tail` the named tailers of a file that lost
 //! its own, `runs` appends of many messages, `older` the files of older cycles, `append_times` the side file of append times,
-//! `sync` what a sync covers, [`committer`] the thread that syncs, [`pretoucher`] what prepares files ahead of appends.
+//! `append_checksums` that of checksums, `sync` what a sync covers, [`committer`] the thread that syncs, [`pretoucher`] what prepares files ahead of appends.
 
+mod append_checksums;
 pub(crate) mod append_times;
 pub mod appender;
 pub mod committer;

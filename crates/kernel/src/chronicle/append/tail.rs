@@ -1,6 +1,7 @@
 //! The file being appended to, as far as one appender knows (steps 5 to 9 of an append, which are
 //! listed in `end.rs`).
 
+use super::append_checksums::Span;
 use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{self, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::chronicle::format::roll_cycle::RollCycle;
@@ -127,6 +128,12 @@ impl Tail {
         is_low
     }
 
+    /// Where the last message is that was published; beyond the file if that is not known.
+    #[inline]
+    pub const fn last_position(&self) -> u64 {
+        self.write_position
+    }
+
     /// Where the next message goes.
     pub const fn end(&self) -> u64 {
         self.free
@@ -195,8 +202,8 @@ impl Tail {
         Ok(self.store_in_run(guard, cycle, stored)?.then_some(stored.len()))
     }
 
-    /// Steps 8 and 9 for the messages of a run; returns the index of the last, if there are any.
-    pub fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<Option<i64>> {
+    /// Steps 8 and 9 for the messages of a run; returns where they are, if there are any.
+    pub fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<Option<Span>> {
         if self.run.count == 0 {
             return Ok(None);
         }
@@ -214,7 +221,8 @@ impl Tail {
         }
         self.run.due = run.due;
         self.run.due.clear();
-        Ok(Some(self.next_index() - 1))
+        let last = self.next_index() - 1;
+        Ok(Some(Span { first: last + 1 - run.count.cast_signed(), position, last }))
     }
 
     /// The messages of a run were never visible.

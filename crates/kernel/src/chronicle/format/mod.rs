@@ -1,6 +1,7 @@
 //! Where is the byte? On-disk facts, one module per structure (`docs/format.md`): no I/O, no
 //! atomics, no `unsafe`.
 
+pub mod append_checksums;
 pub mod batch;
 pub mod blocks;
 pub mod document;

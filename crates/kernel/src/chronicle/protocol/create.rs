@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::indexing::publish_first_array;
 use super::lock::guard::{DetachedGuard, WriteGuard};
 use super::roll_file::{self, RollFile};
-use super::{time_index, unfinished};
+use super::{beside, unfinished};
 use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{
     self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED, TAIL_ZEROS,
@@ -81,7 +81,7 @@ pub fn open_or_create(
         match roll_file::first_word(&window)? {
             None | Some(NOT_INITIALIZED) => {
                 check_nothing_is_lost(&window, new)?;
-                time_index::remove_stale(path, cycle);
+                beside::remove_stale(path, cycle);
                 let layout =
                     initialise(&window, new, guard).inspect_err(|_| remove_empty(path, &window))?;
                 return Ok((RollFile::new(cycle, window, layout), true));

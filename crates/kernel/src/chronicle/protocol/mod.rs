@@ -8,9 +8,14 @@
 //!   begun, [`head`] whether its first documents are damaged, [`listing`] which there are, and
 //!   [`stored_cycle`] which roll cycle they follow;
 //! - [`walk`] steps over documents, [`locate`] and [`index_search`] find messages;
-//! - [`time_index`] keeps append times in a side file;
+//! - [`time_index`] keeps append times in a side file, [`append_checksums`] checksums of messages, both
+//!   by [`side_chunks`]; [`beside`] has them forget messages that were lost;
 //! - [`repair`] mends what a power cut left.
 
+#[cfg(not(loom))]
+pub mod append_checksums;
+#[cfg(not(loom))]
+pub mod beside;
 pub mod hints;
 pub mod lock;
 pub mod publish;
@@ -38,6 +43,8 @@ pub mod repair;
 pub mod roll;
 #[cfg(not(loom))]
 pub mod roll_file;
+#[cfg(not(loom))]
+pub mod side_chunks;
 #[cfg(not(loom))]
 pub mod stored_cycle;
 #[cfg(not(loom))]

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::beside;
 use super::create;
 use super::head;
 use super::listing::{self, Names};
@@ -30,7 +31,6 @@ use super::locate::{self, Located};
 use super::lock::guard::DetachedGuard;
 use super::roll_file::{Known, Slot, View};
 use super::table::store::TableStore;
-use super::time_index;
 use super::walk::{Met, Walk};
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::index::ArrayLayout;
@@ -167,7 +167,7 @@ fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result
         Ok(Some(file)) => Arc::new(file),
         Ok(None) => {
             guard.check_held()?;
-            time_index::retire_beyond(path, due.cycle, 0)?;
+            beside::forget_beyond(path, due.cycle, 0)?;
             return create::put_aside_unfinished(path, guard).map(drop);
         }
         Err(Error::Corrupt { .. }) => return Ok(()),
@@ -181,7 +181,7 @@ fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result
         done(file.window.file(), path);
         return Ok(());
     };
-    time_index::retire_beyond(path, due.cycle, end.next_sequence())?;
+    beside::forget_beyond(path, due.cycle, end.next_sequence())?;
     if end.last.is_none() && upper(&mut view, &end)?.is_none() {
         guard.check_held()?;
         return create::discard(path, guard);

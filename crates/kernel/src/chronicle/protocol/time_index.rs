@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
+use super::side_chunks::{CHUNK, length_of, map};
 use crate::chronicle::format::time_index::{
     self, CYCLE_AT, MAGIC, MAGIC_AT, MESSAGES_AT, POINT_LEN,
 };
@@ -19,8 +20,6 @@ use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
-/// The file grows, and is mapped, by this.
-const CHUNK: u64 = 64 << 10;
 /// Points without a count are those of writers that died, or are at it.
 const MOST_WITHOUT_COUNT: u64 = 256;
 
@@ -205,23 +204,6 @@ impl Points {
 const _: () =
     assert!(CHUNK.is_multiple_of(POINT_LEN) && time_index::HEADER_LEN.is_multiple_of(POINT_LEN));
 
-/// Maps a chunk, whose blocks are reserved before: a full disk is an error here rather than a signal
-/// at the first store.
-fn map(file: &File, path: &Path, chunk: u64) -> Result<Counters> {
-    let failed = |e| Error::io("cannot make room in", path, e);
-    files::reserve(file, chunk, chunk + CHUNK).map_err(failed)?;
-    if length_of(file, path)? < chunk + CHUNK {
-        // No other way is safe beside a process that has made it longer.
-        fault::call!("window.grow", write_last(file, chunk + CHUNK)).map_err(failed)?;
-    }
-    Counters::part(file, chunk, CHUNK).map_err(|e| Error::io("cannot map", path, e))
-}
-
-/// Makes a file at least this long.
-fn write_last(file: &File, len: u64) -> std::io::Result<()> {
-    file.write_all_at(&[0], len - 1)
-}
-
 /// Invalidates a time index that covers more messages than the cycle holds: the difference was lost,
 /// and later messages with their indexes have other times.
 pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
@@ -254,11 +236,6 @@ pub fn remove_stale(roll_file: &Path, cycle: i32) {
         Ok(()) => format!("append times of a deleted roll file were removed: file={file}"),
         Err(e) => format!("append times of a deleted roll file are still there: file={file} {e}"),
     });
-}
-
-fn length_of(file: &File, path: &Path) -> Result<u64> {
-    let found = fault::call!("file.stat", file.metadata());
-    Ok(found.map_err(|e| Error::io("cannot look at", path, e))?.len())
 }
 
 /// The error of a side file that says what cannot be.

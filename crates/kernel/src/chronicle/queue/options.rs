@@ -60,6 +60,8 @@ pub struct Options {
     pub metrics: bool,
     /// Keep the times of appends.
     pub time_index: bool,
+    /// Keep checksums of what is appended.
+    pub append_checksums: bool,
     /// Refuse a new cycle that begins more milliseconds than this after the newest one ended.
     pub max_clock_ahead_ms: Option<u64>,
     /// Say which files are opened and released.
@@ -102,6 +104,7 @@ impl Default for Options {
             low_space_bytes: None,
             metrics: false,
             time_index: false,
+            append_checksums: false,
             max_clock_ahead_ms: None,
             file_events: false,
             read_after_replica_acknowledged: false,

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use super::{Action, index, side_file};
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN};
+use crate::chronicle::protocol::beside;
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::head;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::publish;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
-use crate::chronicle::protocol::time_index;
 use crate::chronicle::protocol::unfinished;
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::verify::roll_file::{is_early, lost_end};
@@ -139,7 +139,7 @@ fn repair_documents(
     guard.check_held()?;
     if lost_end(view, &walked)?.is_some() || matches!(walked.ending, Ending::Waiting(1..)) {
         cut_off(view, &mut walked, guard, actions)?;
-        time_index::retire_beyond(&view.path(), view.file().cycle, walked.next_sequence)?;
+        beside::forget_beyond(&view.path(), view.file().cycle, walked.next_sequence)?;
     }
     guard.check_held()?;
     view.make_words_writable()?;

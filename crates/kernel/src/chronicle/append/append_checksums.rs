@@ -1,0 +1,105 @@
+//! The checksums that an appender keeps of what it appends (`docs/integrity.md`): after each call,
+//! without the write lock, and from the bytes in the file.
+
+use crate::chronicle::format::append_checksums::{self, record};
+use crate::chronicle::protocol::append_checksums::Records;
+use crate::chronicle::protocol::roll_file::{Slot, View};
+use crate::chronicle::queue::handle::Queue;
+use crate::{Error, Result, warnings};
+
+/// Messages that were appended one after the other: the index and the position of the first, and the
+/// index of the last.
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub first: i64,
+    pub position: u64,
+    pub last: i64,
+}
+
+/// The checksums of the cycle that an appender writes to.
+#[derive(Default)]
+pub struct AppendChecksums {
+    /// Where the records go, and what they are made from.
+    open: Option<(Records, View)>,
+    /// A message whose record needs a system call: the next append waits for that.
+    pending: Option<Span>,
+    /// The cycle whose side file cannot be written: an append does not fail for it.
+    failed: Option<i32>,
+}
+
+impl AppendChecksums {
+    /// Whether the record of an earlier message has to be stored first, by a thread that may wait.
+    #[inline]
+    pub const fn is_behind(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Stores the record of one message, if that takes no system call: later otherwise.
+    #[inline]
+    pub fn note_soon(&mut self, queue: &Queue, span: Span) {
+        if !self.try_note(queue, span) {
+            self.pending = Some(span);
+        }
+    }
+
+    #[inline]
+    fn try_note(&self, queue: &Queue, span: Span) -> bool {
+        let Ok((cycle, sequence)) = queue.roll().split(span.first) else { return true };
+        match &self.open {
+            Some((records, view)) if records.cycle == cycle => match view.try_slot(span.position) {
+                Some(Slot::Document(found)) => {
+                    records.try_put(sequence, record(span.first, view.payload(&found)))
+                }
+                _ => false,
+            },
+            _ => self.failed == Some(cycle),
+        }
+    }
+
+    /// Stores the records of messages, and of what is left to do.
+    pub fn note(&mut self, queue: &Queue, span: Option<Span>) {
+        for span in [self.pending.take(), span].into_iter().flatten() {
+            let Ok((cycle, sequence)) = queue.roll().split(span.first) else { continue };
+            if self.failed == Some(cycle) {
+                continue;
+            }
+            if let Err(error) = self.note_all(queue, cycle, sequence, span) {
+                (self.open, self.failed) = (None, Some(cycle));
+                warnings::leave(format!(
+                    "checksums of appends are no longer kept: cycle={cycle} error={error}"
+                ));
+            }
+        }
+    }
+
+    fn note_all(&mut self, queue: &Queue, cycle: i32, sequence: u64, span: Span) -> Result<()> {
+        let (records, view) = match &mut self.open {
+            Some(open) if open.0.cycle == cycle => open,
+            open => open.insert(opened(queue, cycle)?),
+        };
+        let (mut at, mut index, mut sequence) = (span.position, span.first, sequence);
+        while index <= span.last
+            && let Slot::Document(found) = view.slot(at)?
+        {
+            if !found.is_metadata {
+                records.put(sequence, record(index, view.payload(&found)))?;
+                (index, sequence) = (index + 1, sequence + 1);
+            }
+            at = found.next;
+        }
+        Ok(())
+    }
+}
+
+fn opened(queue: &Queue, cycle: i32) -> Result<(Records, View)> {
+    let path = append_checksums::path_for(&queue.file_for_cycle(cycle)?);
+    let records = Records::open(&path, cycle, queue.options().file_mode)?;
+    match queue.view(cycle)? {
+        Some(view) if queue.has_file(cycle) => Ok((records, view)),
+        _ => {
+            // They would be of other messages than those of a roll file that is put there later.
+            records.remove()?;
+            Err(Error::gone("the cycle was removed", &path))
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The side file of what appenders have appended: a checksum of each message.
+//!
+//! A writer adds to it after it has published messages and let go of the write lock, each record by
+//! one store. Killed before that, it leaves messages without a record, as Java does: nothing is known
+//! of those. A record is of what was appended last under its index, so that it may be stored over one
+//! of a message that a power cut took.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::side_chunks::{CHUNK, length_of, map};
+use crate::chronicle::format::append_checksums::{
+    self, CYCLE_AT, HEADER_LEN, MAGIC, MAGIC_AT, RECORD_LEN, position,
+};
+use crate::memory::counters::Counters;
+use crate::os::files::{self, Access};
+use crate::probe::fault;
+use crate::{Error, Result, warnings};
+
+const RECORD_BYTES: usize = 8;
+const _: () = assert!(RECORD_BYTES as u64 == RECORD_LEN && HEADER_LEN.is_multiple_of(RECORD_LEN));
+
+/// The records of a cycle, to be read.
+pub struct Stored {
+    path: PathBuf,
+    file: File,
+    /// Those that were read last, from a sequence on.
+    read: Vec<u8>,
+    first: u64,
+}
+
+impl Stored {
+    /// Those in the file at `path`; None if there is none, or it is being made.
+    pub fn open(path: &Path, cycle: i32) -> Result<Option<Self>> {
+        let access = Access { write: false, create_mode: None };
+        let Some(file) = files::open(path, access)? else { return Ok(None) };
+        let stored = Self { path: path.to_path_buf(), file, read: Vec::new(), first: 0 };
+        let mut head = [0; 16];
+        if stored.read_at(&mut head, MAGIC_AT)? < head.len() {
+            return Ok(None);
+        }
+        let (words, _) = head.as_chunks::<8>();
+        match (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])) {
+            (0, _) | (MAGIC, 0) => Ok(None),
+            (MAGIC, word) if Some(word) == cycle_word(cycle) => Ok(Some(stored)),
+            (found, _) => {
+                let (what, expected) = ("not checksums of appends", "records of this cycle");
+                Err(Error::corrupt(what, &stored.path, MAGIC_AT, format!("{found:#x}"), expected))
+            }
+        }
+    }
+
+    /// The record of a message as it is now; 0 if there is none.
+    pub fn newest(&mut self, sequence: u64) -> Result<u64> {
+        self.read.clear();
+        self.record(sequence)
+    }
+
+    /// The record of a message; 0 if there is none. One that is read after another in order costs no
+    /// system call mostly.
+    pub fn record(&mut self, sequence: u64) -> Result<u64> {
+        let is_read = |it: &Self| {
+            let at = usize::try_from(sequence.checked_sub(it.first)?).ok()?;
+            it.read.as_chunks::<RECORD_BYTES>().0.get(at).copied()
+        };
+        if let Some(record) = is_read(self) {
+            return Ok(u64::from_le_bytes(record));
+        }
+        let mut read = std::mem::take(&mut self.read);
+        read.resize(usize::try_from(CHUNK).unwrap_or_default(), 0);
+        let found = self.read_at(&mut read, position(sequence))?;
+        read.truncate(found);
+        (self.read, self.first) = (read, sequence);
+        Ok(is_read(self).map_or(0, u64::from_le_bytes))
+    }
+
+    fn read_at(&self, to: &mut [u8], position: u64) -> Result<usize> {
+        let read = fault::call!("window.read", read_fully(&self.file, to, position));
+        read.map_err(|e| Error::io("cannot read", &self.path, e))
+    }
+}
+
+/// Reads as much as there is.
+fn read_fully(file: &File, to: &mut [u8], position: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < to.len() {
+        match file.read_at(&mut to[done..], position + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// The records of a cycle, to be added to.
+pub struct Records {
+    pub cycle: i32,
+    path: PathBuf,
+    file: File,
+    /// The chunk that is mapped, and where it begins.
+    words: Counters,
+    chunk: u64,
+}
+
+impl Records {
+    /// Those in the file at `path`, which is made if it is missing.
+    pub fn open(path: &Path, cycle: i32, mode: u32) -> Result<Self> {
+        let access = Access { write: true, create_mode: Some(mode) };
+        let file = files::open(path, access)?.ok_or_else(|| Error::gone("removed", path))?;
+        let words = map(&file, path, 0)?;
+        words.set_once(CYCLE_AT, cycle_word(cycle).unwrap_or(MAGIC)); // others may be at it: the same
+        words.set_once(MAGIC_AT, MAGIC);
+        Stored::open(path, cycle)?.ok_or_else(|| Error::gone("removed", path))?;
+        Ok(Self { cycle, path: path.to_path_buf(), file, words, chunk: 0 })
+    }
+
+    /// Stores the record of a message; false if that needs a system call.
+    #[inline]
+    pub fn try_put(&self, sequence: u64, record: u64) -> bool {
+        let at = position(sequence).wrapping_sub(self.chunk);
+        if at >= CHUNK {
+            return false;
+        }
+        self.words.store(at, record);
+        true
+    }
+
+    /// Stores the record of a message.
+    pub fn put(&mut self, sequence: u64, record: u64) -> Result<()> {
+        let chunk = position(sequence) / CHUNK * CHUNK;
+        if chunk != self.chunk {
+            (self.words, self.chunk) = (map(&self.file, &self.path, chunk)?, chunk);
+        }
+        self.try_put(sequence, record);
+        Ok(())
+    }
+
+    /// Removes the file.
+    pub fn remove(self) -> Result<()> {
+        remove(&self.path).map_err(|e| Error::io("cannot remove", &self.path, e))
+    }
+}
+
+fn cycle_word(cycle: i32) -> Option<u64> {
+    u64::try_from(cycle).ok().map(|cycle| cycle + 1)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    fault::call!("create.file.remove", std::fs::remove_file(path))
+}
+
+/// Clears the records of messages from a sequence on: those were lost, and others get their indexes.
+pub fn forget_from(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
+    let path = append_checksums::path_for(roll_file);
+    match Stored::open(&path, cycle) {
+        Ok(Some(_)) => {}
+        Ok(None) | Err(Error::NotAQueue { .. } | Error::Corrupt { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    let access = Access { write: true, create_mode: None };
+    let Some(file) = files::open(&path, access)? else { return Ok(()) };
+    let from = position(messages);
+    if from >= length_of(&file, &path)? {
+        return Ok(());
+    }
+    // Not cut off: another process may have it mapped.
+    files::each_used_page(&file, from, |at, page| {
+        let kept = usize::try_from(from.saturating_sub(at)).unwrap_or_default().min(page.len());
+        let zeros = vec![0; page.len() - kept];
+        fault::call!("restart.zeros.write", file.write_all_at(&zeros, at + kept as u64))
+    })
+    .map_err(|e| Error::io("cannot write", &path, e))
+}
+
+/// Removes the records of a cycle whose roll file was deleted, as by hand, and is about to be made
+/// again: they are of other messages. A failure is no reason to refuse an append.
+pub fn remove_stale(roll_file: &Path) {
+    let path = append_checksums::path_for(roll_file);
+    match remove(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => warnings::leave(format!(
+            "checksums of a deleted roll file are still there: file={} {error}",
+            path.display()
+        )),
+        _ => {}
+    }
+}
