@@ -82,7 +82,7 @@ def test_the_native_class_has_the_declared_defaults(kind: str) -> None:
         for it in OPTIONS.values()
         if kind in it.formats
     }
-    of_native = {"file_events", "cipher", "without_key"}
+    of_native = {"file_events", "append_checksums", "cipher", "without_key"}
     started_here = {
         *("retention", "on_file_acquired", "on_file_released", "buffer_mode"),
         *("key", "allow_plain", "integrity"),  # handed on as the cipher, or as a thread that seals

@@ -10,6 +10,8 @@ TIMES: Final = ".times.quire"
 """What files of append times have in place of the roll file's suffix; Java ignores them."""
 SEAL: Final = ".seal.quire"
 """What files of checksums have in place of the roll file's suffix; Java ignores them."""
+CHECKSUMS: Final = ".checksums.quire"
+"""What files of appenders' checksums have in place of the roll file's suffix; Java ignores them."""
 
 
 def uncompressed(name: str) -> str:
@@ -25,6 +27,16 @@ def times_file(name: str) -> str:
 def seal_file(name: str) -> str:
     """Return the name, or path, of the checksums of a roll file, compressed or not."""
     return uncompressed(name).removesuffix(".cq4") + SEAL
+
+
+def checksums_file(name: str) -> str:
+    """Return the name, or path, of what appenders left beside a roll file, compressed or not."""
+    return uncompressed(name).removesuffix(".cq4") + CHECKSUMS
+
+
+def side_files(name: str) -> tuple[str, ...]:
+    """Return the names, or paths, of all that may lie beside a roll file."""
+    return times_file(name), seal_file(name), checksums_file(name)
 
 
 def is_compressed(name: str) -> bool:

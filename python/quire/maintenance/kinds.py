@@ -183,8 +183,19 @@ KINDS: Final[dict[str, Kind]] = {
 SEAL_KINDS: Final[dict[str, Kind]] = {
     "changed-message": Kind(
         "error",
-        "a message, or its place, is not what was sealed: it or one after it was changed, inserted,"
-        " moved or cut off",
+        "a message, or its place, is not what was sealed, or not what was appended: it or one after"
+        " it was changed, inserted, moved or cut off",
+        None,
+    ),
+    "torn-message": Kind(
+        "error",
+        "a message of which a page was never written, as a power cut leaves it: its appender's"
+        " checksum is another",
+        None,
+    ),
+    "cut-messages": Kind(
+        "warning",
+        "messages that were appended after the last one are gone, as after a power cut",
         None,
     ),
     "sealed-cycle": Kind("error", f"a cycle that was sealed is gone: {_BY_HAND}", None),
@@ -209,8 +220,8 @@ SEAL_KINDS: Final[dict[str, Kind]] = {
     "torn-seal": Kind("note", "a seal was interrupted: the next one takes its place", None),
     "unsealed": Kind(
         "note",
-        "messages after the last seal: nothing is known of them, and a power cut may have torn the"
-        " last one",
+        "messages after the last seal: only those with checksums of their appenders are known to be"
+        " right",
         None,
     ),
     "unsigned-seals": Kind("note", "the latest seals are not signed by the key", None),

@@ -23,7 +23,7 @@ from quire._common.file_identity import Identity, identity_of
 from quire._common.roll_file_names import (
     COMPRESSED,
     is_compressed,
-    seal_file,
+    side_files,
     times_file,
     uncompressed,
 )
@@ -73,7 +73,7 @@ class Removal:
         """
         name = uncompressed(self.queue.file_for_cycle(cycle).rpartition("/")[2])
         if not keep_compressed:
-            for beside in (times_file(name), seal_file(name), name + COMPRESSED):
+            for beside in (*side_files(name), name + COMPRESSED):
                 self._take(beside, moves)
         if self.folder.has(name):
             self._announce(cycle)

@@ -12,11 +12,13 @@ from typing import Final, NamedTuple
 
 from quire._common import arguments
 from quire._common.durable import SafeFolder
+from quire._common.roll_file_names import CHECKSUMS
 from quire._native import hash_cycle
 from quire.errors import QuireError, SealError, UnsupportedError
 from quire.formats import detection
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
+from quire.sealed.append_check import check_appended
 from quire.sealed.proof import Proof
 from quire.sealed.seal_chain import Chain, Checkpoint, tree_of
 from quire.sealed.seal_check import Row, Wanted, check
@@ -264,15 +266,23 @@ def wanted_seals(
 def check_seals(path: str, wanted: Wanted) -> Iterator[Row]:
     """Yield findings about the seals of a queue, and about messages that are not as sealed."""
     has_seals = os.path.isdir(path) and os.path.lexists(os.path.join(path, SEALS))  # noqa: PTH112, PTH118
-    if not has_seals:
-        if wanted.seals:
-            yield "no-seals", path, None, "no checkpoint", "one at least"
+    if not has_seals and wanted.seals:
+        yield "no-seals", path, None, "no checkpoint", "one at least"
+    if not has_seals and not _has_checksums(path):
         return
     try:
         with _opened(path) as (queue, folder):
-            yield from check(queue, folder, wanted)
+            rows = [*check(queue, folder, wanted)] if has_seals else []
+            yield from rows
+            changed = {file for kind, file, *_ in rows if kind == "changed-message"}
+            yield from check_appended(queue, folder, changed)
     except QuireError as error:
         yield "seals", path, None, str(error), "a queue to compare with its seals"
+
+
+def _has_checksums(path: str) -> bool:
+    """Whether appenders left checksums in the directory of a queue."""
+    return os.path.isdir(path) and any(it.endswith(CHECKSUMS) for it in os.listdir(path))  # noqa: PTH112, PTH208
 
 
 @contextmanager

@@ -192,9 +192,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         allow_plain: With *key*, read messages that are not encrypted as they are.
         compression: Compress each message that gets shorter by it; see ``docs/compression.md``.
             Reading needs no option.
-        integrity: Seal the queue at each roll and when it is closed, by a thread, so that
-            :func:`quire.verify` notices what changes: see ``docs/integrity.md``. Not part of a
-            pickled queue.
+        integrity: Leave a checksum of each message that is appended, and seal the queue at each
+            roll and when it is closed, by a thread, so that :func:`quire.verify` notices what
+            changes: see ``docs/integrity.md``. Not part of a pickled queue.
         wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take. With
             ``DELTA_BINARY`` and ``DEFAULT_ZERO_BINARY`` messages are stored as differences, which
             Java does not read: see ``docs/compression.md``.

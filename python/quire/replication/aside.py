@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from quire._common.durable import SafeFolder
-from quire._common.roll_file_names import COMPRESSED, times_file, uncompressed
+from quire._common.roll_file_names import COMPRESSED, side_files, uncompressed
 from quire._native import BatchReader, BatchWriter
 from quire.errors import CorruptError, QuireError, UnsafePathError
 from quire.handles.journal.queue import JournalQueue
@@ -246,7 +246,7 @@ def _move_later(queue: JournalQueue, folder: SafeFolder, part: SafeFolder, cycle
 
 def _move(folder: SafeFolder, part: SafeFolder, name: str) -> None:
     """Move the file of a cycle, and what is beside it."""
-    for each in (times_file(name), name + COMPRESSED, name):
+    for each in (*side_files(name), name + COMPRESSED, name):
         with suppress(FileNotFoundError):
             folder.move(each, part, each)
     part.sync()

@@ -20,7 +20,7 @@ from typing import ClassVar, Final, TypeAlias, cast
 
 from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_sync
 from quire._common.file_identity import identity_of
-from quire._common.roll_file_names import COMPRESSED, seal_file, times_file
+from quire._common.roll_file_names import COMPRESSED, side_files
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
 from quire.handles.journal.queue import JournalQueue
@@ -137,7 +137,7 @@ class _Move(Saver):
         del queue
         self._made.clear()
         self._moves = Moves(self._there, set())
-        for beside in (times_file(cycle.file.name), seal_file(cycle.file.name)):
+        for beside in side_files(cycle.file.name):
             if self._folder.has(beside):
                 self._save(beside)
         target = self._save(cycle.file.name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quire._common.durable import SafeFolder
-from quire._common.roll_file_names import SEAL
+from quire._common.roll_file_names import SEAL, checksums_file
 from quire._native import hash_cycle
 from quire.errors import SealError
 from quire.sealed.seal_chain import (
@@ -46,6 +46,9 @@ class Step:
         metadata: The hash of metadata after the last message.
         damage: Why the walk ended before the end.
         proven: The message to prove, the hash of metadata before it and the path to the root.
+        appended: What the checksums that appenders left say: of how many messages there is one, the
+            first that is not what was appended and whether a page of it was never written, whether
+            messages after the last one are gone, and why there are none to be trusted.
 
     """
 
@@ -58,6 +61,7 @@ class Step:
     metadata: bytes | None
     damage: str | None
     proven: tuple[bytes, bytes | None, list[bytes]] | None
+    appended: tuple[int, tuple[int, bool] | None, bool, str | None]
 
 
 def steps_of(
@@ -142,7 +146,7 @@ class _Sealing:
             start = checksums.progress(known.count, known.root)
             marks = [] if start.count else [known.count]
         last: Step | None = None
-        at = start.count
+        at, as_appended = start.count, True
         for step in steps_of(self._queue, cycle, start, marks):
             if step.damage is not None:
                 raise SealError(f"the file is damaged: file={file} reason={step.damage}")
@@ -154,6 +158,7 @@ class _Sealing:
             if step.checksums:
                 checksums.write(at, step.checksums)
             at, last = step.count, step
+            as_appended = as_appended and step.appended[1] is None
         if last is None or (at == 0 and not last.is_ended):
             return known
         if known is not None and at < known.count:
@@ -161,6 +166,8 @@ class _Sealing:
         if at > start.count:
             self._folder.sync_file(file)  # what is sealed outlives a power cut
             checksums.finish(Progress(at, last.peaks))
+        if last.is_ended and as_appended:
+            self._folder.remove(checksums_file(file))  # the seal has more of each message
         metadata = last.metadata if last.is_ended else None
         return SealedCycle(at, last.is_ended, root_of_peaks(last.peaks), metadata)
 

@@ -123,7 +123,8 @@ class JournalQueue(_native.Queue, Queue):
         if integrity and kept.get("read_only"):
             raise ReadOnlyError(f"integrity=True seals the queue: path={path} read_only=True")
         listens = on_file_acquired is not None or on_file_released is not None
-        queue = super()._reopen(path, kept | encryption | {"file_events": listens})
+        own = {"file_events": listens, "append_checksums": integrity}
+        queue = super()._reopen(path, kept | encryption | own)
         queue._options = kept  # noqa: SLF001
         if listens:
             events = cast("FileEvents", queue._file_events)  # noqa: SLF001
