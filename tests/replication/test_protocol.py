@@ -308,6 +308,8 @@ def vectors() -> dict[str, bytes]:
 
 
 PLACE = Place(0x4D19_0000_0005, 1)
+BATCH_OF_TWO = Batch(0x4D19_0000_0005, (Document(b"one"), Document(b"xy", is_metadata=True)))
+ZSTD_START = bytes.fromhex("28b52ffd0058")  # the magic number, no flag, a window of 2 MiB
 ENCODED = {
     "HEARTBEAT, time 1": reference.heartbeat(1),
     "START, everything": reference.start(None),
@@ -336,8 +338,11 @@ ENCODED = {
             0, 0x4D19_0000_0005, 0, [], [InWork(0x4D19_0000_0003, 2, 0, 1, 0, 3, 1, [1])]
         ).encode(),
     ),
+    "COMPRESSED_BATCH, the same, in a block as it is": reference.compressed_batch(
+        1, 33, ZSTD_START + (33 << 3).to_bytes(3, "little") + BATCH_OF_TWO.encode()
+    ),
     "BATCH, time 1: the message `one` at 0x4d1900000005, then metadata `xy`": reference.batch(
-        1, Batch(0x4D19_0000_0005, (Document(b"one"), Document(b"xy", is_metadata=True)))
+        1, BATCH_OF_TWO
     ),
 }
 

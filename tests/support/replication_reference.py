@@ -22,8 +22,8 @@ GREETING, WELCOME, REFUSAL, DIGEST_REQUEST, DIGEST = 1, 2, 3, 4, 5
 START, BATCH, ACKNOWLEDGEMENT, HEARTBEAT, END = 6, 7, 8, 9, 10
 HANDOVER, TAKEN_OVER = 11, 12
 CYCLES_REQUEST, CYCLES = 13, 14
-TAILER, GROUP, GROUPS, TAILERS, FILE = 15, 16, 17, 18, 19
-KINDS: Final = range(GREETING, FILE + 1)
+TAILER, GROUP, GROUPS, TAILERS, FILE, COMPRESSED_BATCH = 15, 16, 17, 18, 19, 20
+KINDS: Final = range(GREETING, COMPRESSED_BATCH + 1)
 METADATA: Final = 0x4000_0000
 HASH_BYTES: Final = 32
 SEQUENCE_BITS: Final = 32  # of an index, in the roll cycles that the tests have
@@ -123,6 +123,10 @@ def start(place: Place | None) -> bytes:
 
 def batch(time_ns: int, content: Batch) -> bytes:
     return frame(BATCH, _TIME.pack(time_ns) + content.encode())
+
+
+def compressed_batch(time_ns: int, length: int, stored: bytes) -> bytes:
+    return frame(COMPRESSED_BATCH, _TIME.pack(time_ns) + _WORD.pack(length) + stored)
 
 
 def acknowledgement(time_ns: int, place: Place, *, is_synced: bool = False) -> bytes:
@@ -231,8 +235,11 @@ def decode(kind: int, body: bytes) -> tuple[Any, ...]:  # noqa: PLR0911 - a kind
     if kind == END:
         assert body == b""
         return ()
-    if kind == BATCH:
-        return (*_TIME.unpack(body[:8]), decode_batch(body[8:]))
+    if kind in {BATCH, COMPRESSED_BATCH}:
+        rest = (
+            (decode_batch(body[8:]),) if kind == BATCH else (*_WORD.unpack(body[8:12]), body[12:])
+        )
+        return (*_TIME.unpack(body[:8]), *rest)
     if kind == ACKNOWLEDGEMENT:
         return (*_TIME.unpack(body[:8]), Place(*_PLACE.unpack(body[8:21])), *body[21:])
     if kind == START:

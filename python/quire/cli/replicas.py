@@ -41,6 +41,7 @@ class Member:
         repair: Whether to put aside what the source does not have, as a sink.
         drop_after_s: When it leaves sinks that are away out of the in-sync set; None: never.
         busy: Whether each connection has a thread that never sleeps.
+        compress: Whether it compresses what it sends as a source.
 
     """
 
@@ -57,10 +58,11 @@ class Member:
         to: Address | None = None,
         drop_after_s: float | None = None,
         busy: bool = False,
+        compress: bool = False,
     ) -> None:
         self._path, self._listen, self._tls, self._insecure = path, listen, tls, insecure
         self._name, self._repairs, self._to = name, repair, to
-        self._drop_after_s, self._busy = drop_after_s, busy
+        self._drop_after_s, self._busy, self._compress = drop_after_s, busy, compress
         self._level: Literal["stored", "synced"] = acknowledge
 
     async def serve(self) -> None:
@@ -117,6 +119,7 @@ class Member:
             connects=connects,
             drop_after_s=self._drop_after_s,
             busy=self._busy,
+            compress=self._compress,
         )
         await stack.enter_async_context(source)
         if not connects:

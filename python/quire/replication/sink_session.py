@@ -7,6 +7,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
+from quire._native import StreamDecompressor
 from quire.errors import DivergedError, OldEpochError, ReplicationError
 from quire.replication import wire
 from quire.replication.cycle_search import CycleSearch, DiffersIn, LacksBefore, Range, Same
@@ -26,6 +27,7 @@ _EXPECTED: Final = frozenset(
             Kind.DIGEST,
             Kind.CYCLES,
             Kind.BATCH,
+            Kind.COMPRESSED_BATCH,
             Kind.HEARTBEAT,
             Kind.END,
         ),
@@ -81,6 +83,7 @@ class SinkSession(Session):
         self.has_ended = self._is_older = False
         self.handed_over: wire.HandedOver | None = None
         self._positions = list[wire.PositionFrame]()
+        self._decompressor: StreamDecompressor | None = None
 
     @property
     def progress(self) -> Place | None:
@@ -125,10 +128,10 @@ class SinkSession(Session):
                 self._take_cycles(self._cycle_search, frame)
             case wire.Digest(place, digest) if self._search is not None and self.lacks is None:
                 self._compare(self._search, place, digest)
-            case wire.Batch(time_ns, documents) if self.is_started and self.handed_over is None:
-                self._check_end(documents)
-                self.stored = self._replica.apply(documents, time_ns // 1_000_000)
-                self._unacknowledged = (time_ns, self.stored)
+            case wire.Batch() | wire.CompressedBatch() if (
+                self.is_started and self.handed_over is None
+            ):
+                self._apply(frame)
             case (
                 wire.TailerAt()
                 | wire.GroupAt()
@@ -146,6 +149,20 @@ class SinkSession(Session):
                 self.handed_over = frame
             case _:
                 self._out_of_turn(frame)
+
+    def _apply(self, batch: wire.Batch | wire.CompressedBatch) -> None:
+        is_plain = isinstance(batch, wire.Batch)
+        documents = batch.documents if is_plain else self._decompressed(batch)
+        self._check_end(documents)
+        self.stored = self._replica.apply(documents, batch.time_ns // 1_000_000)
+        self._unacknowledged = (batch.time_ns, self.stored)
+
+    def _decompressed(self, batch: wire.CompressedBatch) -> bytes:
+        self._decompressor = self._decompressor or StreamDecompressor()
+        try:
+            return self._decompressor.decompress(batch.stored, batch.length)
+        except ValueError as error:
+            raise ReplicationError(f"the source sent {error}: peer={self.peer}") from None
 
     def _take_aside(self, frame: wire.PositionFrame | wire.FileSent) -> None:
         """Take what stands beside the messages."""

@@ -77,6 +77,7 @@ class Source(AnySource[SourceSession]):
             with ``wait="all"`` do not wait for it any more. None: never.
         busy: Have a thread of its own for each sink, which never sleeps: messages are sent, and
             acknowledgements seen, sooner, for a core each. Not with *tls*.
+        compress: Send batches compressed by zstd to sinks that take that.
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given, or
@@ -112,6 +113,7 @@ class Source(AnySource[SourceSession]):
         connects: bool = False,
         drop_after_s: float | None = None,
         busy: bool = False,
+        compress: bool = False,
     ) -> None:
         if not isinstance(queue, JournalQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("queue", "an open queue of Chronicle Queue 5", queue)
@@ -130,6 +132,7 @@ class Source(AnySource[SourceSession]):
         )
         self._original, self._insecure = Original(queue), insecure
         self._in_sync: InSyncSet | None = None
+        self._compress = arguments.flag("compress", compress)
         self._drop_after_s = arguments.optional(arguments.seconds)("drop_after_s", drop_after_s)
         self._successor: Successor | None = None
         self._watching = list[asyncio.Task[None]]()
@@ -299,7 +302,7 @@ class Source(AnySource[SourceSession]):
         await self._until(lambda: sum(_has(each, index) for each in self._sessions) >= sinks)
 
     def _new_session(self, peer: str) -> SourceSession:
-        return SourceSession(self._original, peer, time.monotonic_ns())
+        return SourceSession(self._original, peer, time.monotonic_ns(), compress=self._compress)
 
     def _note_progress(self, session: SourceSession) -> None:
         """Have every process know what a sink has."""

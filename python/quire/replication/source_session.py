@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
+from quire._native import StreamCompressor
 from quire._waiting.sleeping import Sleeper
 from quire.errors import OldEpochError, ReplicationError
 from quire.replication import wire
@@ -40,11 +41,16 @@ class SourceSession(Session):
         original: The source's queue.
         peer: The sink's address, for errors.
         now_ns: The time, of a clock that is never set back.
+        compress: Whether batches are compressed, if the sink takes that.
 
     """
 
-    def __init__(self, original: Original, peer: str, now_ns: int) -> None:
+    def __init__(
+        self, original: Original, peer: str, now_ns: int, *, compress: bool = False
+    ) -> None:
         super().__init__("sink", peer, _EXPECTED, now_ns)
+        self._compresses = compress
+        self._compressor: StreamCompressor | None = None
         self._original, self._began_ns = original, now_ns
         self._reader: Reader | None = None
         self._in_flight: deque[tuple[Place, int]] = deque()
@@ -201,9 +207,17 @@ class SourceSession(Session):
         self._in_flight.append((self.sent, len(documents)))
         self._in_flight_bytes += len(documents)
         self._send_files()
-        self._out.append(wire.batch(time_ns, documents))
+        self._out.append(self._batch(time_ns, documents))
         self._spoke_ns = now_ns
         return True
+
+    def _batch(self, time_ns: int, documents: bytes) -> bytes:
+        is_short = len(documents) <= wire.COMPRESSED_LIMIT
+        if not (self._compresses and is_short and wire.ZSTD in self.features):
+            return wire.batch(time_ns, documents)
+        self._compressor = self._compressor or StreamCompressor()
+        stored = self._compressor.compress(documents)
+        return wire.compressed_batch(time_ns, len(documents), stored)
 
     @property
     def takes_positions(self) -> bool:

@@ -26,8 +26,9 @@ CYCLES: Final = "cycles"
 POSITIONS: Final = "positions"
 TAILERS: Final = "tailers"
 FILES: Final = "files"
+ZSTD: Final = "zstd"
 REFILL: Final = "refill"
-FEATURES: Final = (HANDOVER, CYCLES, POSITIONS, TAILERS, FILES)
+FEATURES: Final = (HANDOVER, CYCLES, POSITIONS, TAILERS, FILES, ZSTD)
 """What this side knows beyond version 1; a peer uses what both know. ``REFILL`` is named apart."""
 
 HEAD: Final = struct.Struct("<IB")
@@ -43,7 +44,12 @@ GROUP_LIMIT: Final = 1 << 20
 FILE_LIMIT: Final = NEEDED_LIMIT + 256
 """The longest body with a file that messages need beside them."""
 
+COMPRESSED_LIMIT: Final = 4 << 20
+"""The longest batch that is sent compressed: a frame is never decompressed to more."""
+
 _LENGTH: Final = struct.Struct("<I")
+_COMPRESSED: Final = struct.Struct("<qI")
+_COMPRESSED_MORE: Final = 64 << 10  # what cannot be compressed gets a little longer
 _PLACE: Final = struct.Struct("<qIB")
 _TIME: Final = struct.Struct("<q")
 _READ: Final = struct.Struct("<qq")
@@ -75,6 +81,7 @@ class Kind(IntEnum):
     GROUPS = 17
     TAILERS = 18
     FILE = 19
+    COMPRESSED_BATCH = 20
 
 
 _LIMITS: Final[Mapping[Kind, int]] = {
@@ -97,6 +104,7 @@ _LIMITS: Final[Mapping[Kind, int]] = {
     Kind.GROUPS: GROUP_LIMIT,
     Kind.TAILERS: GROUP_LIMIT,
     Kind.FILE: FILE_LIMIT,
+    Kind.COMPRESSED_BATCH: COMPRESSED_LIMIT + _COMPRESSED_MORE,
 }
 
 
@@ -162,6 +170,15 @@ class Batch:
 
     time_ns: int
     documents: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedBatch:
+    """As a batch; the documents have so many bytes, and continue a stream of zstd."""
+
+    time_ns: int
+    length: int
+    stored: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,19 +276,9 @@ class TailerVersions:
 
 
 PositionFrame = TailerAt | GroupAt | GroupNames | TailerVersions
-Answer = Batch | Acknowledged | Heartbeat | Ended | HandedOver | TakenOver
-Frame = (
-    Facts
-    | Refused
-    | DigestAsked
-    | Digest
-    | CyclesAsked
-    | Cycles
-    | Started
-    | Answer
-    | PositionFrame
-    | FileSent
-)
+Answer = Batch | CompressedBatch | Acknowledged | Heartbeat | Ended | HandedOver | TakenOver
+Comparison = DigestAsked | Digest | CyclesAsked | Cycles
+Frame = Facts | Refused | Comparison | Started | Answer | PositionFrame | FileSent
 
 
 def facts(kind: Kind, found: Mapping[str, Any]) -> bytes:
@@ -315,6 +322,11 @@ def batch(time_ns: int, documents: bytes) -> bytes:
     """Return the frame of a batch."""
     size = _TIME.size + len(documents)
     return b"".join((HEAD.pack(size + 1, Kind.BATCH), _TIME.pack(time_ns), documents))
+
+
+def compressed_batch(time_ns: int, length: int, stored: bytes) -> bytes:
+    """Return the frame of a batch whose documents continue a stream of zstd."""
+    return _framed(Kind.COMPRESSED_BATCH, _COMPRESSED.pack(time_ns, length) + stored)
 
 
 def acknowledgement(time_ns: int, place: Place, level: str) -> bytes:
@@ -482,6 +494,13 @@ def _batch_of(body: memoryview) -> Batch:
     return Batch(time_ns, bytes(body[_TIME.size :]))
 
 
+def _compressed_batch_of(body: bytes) -> CompressedBatch:
+    time_ns, length = _COMPRESSED.unpack_from(body)
+    if length > COMPRESSED_LIMIT:
+        raise ValueError(f"a compressed batch is too long: found={length} limit={COMPRESSED_LIMIT}")
+    return CompressedBatch(time_ns, length, body[_COMPRESSED.size :])
+
+
 def _acknowledged(body: bytes) -> Acknowledged:
     [time_ns] = _TIME.unpack_from(body)
     return Acknowledged(time_ns, _place(body[_TIME.size : -1]), _LEVELS[body[-1]])
@@ -575,4 +594,5 @@ _DECODERS: Final[Mapping[Kind, Callable[[bytes], Frame]]] = {
     Kind.GROUPS: _group_names,
     Kind.TAILERS: _tailer_versions,
     Kind.FILE: _file_sent,
+    Kind.COMPRESSED_BATCH: _compressed_batch_of,
 }

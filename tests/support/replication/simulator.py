@@ -185,7 +185,8 @@ class Simulation:
         sink.session = SinkSession(
             sink.replica, name=sink.name, peer="source", level=sink.level, now_ns=self._now_ns
         )
-        sink.peer = SourceSession(self._original, sink.name, self._now_ns)
+        compress = self._random.random() < 0.5
+        sink.peer = SourceSession(self._original, sink.name, self._now_ns, compress=compress)
 
     def _converse(self, sink: Machine) -> None:
         """Move some bytes between a sink and the source, in pieces of any size."""

@@ -89,6 +89,7 @@ def replicate() -> None:
     help="Do not wait for sinks any more that were away for this long; never by default.",
 )
 @_busy_option
+@click.option("--compress", is_flag=True, help="Compress what is sent to sinks that take that.")
 @_tls_options
 def source(  # noqa: PLR0913 - its options
     path: Path,
@@ -97,6 +98,7 @@ def source(  # noqa: PLR0913 - its options
     to: Address | None,
     drop_after: float | None,
     busy: bool,
+    compress: bool,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -124,11 +126,23 @@ def source(  # noqa: PLR0913 - its options
     tls = _tls_of(certificate, key, authority)
     with _options_as_usage():
         if format_of(str(path)) == VANILLA:
-            _refuse(certificates=tls, drop_after=drop_after, busy=busy or None)
+            _refuse(
+                certificates=tls,
+                drop_after=drop_after,
+                busy=busy or None,
+                compress=compress or None,
+            )
             vanilla = VanillaMember(path, insecure=insecure)
             return run_until_signal(lambda: vanilla.serve(to or listen, connects=to is not None))
         member = Member(
-            path, listen, tls, insecure=insecure, to=to, drop_after_s=drop_after, busy=busy
+            path,
+            listen,
+            tls,
+            insecure=insecure,
+            to=to,
+            drop_after_s=drop_after,
+            busy=busy,
+            compress=compress,
         )
         return run_until_signal(member.serve)
 
