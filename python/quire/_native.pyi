@@ -461,7 +461,7 @@ class StreamDecompressor:
         Return the next part.
 
         Raises:
-            ValueError: It is damaged, or has another number of bytes than *length*.
+            ValueError: The part is damaged, or has another number of bytes than *length*.
 
         """
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 import pytest
 
 import quire
-from damage.small_disk import fill as fill_disk
-from damage.small_disk import make_room, on_small_disk
 from queues import START_MS
 from quire.maintenance import seal
 from quire.sealed.seal_files import SEALS
+from small_disk import fill as fill_disk
+from small_disk import make_room, on_small_disk
 
 DAY_MS: Final = 86_400_000
 HEADER: Final = 64

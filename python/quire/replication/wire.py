@@ -174,7 +174,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class CompressedBatch:
-    """As a batch; the documents have so many bytes, and continue a stream of zstd."""
+    """As a batch; the documents have *length* bytes, and continue a stream of zstd."""
 
     time_ns: int
     length: int

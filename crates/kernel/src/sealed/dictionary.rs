@@ -171,7 +171,7 @@ pub fn encrypted(cipher: &Cipher, number: u32, content: &[u8]) -> Result<Vec<u8>
     Ok(sealed.to_vec())
 }
 
-/// What was encrypted by [`encrypted`] with this number; None if it is something else.
+/// What was encrypted by [`encrypted`] with this number; None if it is other bytes.
 pub fn decrypted(cipher: &Cipher, number: u32, stored: Vec<u8>) -> Result<Option<Vec<u8>>> {
     match cipher.open(Place::of_dictionary(number), &stored) {
         Ok(opened) => Ok(Some(opened.unwrap_or(stored))),

@@ -45,7 +45,7 @@ impl Decompressing {
         Ok(Self(decoder))
     }
 
-    /// The next part, which has so many bytes; an error if it has another number of them, whatever
+    /// The next part, which has `length` bytes; an error if it has another number of them, whatever
     /// it would be decompressed to.
     pub fn decompress(&mut self, stored: &[u8], length: usize) -> Result<Vec<u8>> {
         let (mut made, mut input) = (Vec::new(), InBuffer::around(stored));
@@ -68,7 +68,7 @@ impl Decompressing {
     }
 }
 
-/// Has more be made, after what is there.
+/// Has more bytes be made, after those that were made before.
 fn step<T>(
     made: &mut Vec<u8>,
     way: impl FnOnce(&mut OutBuffer<'_, [u8]>) -> std::io::Result<T>,
