@@ -142,7 +142,7 @@ def stream_of(*batches: bytes) -> list[bytes]:
 
 def decompressed(stored: bytes, length: int) -> bytes:
     """Return the start of a stream, as another implementation reads it."""
-    with pa.input_stream(pa.BufferReader(stored), compression="zstd") as stream:
+    with pa.CompressedInputStream(pa.BufferReader(stored), "zstd") as stream:
         return stream.read(length)
 
 

@@ -151,8 +151,10 @@ class SinkSession(Session):
                 self._out_of_turn(frame)
 
     def _apply(self, batch: wire.Batch | wire.CompressedBatch) -> None:
-        is_plain = isinstance(batch, wire.Batch)
-        documents = batch.documents if is_plain else self._decompressed(batch)
+        if isinstance(batch, wire.CompressedBatch):
+            documents = self._decompressed(batch)
+        else:
+            documents = batch.documents
         self._check_end(documents)
         self.stored = self._replica.apply(documents, batch.time_ns // 1_000_000)
         self._unacknowledged = (batch.time_ns, self.stored)
