@@ -120,6 +120,7 @@ impl Records {
 
     /// Stores the record of a message; false if that needs a system call.
     #[inline]
+    #[must_use]
     pub fn try_put(&self, sequence: u64, record: u64) -> bool {
         let at = position(sequence).wrapping_sub(self.chunk);
         if at >= CHUNK {
@@ -135,7 +136,8 @@ impl Records {
         if chunk != self.chunk {
             (self.words, self.chunk) = (map(&self.file, &self.path, chunk)?, chunk);
         }
-        self.try_put(sequence, record);
+        let is_stored = self.try_put(sequence, record);
+        debug_assert!(is_stored, "the chunk of {sequence} is mapped");
         Ok(())
     }
 
