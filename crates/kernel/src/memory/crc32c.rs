@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_instruction_and_the_table_agree_wherever_the_input_is_cut() {
-        let bytes: Vec<u8> = (0..2000_u32).map(|it| (it * it >> 3).to_le_bytes()[0]).collect();
+        let bytes: Vec<u8> = (0..2000_u32).map(|it| ((it * it) >> 3).to_le_bytes()[0]).collect();
         for length in (0..bytes.len()).step_by(41).chain([383, 384, 385, 768, 1152]) {
             let (first, rest) = bytes[..length].split_at(length / 3);
             let expected = !by_table(!0, &bytes[..length]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use quire_wire::writer;
 
-use super::append_checksums::{AppendChecksums, Span};
+use super::append_checksums::AppendChecksums;
 use super::append_times::AppendTimes;
 use super::committer::Committer;
 pub use super::end::CLOCK_EVERY;
@@ -188,7 +188,9 @@ impl Appender {
         let (state, mut appended) = (self.state.lock(may_wait), Appended::default());
         let done = self.holding_state(state, table, guard, now_ms, &mut appended, way);
         self.note_time(may_wait, appended.last, now_ms);
-        self.note_checksums(may_wait, appended.span());
+        if let Some(checksums) = &self.checksums {
+            checksums.lock(may_wait).note(&self.queue, appended.span());
+        }
         // Moving a `Result` about would take longer than much of an append.
         let done = match done {
             Ok(done) => match self.make_durable(may_wait, appended.last) {
@@ -502,14 +504,6 @@ impl Appender {
         }
     }
 
-    /// Keeps the checksums of messages, which the lock no longer covers.
-    #[inline]
-    fn note_checksums(&self, may_wait: &Detached, span: Option<Span>) {
-        if let Some(checksums) = &self.checksums {
-            checksums.lock(may_wait).note(&self.queue, span);
-        }
-    }
-
     /// Where each append is durable when it returns: syncs messages up to `last`, unless the sync of
     /// another thread has covered them meanwhile.
     #[inline]
@@ -580,9 +574,7 @@ impl Handle for Appender {
         self.state.lock(may_wait).tail = None;
         *self.times.lock(may_wait) = AppendTimes::default();
         if let Some(checksums) = &self.checksums {
-            let mut checksums = checksums.lock(may_wait);
-            checksums.note(&self.queue, None);
-            *checksums = AppendChecksums::default();
+            std::mem::take(&mut *checksums.lock(may_wait)).note(&self.queue, None);
         }
     }
 
