@@ -11,6 +11,7 @@
 //!   other [`words`];
 //! - [`indexed`] reads any bytes as an Indexed Chronicle;
 //! - [`vanilla`] reads, appends to and rebuilds any bytes as a Vanilla Chronicle;
+//! - [`threads`] has threads append to a queue, roll it and follow it at the same time;
 //! - [`damage`] changes single bits of golden queues, and cuts them short;
 //! - [`sample`] is the queue they damage.
 //!
@@ -30,6 +31,7 @@ pub mod requests;
 pub mod ring;
 pub mod sample;
 pub mod targets;
+pub mod threads;
 pub mod vanilla;
 pub mod words;
 

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use quire_fuzz::{columns, group, indexed, packed, quick_queue, requests, ring, targets, vanilla};
+use quire_fuzz::{
+    columns, group, indexed, packed, quick_queue, requests, ring, targets, threads, vanilla,
+};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -86,5 +88,6 @@ mod the_corpus_holds_no_find {
         of_ring: "ring" => ring::ring;
         of_packed: "packed" => packed::packed_message;
         of_requests: "requests" => requests::requests;
+        of_threads: "threads" => threads::threads;
     }
 }
