@@ -104,6 +104,7 @@ __all__ = [
     "rewrap_key",
     "ring_intended",
     "ring_stats",
+    "split_payloads",
     "text_bytes",
     "times_file",
     "to_json",
@@ -3297,7 +3298,7 @@ class QuickExcerpt:
         """
 
     def unpack(self) -> MessageUnpacker:
-        """Return a reader of the message's fields, at the first one."""
+        """Return a reader of the message's fields, at the first one. It keeps the page mapped."""
 
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[type[QuickExcerpt], tuple[int, bytes, str | None]]: ...
@@ -3582,6 +3583,19 @@ def field_json(name: str, offsets: BufferLike, data: BufferLike, /) -> list[str 
         name: The name of the field.
         offsets: Where each message starts in *data*, and where the last ends (32 bits).
         data: The bytes of all messages.
+
+    """
+
+def split_payloads(offsets: BufferLike, data: BufferLike, /) -> list[bytes]:
+    """
+    Return the bytes of each message.
+
+    Args:
+        offsets: Where each message starts in *data*, and where the last ends (32 bits).
+        data: The bytes of all messages.
+
+    Raises:
+        ValueError: An offset lies outside *data*, or they decrease.
 
     """
 

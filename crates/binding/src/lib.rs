@@ -98,6 +98,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::clock::ManualClock;
     #[pymodule_export]
+    use crate::handles::column::split_payloads;
+    #[pymodule_export]
     use crate::handles::dump::Dump;
     #[pymodule_export]
     use crate::handles::excerpt::Excerpt;

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
+
+from quire._native import split_payloads
 
 if TYPE_CHECKING:
     from quire._native import Claim
@@ -50,11 +51,7 @@ class Chunk:
     def payloads(self) -> list[bytes]:
         """The bytes of each message."""
         if self._payloads is None:
-            data = bytes(self.columns.data)
-            if len(self.indexes) == 1:
-                self._payloads = [data]
-                return self._payloads
-            self._payloads = [data[a:b] for a, b in pairwise(self.columns.offsets.tolist())]
+            self._payloads = split_payloads(self.columns.offsets, self.columns.data)
         return self._payloads
 
 
@@ -139,8 +136,11 @@ class Delivered:
         """Return the bytes of all messages."""
         found: list[bytes] = []
         for _, part in self._parts:
-            payloads = part.chunk.payloads
-            found += [payloads[row] for row in part.rows]
+            payloads, rows = part.chunk.payloads, part.rows
+            if isinstance(rows, range):  # as of all new claims without a key
+                found += payloads[rows.start : rows.stop]
+            else:
+                found += [payloads[row] for row in rows]
         return found
 
     def at(self, place: int) -> Row:

@@ -35,7 +35,7 @@ _OFFERED_AT_ONCE: Final = 64
 _NEAR: Final = 64
 """Claims whose messages are at most so far apart are read together."""
 _NOTED: Final = 16
-"""How many tail records to store for a run of offered messages."""
+"""How many tail records to store for claims that are made together: as many as show the newest."""
 _REASONS: Final[dict[str | None, str]] = {
     None: "lost at work: its consumer died or took too long",
     "refused": "refused",
@@ -305,7 +305,8 @@ class Membership:
                 rows = range(start, start + length)
                 parts.append((claim, Part(chunk, rows, range(length), claim.pending)))
                 start += length
-                self._note(columns, start - 1, len(claims) - len(parts))
+                if (later := len(claims) - len(parts)) < _NOTED:
+                    self._note(columns, start - 1, later)
             self._keep(turn, parts, claims)
             if claims or self._is_full(frontier):
                 return

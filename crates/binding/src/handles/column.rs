@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use pyo3::prelude::*;
+use pyo3::types::PyList;
 use quire_kernel::Error;
 
-use crate::buffer::{self, Buffer};
+use crate::buffer::{self, Borrowed, Buffer};
+use crate::error::to_py;
 use crate::spare::Spare;
 
 /// The limit of 32-bit Arrow offsets.
@@ -54,6 +57,26 @@ impl<'a> Column<'a> {
             usize::try_from(i32::from_le_bytes(*bytes)).ok()
         }
     }
+}
+
+#[doc = stub!("split_payloads")]
+#[pyfunction]
+#[pyo3(signature = (offsets, data, /))]
+pub fn split_payloads<'py>(
+    offsets: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyList>> {
+    let (py, offsets, data) = (offsets.py(), Borrowed::new(offsets)?, Borrowed::new(data)?);
+    let column =
+        Column { offsets: offsets.bytes(), data: data.bytes(), start: 0, wide: false, text: true };
+    let count = (column.offsets.len() / size_of::<i32>()).saturating_sub(1);
+    let mut found = Vec::new();
+    buffer::reserve(&mut found, count).map_err(to_py)?;
+    for number in 0..count {
+        let element = column.element(number).and_then(|bytes| buffer::bytes(py, bytes));
+        found.push(element.map_err(to_py)?);
+    }
+    buffer::list(py, found).map_err(to_py)
 }
 
 /// The index of a message, in the type of its format.
