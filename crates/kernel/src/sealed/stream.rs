@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn parts() -> Vec<Vec<u8>> {
-        let long = (0..400_000_u32).flat_map(|it| (it * it).to_le_bytes()).collect();
+        let long = (0..400_000_u32).flat_map(|it| it.wrapping_mul(it).to_le_bytes()).collect();
         vec![b"one message".repeat(20), Vec::new(), b"one message".repeat(20), long]
     }
 
