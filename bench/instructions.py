@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import quire
-from bench.trades import Market, Trade, trades
+from bench.trades import Market, SlottedTrade, Trade, trades
 from quire import _native
 
 BASELINE = Path(__file__).with_suffix(".json")
@@ -144,6 +144,16 @@ def _read_many(queue: quire.JournalQueue) -> Work:
     return work
 
 
+def _read_batch(queue: quire.JournalQueue) -> Work:
+    read = queue.tailer().read_batch
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            assert read(PER_UNIT).num_rows == PER_UNIT
+
+    return work
+
+
 def _write_message(queue: quire.JournalQueue) -> Work:
     write, objects = queue.appender().write_message, trades()
 
@@ -161,6 +171,40 @@ def _read_message(queue: quire.JournalQueue) -> Work:
     def work(units: int) -> None:
         for _ in range(units * PER_UNIT):
             assert read(Trade) is not None
+
+    return work
+
+
+def _read_slotted(queue: quire.JournalQueue) -> Work:
+    read = queue.tailer().read_message
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            assert read(SlottedTrade) is not None
+
+    return work
+
+
+def _spin(queue: quire.JournalQueue) -> Work:
+    tailer = queue.tailer()
+    spin, read = tailer.spin, tailer.read_bytes
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            assert spin()
+            assert read() is not None
+
+    return work
+
+
+def _poll_nothing(queue: quire.JournalQueue) -> Work:
+    tailer = queue.tailer()
+    tailer.to_end()
+    read = tailer.read_bytes
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            assert read() is None
 
     return work
 
@@ -207,8 +251,12 @@ _OPERATIONS: dict[str, tuple[str, Callable[[quire.JournalQueue], Work]]] = {
     "read_bytes": ("bytes", _read_bytes),
     "payloads": ("bytes", _payloads),
     "read_many": ("bytes", _read_many),
+    "read_batch": ("bytes", _read_batch),
+    "spin": ("bytes", _spin),
+    "poll_nothing": ("bytes", _poll_nothing),
     "write_message": ("objects", _write_message),
     "read_message": ("objects", _read_message),
+    "read_slotted": ("objects", _read_slotted),
     "method_write": ("calls", _method_write),
     "method_read": ("calls", _method_read),
     "columns": ("calls", _columns),

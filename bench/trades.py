@@ -24,6 +24,18 @@ class Trade:
 
 
 @quire.message
+@dataclass(slots=True)
+class SlottedTrade:
+    """The same with slots."""
+
+    symbol: str
+    id: int
+    price: float
+    quantity: int
+    side: quire.types.int32
+
+
+@quire.message
 @dataclass
 class Noted(Trade):
     """The same with a text, to make it longer."""
