@@ -245,7 +245,51 @@ def _columns(queue: quire.JournalQueue) -> Work:
     return work
 
 
-_OPERATIONS: dict[str, tuple[str, Callable[[quire.JournalQueue], Work]]] = {
+def _pack(queue: quire.quick_queue.QuickQueue) -> Work:
+    message, rest = queue.appender().new_message(), bytes(_SIZE - 8)
+
+    def work(units: int) -> None:
+        for number in range(units * PER_UNIT):
+            message.pack_long(number).pack_raw(rest).write_message()
+
+    return work
+
+
+def _unpack(queue: quire.quick_queue.QuickQueue) -> Work:
+    read = queue.tailer().read
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            excerpt = read()
+            assert excerpt is not None
+            excerpt.unpack().unpack_long()
+
+    return work
+
+
+def _read_batch(queue: quire.VanillaQueue) -> Work:
+    read = queue.tailer().read_batch
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            assert read(PER_UNIT).num_rows == PER_UNIT
+
+    return work
+
+
+def _claim(queue: quire.JournalQueue) -> Work:
+    consumer = queue.group("claims").consumer()
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            batch = consumer.read_many(PER_UNIT)
+            assert len(batch.payloads()) == PER_UNIT
+            assert consumer.ack_many(batch) == PER_UNIT
+
+    return work
+
+
+_OPERATIONS: dict[str, tuple[str, Callable[[Any], Work]]] = {
     "write_bytes": ("bytes", _write_bytes),
     "write_many": ("bytes", _write_many),
     "read_bytes": ("bytes", _read_bytes),
@@ -260,8 +304,20 @@ _OPERATIONS: dict[str, tuple[str, Callable[[quire.JournalQueue], Work]]] = {
     "method_write": ("calls", _method_write),
     "method_read": ("calls", _method_read),
     "columns": ("calls", _columns),
+    "claim": ("bytes", _claim),
+    "vanilla write_many": ("vanilla", _write_many),
+    "vanilla read_batch": ("vanilla", _read_batch),
+    "quick write_bytes": ("quick-queue", _write_bytes),
+    "quick write_many": ("quick-queue of many", _write_many),
+    "quick read_many": ("quick-queue of many", _read_many),
+    "pack": ("quick-queue of fields", _pack),
+    "unpack": ("quick-queue of fields", _unpack),
 }
-"""Of each the queue it works on, and what prepares it."""
+"""
+Of each the queue it works on, and what prepares it.
+
+The name of a queue of an older format begins with that. A Quick-Queue has but one appender.
+"""
 
 
 def _work(directory: Path) -> None:
@@ -279,8 +335,13 @@ def _work(directory: Path) -> None:
                 os.getppid()
 
 
-def _open(path: Path) -> quire.JournalQueue:
+def _open(path: Path) -> Any:  # noqa: ANN401 - of three classes
     clock = quire.ManualClock(1_700_000_000_000)
+    match path.name.partition(" ")[0]:
+        case "quick-queue":
+            return quire.open(path, format="quick-queue")
+        case "vanilla":
+            return quire.open(path, format="vanilla", clock=clock)
     # Without the thread that works ahead: how far it comes is up to the scheduler.
     return quire.open(path, roll_cycle="FAST_DAILY", clock=clock, pretouch=False)
 
