@@ -144,7 +144,7 @@ def _read_many(queue: quire.JournalQueue) -> Work:
     return work
 
 
-def _read_batch(queue: quire.JournalQueue) -> Work:
+def _read_batch(queue: quire.Queue) -> Work:
     read = queue.tailer().read_batch
 
     def work(units: int) -> None:
@@ -263,16 +263,6 @@ def _unpack(queue: quire.quick_queue.QuickQueue) -> Work:
             excerpt = read()
             assert excerpt is not None
             excerpt.unpack().unpack_long()
-
-    return work
-
-
-def _read_batch(queue: quire.VanillaQueue) -> Work:
-    read = queue.tailer().read_batch
-
-    def work(units: int) -> None:
-        for _ in range(units):
-            assert read(PER_UNIT).num_rows == PER_UNIT
 
     return work
 

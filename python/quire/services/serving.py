@@ -93,6 +93,7 @@ def service(  # noqa: PLR0913 - by keywords
         ...         self.out = out
         ...     def order(self, order: str) -> None:
         ...         self.out.checked(order)
+        ...         service.stop()
         >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
         >>> with orders.appender() as appender:
         ...     appender.method_writer(Risk).order("buy 100")
@@ -111,7 +112,6 @@ class Service(AsyncClosing, KnownAttributes):
     A handler between queues, from :func:`quire.service`.
 
     Examples:
-        >>> import threading
         >>> class Out:
         ...     def checked(self, order: str) -> None: ...
         >>> class Risk:
@@ -124,8 +124,6 @@ class Service(AsyncClosing, KnownAttributes):
         ...     appender.method_writer(Risk).order("buy 100")
         >>> with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
         ...     service.is_replaying, type(service.handler).__name__
-        ...     timer = threading.Timer(0.01, service.stop)
-        ...     timer.start()
         ...     service.run()  # until stop() is called
         ...     service.run_once()
         (False, 'Risk')
