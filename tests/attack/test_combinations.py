@@ -12,7 +12,7 @@ import random
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,8 @@ class Course:
 
     def opened(self) -> quire.JournalQueue:
         """Open the queue with its options."""
-        queue: quire.JournalQueue = quire.open(self.path, clock=self.clock, **self.options)
+        open_any: Any = quire.open
+        queue: quire.JournalQueue = open_any(self.path, clock=self.clock, **self.options)
         return queue
 
     def open(self) -> None:
@@ -98,7 +99,7 @@ class Course:
         self.queue.close()
 
     @contextmanager
-    def reader(self, path: Path) -> Iterator[quire.JournalQueue]:
+    def reader(self, path: Path) -> Generator[quire.JournalQueue]:
         """Open a queue for reading alone."""
         with quire.open(path, read_only=True, key=self.options["key"]) as queue:
             yield queue

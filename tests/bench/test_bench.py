@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +33,15 @@ def test_a_part_says_which_build_was_measured_and_is_kept_for_that_alone(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = harness.versions
-    monkeypatch.setattr(parts, "_PARTS", {part: lambda *_: iter(())})
-    monkeypatch.setattr(harness, "versions", lambda _: known(["quire"]))
+
+    def no_results(*_: object) -> Iterator[Any]:
+        return iter(())
+
+    def quire_alone(_: object) -> Any:  # noqa: ANN401
+        return known(["quire"])
+
+    monkeypatch.setattr(parts, "_PARTS", {part: no_results})
+    monkeypatch.setattr(harness, "versions", quire_alone)
 
     result = json.loads(json.dumps(parts.run(part, QUICK, quick=True, say=lambda _: None)))
 

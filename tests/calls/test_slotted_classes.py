@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
 from types import FrameType
@@ -16,7 +16,7 @@ import quire
 
 
 @contextmanager
-def calls() -> Iterator[list[str]]:
+def calls() -> Generator[list[str]]:
     """Note the names of Python functions that are called."""
     names: list[str] = []
 
@@ -39,9 +39,10 @@ def read_back(
 ) -> tuple[Any, list[str]]:
     """Return the object that was read, and what was called meanwhile."""
     appender.write_message(written)
+    cls: Any = written.__class__
     with calls() as names:
-        read = tailer.read_message(type(written))
-    assert type(read) is type(written)
+        read: Any = tailer.read_message(cls)
+    assert type(read) is cls
     return read, [name for name in names if name.startswith("__") and name != "__exit__"]
 
 
@@ -71,7 +72,8 @@ class OnlyByName:
     price: float = field(kw_only=True)
 
 
-WideSlots: Any = quire.message(
+message_of_any: Any = quire.message
+WideSlots: Any = message_of_any(
     make_dataclass("WideSlots", [(f"f{it}", int) for it in range(40)], slots=True)
 )
 
@@ -146,7 +148,7 @@ class OwnNew:
     def __new__(cls, *_: object, **__: object) -> Self:
         return object.__new__(cls)  # `super()` is of the class before it got slots
 
-    def __init__(self, symbol: str, price: float) -> None:
+    def __init__(self, symbol: str, price: float) -> None:  # pyright: ignore[reportInconsistentConstructor]
         self.symbol, self.price = symbol, price + 1
 
 
@@ -187,7 +189,7 @@ def test_a_list_that_a_default_makes_is_of_one_object_alone(
     @dataclass(slots=True)
     class ListedSlots:
         symbol: str
-        prices: list[float] = field(default_factory=list)
+        prices: list[float] = field(default_factory=list[float])
 
     appender.write_map({"symbol": "a"})
     appender.write_map({"symbol": "b"})

@@ -26,7 +26,7 @@ open_any: Any = quire.open
 
 
 def _table() -> list[int]:
-    table = []
+    table = list[int]()
     for byte in range(256):
         state = byte
         for _ in range(8):

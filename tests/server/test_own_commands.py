@@ -267,10 +267,11 @@ def test_tokens(tmp_path: Path) -> None:
 def test_counts_of_cycles_follow_what_happens_to_files(tmp_path: Path) -> None:
     root, clock = tmp_path / "queues", quire.ManualClock(DAY_MS)
     options: dict[str, Any] = {"roll_cycle": "TEST4_DAILY", "clock": clock}
+    open_any: Any = quire.open
     with (
         serving(root) as (port, _),
         connected(port) as client,
-        quire.open(root / "orders", **options) as queue,
+        open_any(root / "orders", **options) as queue,
         queue.appender() as appender,
     ):
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from paths import ROOT, TESTS
 
@@ -44,7 +44,7 @@ class Tried:
     runs: int = 0
     commit: str = ""
     date: str = ""
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, seconds: float, counts: Counter[str]) -> None:
         """Add a run at the current commit, today."""
@@ -66,7 +66,7 @@ class Tallies:
     @classmethod
     def load(cls) -> Tallies:
         """Read the file, or start an empty one."""
-        found = json.loads(COUNTS.read_text("utf-8")) if COUNTS.exists() else {}
+        found: dict[str, Any] = json.loads(COUNTS.read_text("utf-8")) if COUNTS.exists() else {}
         return cls(
             {name: Tried(**tried) for name, tried in found.get("tests", {}).items()},
             {name: Tried(**tried) for name, tried in found.get("targets", {}).items()},

@@ -140,14 +140,15 @@ class Server:
 
     async def _listen(self, host: str, hub: Hub) -> asyncio.Server:
         given = self._sockets.get("listen")
-        where: dict[str, Any] = {"host": host, "port": self._port}
-        return await asyncio.get_running_loop().create_server(
-            lambda: ClientConnection(hub),
-            **(where if given is None else {"sock": given}),
-            ssl=self._tls,
-            ssl_handshake_timeout=_HANDSHAKE_S if self._tls else None,
-            backlog=_BACKLOG,
-        )
+        options: dict[str, Any] = {
+            **({"host": host, "port": self._port} if given is None else {"sock": given}),
+            "ssl": self._tls,
+            "ssl_handshake_timeout": _HANDSHAKE_S if self._tls else None,
+            "backlog": _BACKLOG,
+        }
+        create: Any = asyncio.get_running_loop().create_server
+        server: asyncio.Server = await create(lambda: ClientConnection(hub), **options)
+        return server
 
     async def __aexit__(
         self,

@@ -131,7 +131,7 @@ class Calls:
         history = self._tailer.history if self._with_history else None
         if history is None:
             return b""
-        sources = [[source, index] for source, index in cast("Any", history).sources]
+        sources = [[source, index] for source, index in history.sources]
         return entry_bytes("history", {"sources": sources, "timings": [*history.timings]})
 
 

@@ -106,7 +106,7 @@ class Acknowledging:
 
         """
         arguments.optional(arguments.seconds)("timeout_s", timeout_s)
-        self._appender._wait_for(index, self._asked(wait), timeout_s=timeout_s)  # noqa: SLF001
+        self._appender._wait_for(index, self._asked(wait), timeout_s=timeout_s)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     async def aacknowledged(
         self, index: int, *, wait: Wait | None = None, timeout_s: float | None = None
@@ -196,7 +196,8 @@ class Line:
         appender._check_wait(wait)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         self._appender, self._states = appender, appender._replica_states()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         self._wait: Wait = wait
-        self._timeout_s = appender._timeout_s if timeout_s is None else timeout_s  # noqa: SLF001
+        own_s = appender._timeout_s  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        self._timeout_s = own_s if timeout_s is None else timeout_s
         # Takes logging along.
         from quire.handles.journal.acknowledgement import Acknowledgement
 
