@@ -46,6 +46,11 @@ class Tried:
     date: str = ""
     counts: dict[str, int] = field(default_factory=dict[str, int])
 
+    @property
+    def when(self) -> str:
+        """The day of the last run and what it ran on, which nobody noted before 27 November."""
+        return f"{self.date}, {self.commit}" if self.commit else self.date
+
     def add(self, seconds: float, counts: Counter[str]) -> None:
         """Add a run at the current commit, today."""
         self.seconds = round(self.seconds + seconds, 1)
@@ -120,11 +125,9 @@ def rows_of(tests: dict[str, Tried]) -> list[str]:
     for (promise, test), cases in sorted(merged.items()):
         sums = sum((Counter(case.counts) for case in cases), Counter[str]())
         done = "; ".join(f"{number:,} {what}" for what, number in sums.most_common())
-        last = max(cases, key=lambda case: case.date)
-        seconds = sum(case.seconds for case in cases)
-        lines.append(
-            f"| {promise} | `{test}` | {done} | {shown(seconds)} | {last.date}, {last.commit} |"
-        )
+        last = max(cases, key=lambda case: (case.date, case.seconds))
+        took = shown(sum(case.seconds for case in cases))
+        lines.append(f"| {promise} | `{test}` | {done} | {took} | {last.when} |")
     return lines
 
 
@@ -132,13 +135,15 @@ def rows_of_targets(targets: dict[str, Tried]) -> list[str]:
     """Return the table of the targets of `make fuzz`."""
     lines = ["| Target | Inputs | Processor time | Last |", "| --- | --- | --- | --- |"]
     for name, tried in sorted(targets.items()):
-        inputs, last = tried.counts["inputs"], f"{tried.date}, {tried.commit}"
-        lines.append(f"| `{name}` | {inputs:,} | {shown(tried.seconds)} | {last} |")
+        inputs, took = tried.counts["inputs"], shown(tried.seconds)
+        lines.append(f"| `{name}` | {inputs:,} | {took} | {tried.when} |")
     return lines
 
 
 def shown(seconds: float) -> str:
-    """Return a length of time, as `2 h 05 min`, `5 min` or `12 s`."""
+    """Return a length of time, as `2 h 05 min`, `5 min` or `12 s`; nothing if it is not known."""
+    if not seconds:
+        return ""
     minutes = round(seconds / 60)
     if seconds < 60:
         return f"{seconds:.0f} s"
