@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections import deque
-from typing import Final
+from typing import Final, TextIO
 
 from quire.cli.exit_codes import error_line
 
@@ -26,7 +26,7 @@ class UnblockedLog(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._handle = sys.stderr.fileno()
+        self._handle = _handle(sys.stderr)
         self._lines: deque[str] = deque()
         self._dropped = 0
         self._is_ending = False
@@ -55,7 +55,7 @@ class UnblockedLog(logging.Handler):
     def _run(self) -> None:
         while (text := self._next()) is not None:
             try:
-                _write(self._handle, text.encode("utf-8", "backslashreplace"))
+                _write(self._handle, text)
             except OSError:  # nobody will read any more
                 return
 
@@ -71,6 +71,18 @@ class UnblockedLog(logging.Handler):
         return error_line(f"lines of the log were dropped, as nobody read stderr: lines={dropped}")
 
 
-def _write(handle: int, data: bytes) -> None:
+def _handle(stream: TextIO) -> int | TextIO:
+    """Return the file of a stream; the stream if it has none, as in a notebook."""
+    try:
+        return stream.fileno()
+    except OSError:
+        return stream
+
+
+def _write(to: int | TextIO, text: str) -> None:
+    if not isinstance(to, int):
+        to.write(text)
+        return
+    data = text.encode("utf-8", "backslashreplace")
     while data:
-        data = data[os.write(handle, data) :]
+        data = data[os.write(to, data) :]

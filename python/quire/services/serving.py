@@ -93,7 +93,6 @@ def service(  # noqa: PLR0913 - by keywords
         ...         self.out = out
         ...     def order(self, order: str) -> None:
         ...         self.out.checked(order)
-        ...         service.stop()
         >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
         >>> with orders.appender() as appender:
         ...     appender.method_writer(Risk).order("buy 100")
@@ -124,10 +123,9 @@ class Service(AsyncClosing, KnownAttributes):
         ...     appender.method_writer(Risk).order("buy 100")
         >>> with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
         ...     service.is_replaying, type(service.handler).__name__
-        ...     service.run()  # until stop() is called
-        ...     service.run_once()
+        ...     service.run_once(), service.run_once()  # run() goes on until stop() is called
         (False, 'Risk')
-        False
+        (True, False)
         >>> service.close()
 
     """
