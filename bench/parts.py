@@ -55,11 +55,12 @@ def run(part: str, volume: Volume, *, quick: bool, say: Callable[[str], None]) -
     """Measure one part and return what is stored of it."""
     started = dt.datetime.now(dt.UTC)
     wanted = _OPERATIONS[part]
+    _, missing = harness.versions(["quire"])  # others may have to be built to know theirs
+    if missing:
+        raise harness.Failed(f"nothing to compare: {missing['quire']}")
     found, missing = harness.versions(_systems(part))
     for system, reason in missing.items():
         say(f"skipped: {harness.adapter(system).NAME}: {reason}")
-    if "quire" in missing:
-        raise harness.Failed(f"nothing to compare: {missing['quire']}")
     present = [one for one in wanted if one.system in found]
     binaries = _digests(found)
     measured = list(_PARTS[part](present, volume, say))
