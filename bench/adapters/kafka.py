@@ -99,7 +99,9 @@ def _broker(directory: Path) -> Generator[int]:
     settings, kept = directory / "server.properties", directory / "kafka"
     settings.write_text(_SETTINGS.format(port=port, controller=controller, directory=kept))
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    formatting = _main("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
+    formatting = _main(
+        "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(settings)
+    )
     subprocess.run(formatting, check=True, capture_output=True)
     line = _main("kafka.Kafka", str(settings))
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -114,7 +116,7 @@ def _broker(directory: Path) -> Generator[int]:
 def _main(name: str, *arguments: str) -> list[str]:
     """Return the command line of one of Kafka's own mains."""
     java, *options, _main, _verb = _peer().command("none")
-    return [java, *_HEAP, *options, name, *arguments]
+    return [java, *options, *_HEAP, name, *arguments]  # the last size holds
 
 
 def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:
