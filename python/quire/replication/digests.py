@@ -74,12 +74,8 @@ class CycleDigests:
         self._lock = Lock()
 
     def cycles(self) -> list[int]:
-        """Return the cycles that have documents, and the newest, in order: takes long."""
-        newest = self._newest()
-        with self._lock:
-            found = [it for it in self._queue.cycles if it == newest or not self._is_empty(it)]
-            self._keep()
-        return found
+        """Return the cycles that have files, in order: one without documents may have lost them."""
+        return self._queue.cycles
 
     def of_range(self, first: int, last: int) -> tuple[int, bytes]:
         """Return how many cycles a range has, and their hash, but for those without documents."""

@@ -447,7 +447,10 @@ class FailingDisks:
                 break
         for node in self._sinks:
             queue = node.replica and node.replica.queue
-            held = documents(queue) if queue else []
+            try:
+                held = documents(queue) if queue else []
+            except CorruptError as error:
+                raise self._broken(f"{node.name} kept its damage: {error}") from error
             if held != wanted:
                 raise self._broken(
                     f"{node.name} did not catch up: {first_difference(held, wanted)}"
