@@ -18,6 +18,7 @@ from quire.errors import MessageTooLargeError, OptionsError, UnfinishedWriteErro
 from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write.sink_options import WriteOptions
 from quire.spark.write.sink_places import LocalPlace
+from quire.staged import commits
 from quire.staged.commits import Target, commit, finish
 from quire.staged.staging import Part, PartWriter, Staging
 
@@ -174,7 +175,7 @@ def test_a_write_is_finished_with_the_queues_wire_type(
         return queue
 
     (path / FOLDER).mkdir()
-    monkeypatch.setattr(quire, "open", watched)
+    monkeypatch.setattr(commits, "open_queue", watched)
 
     assert finish(str(path)) == 0
     assert asked[-1] == "FIELDLESS_BINARY"
