@@ -22,7 +22,7 @@ _LATE = "< 40 us for 99 % to 99.99 %"
 
 
 class Row(NamedTuple):
-    """A claim and what was measured; empty what was not."""
+    """A claim and what was measured; what was not is empty."""
 
     what: str
     claim: str
@@ -134,7 +134,7 @@ def _kafka(results: dict[str, Result]) -> Iterator[Row]:
 
 
 def _scenario(results: dict[str, Result], part: str, **described: object) -> Result | None:
-    """Return the first scenario that is described so."""
+    """Return the first scenario of this description."""
     for one in summary.scenarios(results, part):
         if all(one.get(key) == value for key, value in described.items()):
             return one
@@ -148,7 +148,7 @@ def _cell(
     form: Callable[[float], str],
 ) -> str:
     """
-    Return the median of what was measured; nothing if it was not.
+    Return the median; nothing if it was not measured.
 
     A rate that was not held stands behind it, and the mark of a busy machine.
     """

@@ -120,13 +120,7 @@ def _writing(scenario: Scenario, duration_ms: int) -> Generator[Measure]:
 
 def text(results: dict[str, Result]) -> str:
     """Return a table of each kind that was measured."""
-    found = summary.scenarios(results, "claims")
-    parts: list[str] = []
-    for kind, (title, show) in _TABLES.items():
-        of_kind = [one for one in found if one["kind"] == kind]
-        if of_kind:
-            parts.append(f"{title}:\n\n{show(of_kind)}")
-    return "\n\n".join(parts)
+    return summary.by_kind(results, "claims", _TABLES)
 
 
 def _delays(scenarios: Sequence[Result]) -> str:
@@ -193,7 +187,7 @@ def _writers(scenarios: Sequence[Result]) -> str:
 
 
 def of_writer(writer: int, name: str) -> Callable[[Result], float]:
-    """Return what takes a percentile of one of the writers out of a run."""
+    """Return a function that takes a percentile of one writer from a run."""
     return lambda run: float(run["writers"][writer][name])
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     _Real: TypeAlias = npt.NDArray[np.float64]
 
 SETTLE_S = 1.2
-"""So long a reader polls before the writer starts; until then the system places other threads."""
+"""How long a reader polls before the writer starts: the system moves other threads meanwhile."""
 SHARES = {
     "min": 0.0,
     "p50": 0.5,
@@ -54,7 +54,7 @@ WINDOW_BYTES = 64 << 10
 """What a tailer maps at once: costs of pages recur in each window."""
 _HEADER_BYTES = 4
 LIMITS_US = (20, 30, 40, 60, 1000)
-"""Of each it is said which share of the messages was there before."""
+"""The report says which share of the messages was seen within each."""
 _TAILS = {"latency": "tail", "batches": "tail_many"}
 _WOKEN = "wake_"
 """Operations of readers for which messages come so seldom that the writer sleeps, too."""
@@ -142,7 +142,7 @@ def evaluate(asked: Task) -> Result:
 
 
 def of_writers(asked: Task, writers: int) -> list[dict[str, float]]:
-    """Return the percentiles of what the appends of each writer took, in microseconds."""
+    """Return the percentiles of how long each writer's appends took, in microseconds."""
     import numpy as np
 
     took_ns = [np.fromfile(f"{asked.out}-{writer}", np.int64) for writer in range(writers)]

@@ -226,7 +226,7 @@ def _claims(
 
 
 def _fewer(volume: Volume, pairs: int) -> Volume:
-    """Return so many rounds at most, none of them measured again."""
+    """Return a volume with fewer rounds, none of which is measured again."""
     return replace(
         volume,
         pairs=min(volume.pairs, pairs),

@@ -57,13 +57,7 @@ def following(scenario: Scenario, rate: int) -> Generator[Measure]:
 
 def text(results: dict[str, Result]) -> str:
     """Return the tables."""
-    found = summary.scenarios(results, "replication")
-    parts: list[str] = []
-    for kind, (title, show) in _TABLES.items():
-        of_kind = [one for one in found if one["kind"] == kind]
-        if of_kind:
-            parts.append(f"{title}:\n\n{show(of_kind)}")
-    return "\n\n".join(parts)
+    return summary.by_kind(results, "replication", _TABLES)
 
 
 def _delays(scenarios: Sequence[Result]) -> str:

@@ -386,7 +386,7 @@ class Claims:
     seconds: float
     """How long messages are sent at each rate, after two thirds of that to warm up."""
     paced_ms: int
-    """So long two writers append."""
+    """How long two writers append."""
     passed: Amount
     """Objects that go through three services."""
 

@@ -4,9 +4,9 @@ How long a message takes through three services in a row: `python -m bench.servi
 From before the call that writes it into the first queue until it was read from the fourth. Each
 service takes an object of five fields, changes one, and writes it on, with history. `thread`: the
 three and the reader take turns in one thread. `processes`: each service has a process, and so has
-the writer, who reads too; all of them are busy, so five processors are needed. `asleep`: the same,
-but each service sleeps until a message comes, and two processors do. Messages are written so many a
-second, and a message is late if the one before held it up: its time counts from when it was due.
+the writer, which reads too; all of them are busy, so five processors are needed. `asleep`: the
+same, but each service sleeps until a message comes, and two processors do. Messages are due at a
+fixed rate, and the time of each counts from when it was due, also if the one before held it up.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,10 +93,25 @@ def is_disturbed(scenario: Result) -> bool:
 
 
 def mark(scenario: Result) -> str:
-    """Return what stands behind figures of a scenario that others disturbed."""
+    """Return the mark of a scenario that other processes disturbed; else nothing."""
     return " *" if is_disturbed(scenario) else ""
 
 
 def scenarios(results: dict[str, Result], part: str) -> list[Result]:
     """Return the scenarios of a part; none if it was not measured."""
     return list(results[part]["scenarios"]) if part in results else []
+
+
+def by_kind(
+    results: dict[str, Result],
+    part: str,
+    tables: Mapping[str, tuple[str, Callable[[Sequence[Result]], str]]],
+) -> str:
+    """Return a titled table of each kind of scenario that was measured."""
+    found = scenarios(results, part)
+    texts: list[str] = []
+    for kind, (title, show) in tables.items():
+        of_kind = [one for one in found if one["kind"] == kind]
+        if of_kind:
+            texts.append(f"{title}:\n\n{show(of_kind)}")
+    return "\n\n".join(texts)

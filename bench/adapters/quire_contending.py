@@ -16,7 +16,7 @@ from bench.task import DISTINCT, Outcome, Task, messages
 _BETWEEN_LOOKS = 10
 """Messages between two looks at the time."""
 PIECE_BYTES = 64
-"""A document that is appended at a rate is written in so many bytes at a time."""
+"""The bytes of each piece of a document that is appended at a rate."""
 
 
 class _Bulk(Protocol):
@@ -68,7 +68,7 @@ def _documents(appender: quire.JournalAppender) -> Callable[[Iterable[bytes]], N
 
 
 def _append_paced(appender: quire.JournalAppender, task: Task, pool: Iterator[bytes]) -> int:
-    """Append documents in pieces, so many a second; what each took goes to a file."""
+    """Append documents in pieces at a rate, and write to a file how long each took."""
     count = task.rate * task.duration_ms // 1000
     took, clock = array("q", bytes(8 * count)), time.monotonic_ns
     freeze_the_collector()

@@ -430,12 +430,6 @@ class Cipher:
     def numbers(self) -> list[int]:
         """The numbers of the data keys that one of the keys unwraps."""
 
-    def encrypted(self, number: int, content: bytes, /) -> bytes:
-        """Return what lies beside messages under a number, encrypted."""
-
-    def decrypted(self, number: int, stored: bytes, /) -> bytes | None:
-        """Return what :meth:`encrypted` was given; None if it was not made so."""
-
 def wrap_new_key(key: bytes, queue: bytes, number: int, /) -> bytes:
     """Return a new random data key of a queue, wrapped by a key of 32 bytes."""
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from quire._native import Queue
-from quire.formats.journal import WRITE_LOCK, held_lock
+from quire.formats.journal import APPEND_LOCK, WRITE_LOCK, held_lock
 
-_APPEND_KEY: Final = "chronicle.append.lock"
 _TAILER, _LOCK = "index.", ".lock"
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
@@ -124,7 +123,7 @@ def lock_keys(queue: Queue) -> list[str]:
     return [
         key
         for key, _ in queue.table_entries()
-        if key in {WRITE_LOCK, _APPEND_KEY}
+        if key in {WRITE_LOCK, APPEND_LOCK}
         or (key.startswith(_TAILER) and key.endswith(_LOCK) and key not in tailers)
     ]
 

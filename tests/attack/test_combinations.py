@@ -176,7 +176,7 @@ class Course:
             self.named = self.read_with(tailer, self.named, self.chance.randrange(20))
 
     def read_with(self, tailer: quire.JournalTailer, at: int, count: int) -> int:
-        """Read at most so many, and return where that ends."""
+        """Read at most *count* messages, and return where that ends."""
         at = max(at, self.deleted)
         for kept in self.kept[at : at + count]:
             read(tailer, kept)

@@ -24,14 +24,6 @@ from replication_reference import ReferenceSink
 WAIT_S = 60.0
 
 
-@pytest.fixture
-def orders(tmp_path: Path) -> Path:
-    path = tmp_path / "orders"
-    with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=1 << 16) as queue:
-        queue.appender().write_many([b"one", b"two"])
-    return path
-
-
 def payloads(path: Path) -> list[bytes]:
     with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
         return list(tailer.payloads())

@@ -59,14 +59,6 @@ def part(path: Path) -> tuple[int, str]:
     return found.epoch, found.role
 
 
-@pytest.fixture
-def orders(tmp_path: Path) -> Path:
-    path = tmp_path / "orders"
-    with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=1 << 16) as queue:
-        queue.appender().write_many([b"one", b"two"])
-    return path
-
-
 @pytest.mark.parametrize("level", ["stored", "synced"])
 def test_a_sink_takes_over(level: str, orders: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"

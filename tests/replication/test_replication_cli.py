@@ -28,14 +28,6 @@ def payloads(path: Path) -> list[bytes]:
 
 
 @pytest.fixture
-def orders(tmp_path: Path) -> Path:
-    path = tmp_path / "orders"
-    with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=1 << 16) as queue:
-        queue.appender().write_many([b"one", b"two"])
-    return path
-
-
-@pytest.fixture
 def copy(orders: Path, tmp_path: Path) -> Path:
     """A copy of the orders whose sink has ended."""
     path = tmp_path / "copy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import subprocess
@@ -175,6 +176,37 @@ def test_a_torn_message_is_known_for_what_it_is(tmp_path: Path) -> None:
     change(path, index, bytes(4096), at=8192 - position % 4096)  # a page was never written
     (finding,) = quire.verify(path).findings
     assert (finding.kind, finding.found) == ("torn-message", f"index={index:#x}")
+
+
+def test_zeros_beside_a_header_are_not_torn(tmp_path: Path) -> None:
+    """A message may begin with zeros at the end of a page, which was written with the header."""
+    path = tmp_path / "q"
+    first = write(path, 1)[0]
+    with quire.open(path, read_only=True) as queue:
+        at = queue._position_of(first)
+        assert at is not None
+    end = at + 4 + len(stored_messages(path)[first])
+    page = mmap.PAGESIZE
+    header = -(-end // page) * page + page - 8  # its payload begins four bytes before a page
+    with quire.open(path, integrity=True, clock=quire.ManualClock(START_MS)) as queue:
+        queue._watches[0]._ended.set()  # type: ignore[attr-defined]
+        with queue.appender() as appender:
+            appender.write_bytes(b"f" * (header - -(-end // 4) * 4 - 4))
+            index = appender.write_bytes(bytes(4) + b"x" * 500)
+    change(path, index, b"M", at=100)
+    (finding,) = quire.verify(path).findings
+    assert (finding.kind, finding.found) == ("changed-message", f"index={index:#x}")
+
+
+def test_a_changed_message_stays_known_however_often_the_cycle_is_sealed(tmp_path: Path) -> None:
+    path = tmp_path / "q"
+    indexes = write(path)
+    change(path, indexes[7], b"M")
+    seal(path)
+    write(path, day=1)  # the first cycle is ended now
+    for _ in range(2):
+        seal(path)
+        assert "changed-message" in kinds(path)
 
 
 def test_messages_that_are_gone_are_known_until_others_take_their_indexes(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from quire.errors import (
     ServerLostError,
     UnsupportedError,
 )
+from quire.remote.metadata import Documents
 from served import serving
 
 DAY_MS = 86_400_000
@@ -381,6 +382,15 @@ def test_turning_reads_what_it_does_at_home(both: Any, moves: list[Any]) -> None
         for name, *given in moves:
             getattr(pair, name)(*given)
             assert near.last_read_index == distant.last_read_index
+
+
+def test_a_message_that_comes_where_metadata_stood_is_read() -> None:
+    answers = [[(6, True, b"note")], [(6, False, b"message")], [(6, False, b"message")]]
+    documents = Documents(lambda *_: (7, answers.pop(0)), "orders", 6, is_read=False)
+    for data in (b"note", b"message"):
+        assert documents.next() == (6, data, data == b"note")
+        documents.step()
+    assert documents.next() is None
 
 
 def test_many_and_long_messages_are_read_backward(server: str) -> None:

@@ -14,12 +14,7 @@ from streams import Sink, Source, stream
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
     """Two topics over two days: 10 + 4 and 5 + 0 messages."""
-    source = Source(tmp_path / "queues")
-    source.record("orders", 10)
-    source.record("eu/trades", 5)
-    source.roll()
-    source.record("orders", 4)
-    return source
+    return Source.of_two_topics(tmp_path / "queues")
 
 
 @pytest.fixture

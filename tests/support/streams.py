@@ -33,6 +33,16 @@ class Source:
     clock: quire.ManualClock = field(default_factory=lambda: quire.ManualClock(START_MS))
     counts: dict[str, int] = field(default_factory=dict[str, int])
 
+    @classmethod
+    def of_two_topics(cls, path: Path) -> Source:
+        """Record two topics over two days: 10 + 4 and 5 + 0 messages."""
+        source = cls(path)
+        source.record("orders", 10)
+        source.record("eu/trades", 5)
+        source.roll()
+        source.record("orders", 4)
+        return source
+
     def record(self, topic: str, count: int) -> None:
         with (
             quire.open(

@@ -7,10 +7,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use quire_kernel::sealed::cipher::{self, KEY_LEN, Key, QueueId};
-use quire_kernel::sealed::dictionary;
 
-use crate::detached::detached;
-use crate::error::{or_raise, to_py};
+use crate::error::to_py;
 
 type Bytes = Cow<'static, [u8]>;
 
@@ -49,20 +47,6 @@ impl Cipher {
     #[getter]
     fn numbers(&self) -> Vec<u32> {
         self.1.clone()
-    }
-
-    #[doc = stub!("Cipher.encrypted")]
-    #[pyo3(signature = (number, content, /))]
-    fn encrypted(&self, py: Python<'_>, number: u32, content: &[u8]) -> PyResult<Bytes> {
-        let made = detached(py, |_| dictionary::encrypted(&self.0, number, content));
-        or_raise(py, made).map(Into::into)
-    }
-
-    #[doc = stub!("Cipher.decrypted")]
-    #[pyo3(signature = (number, stored, /))]
-    fn decrypted(&self, py: Python<'_>, number: u32, stored: &[u8]) -> PyResult<Option<Bytes>> {
-        let found = detached(py, |_| dictionary::decrypted(&self.0, number, stored.to_vec()));
-        Ok(or_raise(py, found)?.map(Into::into))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Hashes of the messages of a cycle, for seals, and dictionaries for their compression.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quire_kernel::os::detached::SharedState;
 use quire_kernel::sealed::dictionary;
 use quire_kernel::sealed::leaves::{self, Asked, Hashed};
 use quire_kernel::sealed::stream::{Compressing, Decompressing};
@@ -18,8 +19,8 @@ use crate::handles::queue::Queue;
 type Bytes = Cow<'static, [u8]>;
 /// A message, the hash of the metadata before it, and the siblings of its way to the root.
 type Proven = (Bytes, Option<Bytes>, Vec<Bytes>);
-/// Of how many messages there are checksums, the first that is not as it was appended and whether a
-/// power cut has torn it, whether the last messages are gone, and why there are none to be trusted.
+/// How many messages have checksums; the first that differs from what was appended, and whether a
+/// power cut tore it; whether the last messages are gone; why the checksums cannot be trusted.
 type AppendedRow = (u64, Option<(u64, bool)>, bool, Option<String>);
 /// Messages, peaks, root, checksums, roots at marks, whether the cycle is ended, the hash of the
 /// metadata at its end, damage, what is proven, and what appenders' checksums say.
@@ -91,44 +92,40 @@ fn bytes(hash: Hash) -> Bytes {
 
 #[doc = stub!("StreamCompressor")]
 #[pyclass(module = "quire._native", frozen)]
-pub struct StreamCompressor(Mutex<Compressing>);
+pub struct StreamCompressor(SharedState<Compressing>);
 
 #[pymethods]
 impl StreamCompressor {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
-        or_raise(py, Compressing::new()).map(|it| Self(Mutex::new(it)))
+        or_raise(py, Compressing::new()).map(|it| Self(SharedState::new(it)))
     }
 
     #[doc = stub!("StreamCompressor.compress")]
     #[pyo3(signature = (part, /))]
     fn compress(&self, py: Python<'_>, part: &[u8]) -> PyResult<Bytes> {
-        let made = detached(py, |_| locked(&self.0).compress(part));
+        let made = detached(py, |may_wait| self.0.lock(may_wait).compress(part));
         or_raise(py, made).map(Into::into)
     }
 }
 
 #[doc = stub!("StreamDecompressor")]
 #[pyclass(module = "quire._native", frozen)]
-pub struct StreamDecompressor(Mutex<Decompressing>);
+pub struct StreamDecompressor(SharedState<Decompressing>);
 
 #[pymethods]
 impl StreamDecompressor {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
-        or_raise(py, Decompressing::new()).map(|it| Self(Mutex::new(it)))
+        or_raise(py, Decompressing::new()).map(|it| Self(SharedState::new(it)))
     }
 
     #[doc = stub!("StreamDecompressor.decompress")]
     #[pyo3(signature = (stored, length, /))]
     fn decompress(&self, py: Python<'_>, stored: &[u8], length: usize) -> PyResult<Bytes> {
-        let made = detached(py, |_| locked(&self.0).decompress(stored, length));
+        let made = detached(py, |may_wait| self.0.lock(may_wait).decompress(stored, length));
         or_raise(py, made).map(Into::into)
     }
-}
-
-fn locked<T>(stream: &Mutex<T>) -> MutexGuard<'_, T> {
-    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[doc = stub!("train_dictionary")]

@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-/// Of each column at most this much is kept.
+/// At most this much is kept for each column.
 const KEPT_MAX: usize = 64 << 20;
-/// Less than this the allocator keeps by itself.
+/// The allocator itself keeps anything smaller.
 const KEPT_MIN: usize = 64 << 10;
 
 /// The columns of a batch: indexes, offsets, data.
@@ -19,8 +19,8 @@ pub struct Spare(Mutex<State>);
 struct State {
     /// The last batch had messages: there may be more.
     is_reading: bool,
-    /// Of each column two: usually one batch is read while the one before is still there. Empty ones
-    /// have no memory.
+    /// Two for each column: one batch is usually read while the one before is still in use. An empty
+    /// vector has no memory.
     columns: [[Vec<u8>; 2]; COLUMNS],
 }
 
@@ -50,9 +50,9 @@ impl Spare {
         })
     }
 
-    /// Lets go of all, and of what is still lent when it comes back: there is nothing to read.
+    /// Frees the spare memory, and keeps none of what is still lent: there is nothing more to read.
     pub fn clear(&self) {
-        // What is let go of is dropped without the lock.
+        // The memory is freed without the lock.
         let _kept = self.0.try_lock().map(|mut state| std::mem::take(&mut *state));
     }
 

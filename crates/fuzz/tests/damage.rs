@@ -17,7 +17,7 @@ use quire_fuzz::sample::Scratch;
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
 /// A case takes milliseconds. One that takes this long hangs.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The short form tries one of so many positions.
+/// How far apart the positions are that the short form tries.
 const STRIDE: u32 = 64;
 
 fn queues() -> Vec<Golden> {
@@ -48,7 +48,7 @@ fn part() -> (usize, usize) {
     (part.parse().unwrap(), parts.parse().unwrap())
 }
 
-/// Of how many positions one is tried: `QUIRE_TORTURE` is the share of all.
+/// How far apart the positions are that are tried: `QUIRE_TORTURE` is their share of all.
 fn stride() -> usize {
     let asked = std::env::var("QUIRE_TORTURE").ok();
     let share: f64 = asked.map_or(0.0, |share| share.parse().unwrap());

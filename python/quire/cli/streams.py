@@ -12,8 +12,6 @@ import io
 import os
 import select
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -51,23 +49,19 @@ class _Stdout(io.BufferedWriter):
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Take bytes, and return how many."""
-        with _marked():
+        try:
             return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
 
     def flush(self) -> None:
         """Write what was taken."""
-        with _marked():
+        try:
             super().flush()
-
-
-@contextmanager
-def _marked() -> Generator[None]:
-    """Have errors of writing name stdout."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = STDOUT
-        raise
+        except OSError as error:
+            error.filename = STDOUT
+            raise
 
 
 def mark_stdout() -> None:

@@ -1,4 +1,4 @@
-"""A log on stderr that holds up nobody, also where nobody reads it: lines are dropped then."""
+"""A log on stderr that never blocks its callers: if nobody reads it, lines are dropped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ class UnblockedLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Have the thread write a line, or drop it."""
-        line = error_line(record.getMessage())
+        is_own = record.name.partition(".")[0] == "quire"
+        try:  # of other packages with the traceback, if there is one
+            line = error_line(record.getMessage() if is_own else self.format(record))
+        except Exception:  # noqa: BLE001 - a handler never raises into the code that logs
+            self.handleError(record)
+            return
         with self._changed:
             if len(self._lines) >= _MOST:
                 self._dropped += 1

@@ -219,6 +219,11 @@ class Adapter(ABC, Generic[_Q]):
         del handle
         return self.is_wire
 
+    def appends_late(self, queue: _Q) -> bool:
+        """Return whether a slow writer may append to a cycle of this queue that was left."""
+        del queue
+        return self.has_late_appends
+
     def named_tailers(self, queue: _Q) -> list[tuple[str, int]]:
         """Return the name of each named tailer, with the index that it stored."""
         del queue

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quire.formats.columns import Columns
 
 WRITE_LOCK: Final = "chronicle.write.lock"
-_APPEND_LOCK: Final = "chronicle.append.lock"
+APPEND_LOCK: Final = "chronicle.append.lock"
 _FIELDLESS: Final = "FIELDLESS_BINARY"
 _SHORTEST_OVERLAP: Final = 65_536
 _LONGEST: Final = 2**30 - 1
@@ -106,7 +106,7 @@ class JournalAdapter(Adapter[Queue]):
 
     def locks(self, queue: Queue) -> list[HeldLock]:
         """Return who holds the locks of the table."""
-        found = (held_lock(queue, key) for key in (WRITE_LOCK, _APPEND_LOCK))
+        found = (held_lock(queue, key) for key in (WRITE_LOCK, APPEND_LOCK))
         return [lock for lock in found if lock is not None]
 
     def refresh(self, queue: Queue) -> None:

@@ -52,6 +52,9 @@ class FarQueue(ABC):
     @property
     @abstractmethod
     def _is_wire(self) -> bool: ...
+    @property
+    @abstractmethod
+    def _appends_late(self) -> bool: ...
     @abstractmethod
     def _excerpt(self, index: int, data: bytes) -> Any: ...  # noqa: ANN401 - of the format
     @abstractmethod
@@ -168,6 +171,10 @@ class RemoteAdapter(Adapter[Any]):
         if isinstance(handle, FarQueue | FarTailer):
             return handle._is_wire  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return self.is_wire
+
+    def appends_late(self, queue: FarQueue) -> bool:
+        """Return whether a slow writer may append to a cycle that was left, as in its format."""
+        return queue._appends_late  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def cycles(self, queue: FarQueue) -> list[int]:
         """Return the cycles."""

@@ -272,9 +272,11 @@ def check_seals(path: str, wanted: Wanted) -> Iterator[Row]:
         return
     try:
         with _opened(path) as (queue, folder):
-            rows = [*check(queue, folder, wanted)] if has_seals else []
-            yield from rows
-            changed = {file for kind, file, *_ in rows if kind == "changed-message"}
+            changed = set[str]()
+            for row in check(queue, folder, wanted) if has_seals else ():
+                if row[0] == "changed-message":
+                    changed.add(row[1])
+                yield row
             yield from check_appended(queue, folder, changed)
     except QuireError as error:
         yield "seals", path, None, str(error), "a queue to compare with its seals"

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import accumulate
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from quire import _native
 from quire._common import arguments
@@ -314,14 +314,15 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
     ) -> None:
         """Wait until replicas have the message of an index; None: as long as the server does."""
-        waits = self._waits(wait)
-        if not waits:
+        asked = self._wait if wait is None else wait
+        if asked is None:
             return
+        _, how = self._waits(asked)
         if timeout_s is None:
-            self._queue.ask_long(self._timeout_s, "QUIRE.WAIT", self._queue.topic, waits[1], index)
+            self._queue.ask_long(self._timeout_s, "QUIRE.WAIT", self._queue.topic, how, index)
             return
         with closing(self._replica_states()) as states:
-            states.wait_until(index, cast("Wait", self._wait if wait is None else wait), timeout_s)
+            states.wait_until(index, asked, timeout_s)
 
     def _replica_states(self) -> RemoteStates:
         return RemoteStates(self._queue)

@@ -52,15 +52,19 @@ class Documents:
 
     def _fetch(self) -> None:
         """Ask again from the last message on: what is new may lie before the next message."""
+        had_metadata_alone = bool(self._rows)
         for place in range(len(self._rows) - 1, -1, -1):
             if not self._rows[place][2]:
                 self._start, self._done = self._rows[place][0], self._done - place
+                had_metadata_alone = False
                 break
         words = ("QUIRE.READ", self._topic, "FROM", self._start, "COUNT", _COUNT, "METADATA")
         _, rows = self._ask(*words)
         self._rows = [(index, data, bool(flag)) for index, flag, data in rows]
-        if self._done and self._start and self._rows and self._rows[0][0] != self._start:
-            self._done = 0  # the message was deleted meanwhile
+        if self._done and self._start and self._rows:
+            index, _, is_metadata = self._rows[0]
+            if index != self._start or (had_metadata_alone and not is_metadata):
+                self._done = 0  # the message was deleted, or has come where metadata stood
         if self.is_through and self._done >= _COUNT:
             raise UnsupportedError(
                 f"not supported in a {FORMAT}: more metadata between two messages than an answer"

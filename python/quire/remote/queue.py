@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from quire._native import RollCycle
 from quire.errors import ClosedError, ReadOnlyError, RollCycleMismatchError, UnsupportedError
+from quire.formats.adapters import adapter_named
 from quire.formats.columns import Columns
 from quire.formats.detection import CHRONICLE
 from quire.formats.missing import Handle
@@ -328,6 +329,10 @@ class RemoteQueue(Queue, FarQueue, Handle):
     @property
     def _is_wire(self) -> bool:
         return self._link.is_wire
+
+    @property
+    def _appends_late(self) -> bool:
+        return adapter_named(self._link.format).has_late_appends
 
     def _excerpt(self, index: int, data: bytes) -> Any:  # noqa: ANN401 - of the format
         return self._link.excerpt(index, data)

@@ -82,9 +82,10 @@ class CycleDigests:
         hashed, count = hashlib.sha256(), 0
         with self._lock:
             for cycle in self._queue.cycles:
-                if not first <= cycle <= last or self._is_empty(cycle):
+                if not first <= cycle <= last:
                     continue
-                if (found := self.of_cycle(cycle)) is not None:
+                found = self.of_cycle(cycle)
+                if found is not None and not self._is_empty(cycle, found):
                     count += 1
                     hashed.update(_HASHED.pack(cycle, *found))
             self._keep()
@@ -112,12 +113,10 @@ class CycleDigests:
             self._has_news = True
         return result
 
-    def _is_empty(self, cycle: int) -> bool:
-        """Whether a cycle has a file but no documents, as on the source alone."""
-        found = self.of_cycle(cycle)
-        if found is None or not found.is_readable:
-            return False
-        return found[:2] == (self._queue.roll_cycle.to_index(cycle, 0), 0)
+    def _is_empty(self, cycle: int, found: CycleDigest) -> bool:
+        """Return whether a cycle has a file but no documents, as on the source alone."""
+        start = self._queue.roll_cycle.to_index(cycle, 0)
+        return found.is_readable and (found.next, found.metadata) == (start, 0)
 
     def _newest(self) -> int | None:
         return self._queue.cycles[-1] if self._queue.cycles else None

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from quire._native import BatchWriter, ReplicaStates, boot_time_ns
 from quire.errors import DivergedError, ReplicationError
+from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import aside, standing
 from quire.replication.forgetting import MAILBOX, take_request
-from quire.replication.original import APPEND_LOCK
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import free_groups, take_groups
 from quire.replication.standing import Standing

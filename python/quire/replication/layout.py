@@ -75,12 +75,12 @@ def check_own(given: Mapping[str, Any]) -> None:
         UnsupportedError: The source decides an option that was given.
 
     """
-    own = given.get("layout")
     for each in _DECIDED_BY_SOURCE:
         if each in given:
             raise UnsupportedError(f"not an option of a copy: {each}={given[each]!r}")
+    own = given.get("layout") or LayoutOptions()
     for each in ("index_count", "index_spacing"):
-        if isinstance(own, LayoutOptions) and getattr(own, each) is not None:
+        if getattr(own, each) is not None:
             raise UnsupportedError(f"not an option of a copy: {each}={getattr(own, each)!r}")
 
 
@@ -99,7 +99,7 @@ def options_of(found: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
     epoch_ms, zone = _whole(found, "epoch_ms"), _text(found, "time_zone")
     count, spacing = _whole(found, "index_count"), _whole(found, "index_spacing")
     try:
-        own = given.get("layout", LayoutOptions())
+        own = given.get("layout") or LayoutOptions()
         shape = replace(own, index_count=count, index_spacing=spacing)
     except ValueError as error:
         raise _refused("index_count and index_spacing", f"valid ones ({error})", count) from None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from quire._native import BatchReader, BatchWriter, cycle_digest
 from quire.errors import AppendLockedError, IndexOutOfRangeError, ReplicationError
+from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.replication import layout, standing
@@ -17,7 +18,6 @@ from quire.replication.positions import Positions, free_groups, positions_of, ta
 from quire.replication.standing import Standing
 from quire.replication.wire import Cycles, Place
 
-APPEND_LOCK: Final = "chronicle.append.lock"
 BATCH_BYTES: Final = 256 << 10
 """About how many bytes one batch has, unless a single message is longer."""
 

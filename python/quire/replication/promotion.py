@@ -8,13 +8,13 @@ from typing import Final
 
 from quire._native import BatchWriter
 from quire.errors import AppendLockedError, ReplicationError
+from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
 from quire.replication.positions import free_groups
 
 _POLL_S: Final = 0.05
-_APPEND_LOCK: Final = "chronicle.append.lock"
 
 
 def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
@@ -56,7 +56,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         standing.write(path, found)
     with open_queue(path, create=False) as queue:
         # Free only if it was promoted before; a promotion that was killed here is finished now.
-        if queue.lock_holder(_APPEND_LOCK) is not None:
+        if queue.lock_holder(APPEND_LOCK) is not None:
             writer = _writer(queue, timeout_s)
             aside.finish(queue, writer)
             free_groups(queue)

@@ -111,7 +111,7 @@ class Sink(AnySink[SinkSession]):
             reconnect_s=reconnect_s,
             attempts=attempts,
             listens=listens,
-            is_busy=busy,
+            is_busy=arguments.flag("busy", busy),
         )
         self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)

@@ -128,7 +128,7 @@ class Source(AnySource[SourceSession]):
             tls=context,
             max_sinks=max_sinks,
             connects=connects,
-            is_busy=busy,
+            is_busy=arguments.flag("busy", busy),
         )
         self._original, self._insecure = Original(queue), insecure
         self._in_sync: InSyncSet | None = None

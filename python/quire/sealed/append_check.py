@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quire._common.durable import SafeFolder
 from quire._common.roll_file_names import checksums_file
@@ -30,33 +30,26 @@ def check_appended(queue: Queue, folder: SafeFolder, known: Collection[str]) -> 
     for cycle in queue.cycles:
         file = Path(queue.file_for_cycle(cycle))
         if folder.has(checksums_file(file.name)):
-            yield from _Cycle(queue, cycle, file).check(skips=str(file) in known)
+            yield from _check_cycle(queue, cycle, file, skips=str(file) in known)
 
 
-class _Cycle:
-    """A cycle that appenders left checksums of."""
-
-    def __init__(self, queue: Queue, cycle: int, file: Path) -> None:
-        self._queue: Final = queue
-        self._cycle: Final = cycle
-        self._file: Final = file
-
-    def check(self, *, skips: bool) -> Iterator[Row]:
-        count, changed, is_cut, problem = 0, None, False, None
-        try:
-            for step in steps_of(self._queue, self._cycle, NONE_YET):
-                count, (_, found, is_cut, problem) = step.count, step.appended
-                changed = changed or found
-        except CorruptError:
-            return  # which is another finding
-        if problem is not None:
-            expected = "the checksums of the messages"
-            yield "checksums", checksums_file(str(self._file)), None, problem, expected
-        if changed is not None and not skips:
-            number, is_torn = changed
-            index = self._queue.roll_cycle.to_index(self._cycle, number)
-            kind = "torn-message" if is_torn else "changed-message"
-            yield kind, str(self._file), None, f"index={index:#x}", "the message that was appended"
-        if is_cut:
-            found_text = f"messages={count}"
-            yield "cut-messages", str(self._file), None, found_text, "those that were appended"
+def _check_cycle(queue: Queue, cycle: int, file: Path, *, skips: bool) -> Iterator[Row]:
+    """Check a cycle; without the first changed message, if that is known already."""
+    count, changed, is_cut, problem = 0, None, False, None
+    try:
+        for step in steps_of(queue, cycle, NONE_YET):
+            # The last step knows whether messages are missing, and of any problem.
+            count, (_, found, is_cut, problem) = step.count, step.appended
+            changed = changed or found
+    except CorruptError:
+        return  # which is another finding
+    if problem is not None:
+        expected = "the checksums of the messages"
+        yield "checksums", checksums_file(str(file)), None, problem, expected
+    if changed is not None and not skips:
+        number, is_torn = changed
+        index = queue.roll_cycle.to_index(cycle, number)
+        kind = "torn-message" if is_torn else "changed-message"
+        yield kind, str(file), None, f"index={index:#x}", "the message that was appended"
+    if is_cut:
+        yield "cut-messages", str(file), None, f"messages={count}", "those that were appended"

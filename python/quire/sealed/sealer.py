@@ -19,7 +19,15 @@ from quire.sealed.seal_chain import (
     Entry,
     SealedCycle,
 )
-from quire.sealed.seal_files import LOCK, SEALS, Checksums, Progress, append_entry, read_chain
+from quire.sealed.seal_files import (
+    LOCK,
+    NONE_YET,
+    SEALS,
+    Checksums,
+    Progress,
+    append_entry,
+    read_chain,
+)
 from quire.sealed.trees import root_of_peaks
 
 if TYPE_CHECKING:
@@ -165,7 +173,8 @@ class _Sealing:
             raise SealError(f"sealed messages are gone: file={file} (quire verify says which)")
         if at > start.count:
             self._folder.sync_file(file)  # what is sealed outlives a power cut
-            checksums.finish(Progress(at, last.peaks))
+            # Else the next seal would not look again at the message that is not as appended.
+            checksums.finish(Progress(at, last.peaks) if as_appended else NONE_YET)
         if last.is_ended and as_appended:
             self._folder.remove(checksums_file(file))  # the seal has more of each message
         metadata = last.metadata if last.is_ended else None

@@ -108,6 +108,12 @@ class Session:
         self._seen: set[tuple[Right, str]] = set()
         self.held: dict[tuple[object, ...], Holding] = {}
 
+    def hold(self, key: tuple[object, ...], one: Holding) -> None:
+        """Hold something for the client; give it back at once if its connection is gone."""
+        self.held[key] = one
+        if self.is_closing:
+            self.release()
+
     @property
     def is_admitted(self) -> bool:
         """Whether the client may give commands: it has a valid token, or needs none."""

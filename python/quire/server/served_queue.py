@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from quire._common.file_identity import Identity, identity_at, identity_of
 from quire._native import Tailer
-from quire.errors import CorruptError, LockTimeoutError, ReadOnlyError, UnsupportedError
+from quire.errors import LockTimeoutError, ReadOnlyError, UnsupportedError
 from quire.formats.adapters import (
     adapter_of,
     count_of,
@@ -338,18 +338,25 @@ class ServedQueue:
 
     def cycle_counts(self) -> dict[int, int]:
         """Return how many messages each cycle has; finished ones are counted once."""
-        cycles, known = cycles_of(self.queue), self._finished
+        cycles, before = cycles_of(self.queue), self._finished
         counts, finished = dict[int, int](), dict[int, tuple[_State, int]]()
         for cycle in cycles:
             state = None if cycle == cycles[-1] else self._state(cycle)
-            found = known.get(cycle)
-            if found is not None and found[0] == state:
-                finished[cycle] = found
-            elif state is not None and self._is_finished(cycle):
-                finished[cycle] = state, count_of(self.queue, cycle)
-            counts[cycle] = finished[cycle][1] if cycle in finished else count_of(self.queue, cycle)
+            known = before.get(cycle)
+            is_known = known is not None and known[0] == state
+            count, is_finished = (known[1], True) if known and is_known else self._counted(cycle)
+            counts[cycle] = count
+            if is_finished and state is not None:
+                finished[cycle] = state, count
         self._finished = finished
         return counts
+
+    def _counted(self, cycle: int) -> tuple[int, bool]:
+        """Return how many messages a cycle has, and whether its end marker follows them."""
+        if self.journal is None:
+            return count_of(self.queue, cycle), False
+        _, count, is_finished = self.journal.end_of_cycle(cycle) or (0, 0, False)
+        return count, is_finished
 
     def _state(self, cycle: int) -> _State | None:
         """Return what changes with the file of a cycle; None where a cycle is no one file."""
@@ -360,13 +367,6 @@ class ServedQueue:
         except OSError:
             return None
         return (*identity_of(found), found.st_size, found.st_mtime_ns)
-
-    def _is_finished(self, cycle: int) -> bool:
-        try:
-            ended = None if self.journal is None else self.journal.end_of_cycle(cycle)
-        except CorruptError:
-            return False
-        return ended is not None and ended[2]
 
     def cycles_to_keep(self, messages: int) -> int:
         """Return how many of the newest cycles hold a number of messages."""

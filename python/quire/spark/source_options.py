@@ -152,15 +152,19 @@ class Given:
             return None
         return text
 
+    def refuse_server(self, path: str) -> None:
+        """Report options that are only for the address of a server."""
+        for name in ("token", "tls"):
+            if self.text(name) is not None:
+                self.report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
+
     def directory(self) -> str:
         """Return the path, absolute."""
         path = self.text("path") or ""
         if is_remote(path):
             return self._address(path)
         path = local_path(path)
-        for name in ("token", "tls"):
-            if self.text(name) is not None:
-                self.report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
+        self.refuse_server(path)
         if (paths := self.text("paths")) is not None:
             self.report(
                 f"load takes one directory: load one above them, with topics= to choose, or unite"

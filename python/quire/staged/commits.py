@@ -12,9 +12,9 @@ The driver commits, under one lock per queue (the file `lock` in `.quire-sink`):
 5. sync the queue, and record the batch as done in `done.json`;
 6. remove the manifest, then the parts.
 
-After a crash before step 3 the queue is unchanged, and Spark repeats the batch. From step 3 on, the
-next writer completes the batch: the last mark after the manifest's index names the last chunk, and
-the messages after it that equal the staged ones are already in the queue.
+After a crash before step 3 the queue is unchanged, and its writer repeats the batch. From step 3
+on, the next writer completes the batch: the last mark after the manifest's index names the last
+chunk, and the messages after it that equal the staged ones are already in the queue.
 
 Files in `.quire-sink` are not trusted: see `sink_manifest` and `quire._common.durable`.
 """
@@ -93,6 +93,11 @@ class Target:
     location: str | None = None
     lock_timeout_s: float = 600.0
 
+    @classmethod
+    def existing(cls, path: str, **more: Any) -> Target:  # noqa: ANN401 - other attributes
+        """Return a queue that is there already, of the wire type of its files."""
+        return cls(path, {"create": False, "wire_type": stored_wire_type(path)}, **more)
+
     @property
     def folder(self) -> Path:
         """The folder with the records of its writers."""
@@ -123,7 +128,7 @@ def commit(
     target: Target, writer: str, batch: int, parts: Sequence[Part], *, kept: bool = True
 ) -> bool:
     """
-    Append a batch exactly once, however often Spark repeats it.
+    Append a batch exactly once, however often it is repeated.
 
     Args:
         target: The queue.
@@ -225,8 +230,7 @@ def finish(path: str | PathLike[str], *, staging_location: str | None = None) ->
     location = arguments.optional(arguments.path)("staging_location", staging_location)
     if not Target(place, location=location).folder.exists():
         return 0
-    options = {"create": False, "wire_type": stored_wire_type(place)}
-    with opened(Target(place, options, location=location)) as found:
+    with opened(Target.existing(place, location=location)) as found:
         return _finish_all(found)
 
 

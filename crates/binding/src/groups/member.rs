@@ -8,10 +8,11 @@ use quire_kernel::groups::format::word::Newest;
 use quire_kernel::groups::member::{Member as Kernel, Working};
 use quire_kernel::groups::protocol::claims::{self, Frontier};
 use quire_kernel::groups::protocol::tails::Tail;
+use quire_kernel::os::detached::Detached;
 
 use super::claim::Claim;
 use crate::buffer::Borrowed;
-use crate::detached::detached;
+use crate::detached::{attached, detached};
 use crate::error::or_raise;
 use crate::handles::waits::{EventLoopWaits, Wait, begin};
 
@@ -46,13 +47,9 @@ impl GroupMember {
         py: Python<'_>,
         call: impl FnOnce(&mut Working<'a>) -> Result<T>,
     ) -> PyResult<T> {
-        let done = loop {
-            match self.0.try_lock() {
-                Some(working) => break working.and_then(|mut working| call(&mut working)),
-                None => detached(py, |may_wait| self.0.wait_until_free(may_wait)),
-            }
-        };
-        or_raise(py, done)
+        let wait_until_free = |may_wait: &Detached| self.0.wait_until_free(may_wait);
+        let working = attached(py, wait_until_free, || self.0.try_lock());
+        or_raise(py, working.and_then(|mut working| call(&mut working)))
     }
 }
 

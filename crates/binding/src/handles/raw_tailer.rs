@@ -9,7 +9,7 @@ use super::column::{Columns, Index, PayloadColumns};
 use super::scan::STEP;
 use crate::arguments::{integer, optional};
 use crate::buffer;
-use crate::detached::detached;
+use crate::detached::{attached, detached};
 use crate::error::{log_warnings, or_raise, to_py};
 
 /// What the kernel's tailers of these formats have in common.
@@ -49,22 +49,6 @@ pub trait RawTailer: Sync {
     }
 }
 
-/// Reads by `attempt`, with the interpreter attached; while it is refused, as another thread uses the
-/// tailer, it is waited for detached.
-#[inline]
-pub fn attached<T>(
-    py: Python<'_>,
-    tailer: &impl RawTailer,
-    mut attempt: impl FnMut() -> Option<T>,
-) -> T {
-    loop {
-        match attempt() {
-            Some(read) => return read,
-            None => detached(py, |may_wait| tailer.wait_until_free(may_wait)),
-        }
-    }
-}
-
 /// The next message as `make` makes it of its index and bytes; it stays the next one if that fails.
 #[inline]
 pub fn next<T: RawTailer, R>(
@@ -73,9 +57,11 @@ pub fn next<T: RawTailer, R>(
     make: impl Fn(T::Index, &[u8]) -> PyResult<R>,
 ) -> PyResult<Option<R>> {
     let mut found = None;
-    let read = attached(py, tailer, || {
-        tailer.try_read_while(1, true, |index, bytes| found.insert(make(index, bytes)).is_ok())
-    });
+    let read = attached(
+        py,
+        |may_wait| tailer.wait_until_free(may_wait),
+        || tailer.try_read_while(1, true, |index, bytes| found.insert(make(index, bytes)).is_ok()),
+    );
     or_raise(py, read)?;
     found.transpose()
 }
@@ -100,12 +86,16 @@ pub fn payloads<'py>(
     let start = or_raise(py, detached(py, |may_wait| tailer.mark(may_wait)))?;
     let mut added = Ok(());
     let rows = in_steps(py, tailer, count, |asked, is_first| {
-        attached(py, tailer, || {
-            tailer.try_read_while(asked, is_first, |_, bytes| {
-                added = buffer::bytes(py, bytes).and_then(|it| buffer::push(&mut found, it));
-                added.is_ok()
-            })
-        })
+        attached(
+            py,
+            |may_wait| tailer.wait_until_free(may_wait),
+            || {
+                tailer.try_read_while(asked, is_first, |_, bytes| {
+                    added = buffer::bytes(py, bytes).and_then(|it| buffer::push(&mut found, it));
+                    added.is_ok()
+                })
+            },
+        )
     })?;
     // What was read comes first; the next call meets the lack of memory again.
     let list = if rows > 0 { Ok(()) } else { added }.and_then(|()| buffer::list(py, found));

@@ -113,13 +113,19 @@ impl QuickAppender {
     }
 }
 
+/// Appends a small message; None where that takes a wait, or a copy that others would wait for.
+#[inline]
+pub fn try_append(appender: &Kernel, message: &[u8]) -> Option<PyResult<u64>> {
+    let is_small = message.len() <= SMALL;
+    let done = is_small.then(|| appender.try_append(message)).flatten();
+    done.map(|index| index.map_err(to_py))
+}
+
 /// Appends a message.
 #[inline]
 pub fn append(py: Python<'_>, appender: &Kernel, message: &[u8]) -> PyResult<u64> {
-    if message.len() <= SMALL
-        && let Some(appended) = appender.try_append(message)
-    {
-        return appended.map_err(to_py);
+    if let Some(appended) = try_append(appender, message) {
+        return appended;
     }
     detached(py, |may_wait| appender.append(may_wait, message)).map_err(to_py)
 }

@@ -11,8 +11,7 @@ use quire_wire::out::Out;
 
 use super::{appender, decimal};
 use crate::arguments::integer;
-use crate::error::to_py;
-use crate::handles::payload::{Message, SMALL};
+use crate::handles::payload::Message;
 use crate::values::failure::Failure;
 
 #[doc = stub!("MessagePacker")]
@@ -52,15 +51,13 @@ impl MessagePacker {
     }
 }
 
-/// Appends small fields where they are, and keeps their buffer for the next message; None where that
-/// takes a wait, or a copy that others would wait for.
+/// Appends small fields where they are, and keeps their buffer for the next message.
 fn try_append(appender: &Appender, fields: &mut Out) -> Option<PyResult<u64>> {
-    let message = fields.written().ok().filter(|message| message.len() <= SMALL)?;
-    let written = appender.try_append(message)?;
+    let written = appender::try_append(appender, fields.written().ok()?)?;
     if written.is_ok() {
         fields.clear();
     }
-    Some(written.map_err(to_py))
+    Some(written)
 }
 
 #[cold]

@@ -11,7 +11,7 @@ use super::excerpt::QuickExcerpt;
 use super::queue::QuickQueue;
 use crate::arguments::optional;
 use crate::buffer;
-use crate::detached::detached;
+use crate::detached::{attached, detached};
 use crate::error::or_raise;
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::repr;
@@ -96,9 +96,14 @@ impl QuickTailer {
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<QuickExcerpt>> {
         let mut made = None;
-        let read = raw_tailer::attached(py, &*self.0, || {
-            self.0.try_read_many(1, |message| made.insert(QuickExcerpt::of(py, message)).is_ok())
-        });
+        let read = attached(
+            py,
+            |may_wait| self.0.wait_until_free(may_wait),
+            || {
+                self.0
+                    .try_read_many(1, |message| made.insert(QuickExcerpt::of(py, message)).is_ok())
+            },
+        );
         or_raise(py, read.and_then(|_| made.transpose()))
     }
 

@@ -9,6 +9,7 @@ use quire_kernel::vanilla::indexed::IndexedTailer as Kernel;
 use super::excerpt::VanillaExcerpt;
 use super::indexed_queue::IndexedQueue;
 use super::tailer::read_text;
+use crate::detached::attached;
 use crate::error::or_raise;
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::repr;
@@ -70,7 +71,7 @@ impl IndexedTailer {
     #[doc = stub!("IndexedTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
-        let read = raw_tailer::attached(py, &*self.0, || self.0.try_read());
+        let read = attached(py, |may_wait| self.0.wait_until_free(may_wait), || self.0.try_read());
         Ok(or_raise(py, read)?.map(VanillaExcerpt::indexed))
     }
 

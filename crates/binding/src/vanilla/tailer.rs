@@ -12,7 +12,7 @@ use super::excerpt::VanillaExcerpt;
 use super::queue::VanillaQueue;
 use crate::arguments::integer;
 use crate::buffer;
-use crate::detached::detached;
+use crate::detached::{attached, detached};
 use crate::error::{WireError, or_raise};
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::handles::tailer::on_missing_named;
@@ -84,7 +84,7 @@ impl VanillaTailer {
     #[doc = stub!("VanillaTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
-        let read = raw_tailer::attached(py, &*self.0, || self.0.try_read());
+        let read = attached(py, |may_wait| self.0.wait_until_free(may_wait), || self.0.try_read());
         let message = or_raise(py, read)?;
         Ok(message.map(|message| VanillaExcerpt::of(message, self.0.queue())))
     }

@@ -23,8 +23,9 @@ impl KnownLength {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Looks at the file, and stores the length that was found. Who has looked before another one
-    /// stored looks again: else what that one has grown, and reserves, would lie past the end.
+    /// Looks at the file, and stores the length that was found. A thread that looked before
+    /// another one stored looks again: otherwise what the other has grown would seem to lie past the
+    /// end.
     pub fn refresh<E>(&self, mut look: impl FnMut() -> Result<u64, E>) -> Result<u64, E> {
         loop {
             let known = self.get();

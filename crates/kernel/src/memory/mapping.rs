@@ -102,8 +102,8 @@ impl Mapping {
         self.advise_pages(start, end, Advice::LinuxDontNeed)
     }
 
-    /// Has private memory in the place of the file, with these bytes at its start: from here on the
-    /// file is not mapped, although the addresses stay valid. What is stored later reaches nobody else.
+    /// Replaces the file by private memory that begins with these bytes: the file is not mapped any
+    /// more, although the addresses stay valid, and what is stored later reaches nobody else.
     #[cfg(target_os = "linux")]
     pub fn leave_file(&self, bytes: &[u8]) -> io::Result<()> {
         let count = bytes.len().min(self.len);

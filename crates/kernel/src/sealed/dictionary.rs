@@ -128,7 +128,11 @@ impl Dictionaries {
     /// What a dictionary's file holds; None if it is not what was encrypted.
     fn opened(&self, number: u32, stored: Vec<u8>) -> Result<Option<Vec<u8>>> {
         let Some(cipher) = self.encryption.cipher() else { return Ok(Some(stored)) };
-        decrypted(cipher, number, stored)
+        match cipher.open(Place::of_dictionary(number), &stored) {
+            Ok(opened) => Ok(Some(opened.unwrap_or(stored))),
+            Err(Error::NotAuthentic { .. } | Error::Plain { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The dictionary to compress with, if the queue has one, and messages can be appended.
@@ -164,20 +168,11 @@ fn read(path: &Path, longest: usize) -> Result<Option<Vec<u8>>> {
     Ok(Some(content))
 }
 
-/// A dictionary, or what else lies beside messages under a number, as an encrypted queue stores it.
+/// A dictionary as an encrypted queue stores it.
 pub fn encrypted(cipher: &Cipher, number: u32, content: &[u8]) -> Result<Vec<u8>> {
     let (place, mut sealing) = (Place::of_dictionary(number), Sealing::default());
     let sealed = cipher.seal(place, Payload::new(content), &mut sealing)?;
     Ok(sealed.to_vec())
-}
-
-/// What was encrypted by [`encrypted`] with this number; None if it is other bytes.
-pub fn decrypted(cipher: &Cipher, number: u32, stored: Vec<u8>) -> Result<Option<Vec<u8>>> {
-    match cipher.open(Place::of_dictionary(number), &stored) {
-        Ok(opened) => Ok(Some(opened.unwrap_or(stored))),
-        Err(Error::NotAuthentic { .. } | Error::Plain { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Trains a dictionary on samples; an error if there are too few of them.

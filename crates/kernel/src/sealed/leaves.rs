@@ -66,7 +66,7 @@ pub struct Appended {
     pub changed: Option<(u64, bool)>,
     /// Messages were appended after the last one that is there.
     pub is_cut: bool,
-    /// Why there are no checksums to be trusted.
+    /// Why the checksums cannot be trusted.
     pub problem: Option<String>,
 }
 
@@ -177,12 +177,15 @@ impl Walk {
     /// Compares a message with the checksum that its appender left.
     fn compare(&mut self, document: &Document, number: u64) -> Result<()> {
         let Some(checksums) = &mut self.checksums else { return Ok(()) };
+        let found = checksums.record(number)?;
+        if found == 0 {
+            return Ok(());
+        }
+        self.found.appended.known += 1;
         let payload = self.view.payload(document);
         let made = record(self.first_index + number.cast_signed(), payload);
-        let found = checksums.record(number)?;
-        self.found.appended.known += u64::from(found != 0);
         // An appender may be about to replace the record of a message that was lost.
-        if found != 0 && found != made && ![0, made].contains(&checksums.newest(number)?) {
+        if found != made && ![0, made].contains(&checksums.newest(number)?) {
             let is_torn = has_unwritten_page(document.position + HEADER_LEN, payload);
             self.found.appended.changed.get_or_insert((number, is_torn));
         }
@@ -200,14 +203,14 @@ impl Walk {
     }
 }
 
-/// Whether one of the pages that a payload lies in has nothing of it, as when a power cut came before
-/// the page was written.
+/// Whether one of a payload's pages is all zeros, as when a power cut came before it was written. The
+/// page of the document's header was written.
 fn has_unwritten_page(position: u64, payload: &[u8]) -> bool {
     let page = Pages::here().bytes();
-    let to_page = usize::try_from(page - position % page).unwrap_or(usize::MAX);
-    let (first, rest) = payload.split_at(to_page.min(payload.len()));
-    let pages = rest.chunks(usize::try_from(page).unwrap_or(usize::MAX));
-    std::iter::once(first).chain(pages).any(|part| part.iter().all(|byte| *byte == 0))
+    let beside_header = usize::try_from(position.next_multiple_of(page) - position);
+    let rest = payload.get(beside_header.unwrap_or(usize::MAX)..).unwrap_or_default();
+    let mut pages = rest.chunks(usize::try_from(page).unwrap_or(usize::MAX));
+    pages.any(|part| part.iter().all(|byte| *byte == 0))
 }
 
 /// The leaf of a message.

@@ -32,6 +32,7 @@ from quire.cli.reading.sources import Source, sources_of
 from quire.cli.remote_options import Place
 from quire.errors import QuireError
 from quire.formats.adapter import HeldLock
+from quire.formats.journal import WRITE_LOCK
 from quire.metrics.replication_state import ReplicationState
 from quire.ranges.event_time import TimeField
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 _SECOND_NS: Final = 10**9
 _RETRY_NS: Final = 10 * _SECOND_NS
-_WRITE_LOCK: Final = "chronicle.write.lock"
 
 
 class Sampler:
@@ -273,7 +273,7 @@ class _Watch:
             groups=groups,
             replication=_replication(look.replication),
             locks=locks,
-            lock_pid=next((it.pid for it in locks if it.name == _WRITE_LOCK), None),
+            lock_pid=next((it.pid for it in locks if it.name == WRITE_LOCK), None),
             files=look.files,
             rolls=None if look.files is None else max(0, look.files - (self._first_files or 0)),
             next_roll_s=look.next_roll_s,

@@ -151,13 +151,11 @@ class _Lag:
         starts = {it: sequence if it == cycle else 0 for it in ends if it >= cycle}
         unread = {it: start for it, start in starts.items() if start < ends[it].past}
         self.messages = sum(ends[it].past - start for it, start in unread.items())
-        indexes = [numbering.to_index(it, start) for it, start in unread.items()]
-        spans = [
-            (ends[it], adapter.position(queue, at)) for it, at in zip(unread, indexes, strict=True)
-        ]
-        parts = [end.position - at for end, at in spans if at is not None]
-        self.bytes = sum(parts) if len(parts) == len(spans) else None
-        self.first = indexes[0] if indexes else None
+        indexes = {it: numbering.to_index(it, start) for it, start in unread.items()}
+        positions = {it: adapter.position(queue, index) for it, index in indexes.items()}
+        parts = [ends[it].position - at for it, at in positions.items() if at is not None]
+        self.bytes = sum(parts) if len(parts) == len(unread) else None
+        self.first = next(iter(indexes.values()), None)
         last = max(unread, default=None)
         self.last = None if last is None else numbering.to_index(last, ends[last].past - 1)
 

@@ -11,8 +11,8 @@ class Acknowledgement(Future[int]):
     """
     A future of an index that waits for replicas.
 
-    What a future of the standard library consists of costs several times as much as the append. It
-    is made once somebody asks for it: most futures are only asked whether they are done.
+    To make a future of the standard library costs several times as much as the append itself, so
+    its parts are made once somebody asks for more than whether it is done.
 
     Args:
         index: The message's.
@@ -38,8 +38,7 @@ class Acknowledgement(Future[int]):
         with self._lock:
             if self._is_whole:
                 return
-            super().__init__()
-            super().set_running_or_notify_cancel()
+            super().__init__()  # takes no lock: who holds the future's own may wait for this one
             self._is_whole, has_ended = True, self._has_ended
         if has_ended:
             self.report()
@@ -59,6 +58,10 @@ class Acknowledgement(Future[int]):
     def cancel(self) -> bool:
         """Return that it cannot be cancelled: the message is in the queue."""
         return False
+
+    def running(self) -> bool:
+        """Return whether replicas may still acknowledge the message."""
+        return not self._has_ended
 
     def done(self) -> bool:
         """Return whether replicas have the message, or time is up."""

@@ -142,24 +142,27 @@ class Connection:
             async with self._limit(timeout_s):
                 await self._writer.drain()
 
-    async def lend(self) -> tuple[socket.socket, bytes]:
+    async def lend(self, timeout_s: float) -> tuple[socket.socket, bytes]:
         """
         Return a socket for another thread, to which the connection is left, and what came before.
 
         Raises:
             PeerLostError: The connection was closed, or failed.
+            PeerSilentError: The peer took nothing for too long.
 
         """
         transport, found = self._writer.transport, list[bytes]()
         with ExitStack() as failed:
             failed.callback(self.take_back, b"")
             self.hold()
-            while data := await self.read(0.0):  # which may have it read on
+            # What came before the end is not lost with it; a read may have it read on.
+            while not self._reader.at_eof() and (data := await self.read(0.0)):
                 found.append(data)
                 self.hold()
             with failures(self.peer):
                 transport.set_write_buffer_limits(0)
-                await self._writer.drain()
+                async with self._limit(timeout_s):
+                    await self._writer.drain()
                 own: socket.socket | None = self._writer.get_extra_info("socket")
                 if own is None or transport.is_closing():
                     raise PeerLostError(f"the connection was closed: peer={self.peer}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from quire.errors import PeerLostError, PeerSilentError, ReplicationError
 from quire.replication.drivers.any_session import ReceivingSession
@@ -38,7 +39,7 @@ class Receiving:
         path: str,
         notify: Callable[[], None],
         check: Callable[[], None],
-        act: Callable[[], Awaitable[bool]],
+        act: Callable[[], Coroutine[Any, Any, bool]],
         is_busy: bool = False,
     ) -> None:
         self._session, self._connection, self._path = session, connection, path
@@ -93,9 +94,6 @@ class Receiving:
         """Have a thread of its own do the rest."""
         session, loop = self._session, asyncio.get_running_loop()
 
-        async def act() -> bool:
-            return await self._act()
-
         def work(_now_ns: int) -> bool:
             if session.awaits_sync:
                 session.sync()
@@ -104,7 +102,7 @@ class Receiving:
 
         def each_tick() -> None:
             self._check()
-            self._has_served = asyncio.run_coroutine_threadsafe(act(), loop).result()
+            self._has_served = asyncio.run_coroutine_threadsafe(self._act(), loop).result()
 
         spinning = Spinning(
             session,

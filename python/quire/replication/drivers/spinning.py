@@ -9,6 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from quire.errors import OptionsError, PeerLostError, PeerSilentError
@@ -17,7 +18,7 @@ from quire.replication.drivers.connection import READ_BYTES, Connection, failure
 
 _NOT_NOW: Final = (BlockingIOError, InterruptedError)
 _NEWS_NS: Final = 10_000_000
-"""Tasks that wait for what a session does hear of it this often."""
+"""How often, at most, the event loop learns that the session went on."""
 
 
 def check_busy(tls: ssl.SSLContext | None, *, is_busy: bool) -> None:
@@ -25,7 +26,7 @@ def check_busy(tls: ssl.SSLContext | None, *, is_busy: bool) -> None:
     Check that a thread can have the socket of a connection.
 
     Raises:
-        OptionsError: The connection is encrypted.
+        OptionsError: The connection is encrypted, and *is_busy* was given.
 
     """
     if is_busy and tls is not None:
@@ -47,7 +48,7 @@ class Spinning:
         work: Puts what comes next into what is to be sent; whether there was something.
         is_over: Whether the connection has served its purpose.
         note: Called after each step forward, in the thread.
-        notify: The same, in the event loop, and not more often than others need.
+        notify: The same, in the event loop, every 10 ms at most.
         each_tick: Called now and then, in the thread.
 
     """
@@ -83,7 +84,7 @@ class Spinning:
 
         """
         loop = asyncio.get_running_loop()
-        lent, first = await self._connection.lend()
+        lent, first = await self._connection.lend(self._session.timeout_s)
         ended: asyncio.Future[None] = loop.create_future()
 
         def end(error: BaseException | None) -> None:
@@ -91,14 +92,17 @@ class Spinning:
                 ended.set_result(None)
             else:
                 ended.set_exception(error)
+                ended.exception()  # a task that was cancelled twice no longer asks
 
         def spin() -> None:
             found: BaseException | None = None
             try:
-                self._spin(lent, first, loop)
+                with lent:
+                    self._spin(lent, first, loop)
             except BaseException as error:  # noqa: BLE001 - the task raises it
                 found = error
-            loop.call_soon_threadsafe(end, found)
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(end, found)
 
         threading.Thread(target=spin, name="quire-busy", daemon=True).start()
         try:
@@ -106,8 +110,6 @@ class Spinning:
         finally:
             self._is_stopped = True
             await asyncio.wait({ended})
-            ended.exception()  # it was heard
-            lent.close()
             self._connection.take_back(self._left)
             self._notify()
         ended.result()

@@ -122,10 +122,11 @@ def _of_group(queue: ServedQueue, name: str, what: bytes, given: Arguments) -> A
             case _:
                 raise RefusedError("syntax error")
     except ValueError as error:
-        raise _invalid(error) from None
+        raise invalid(error) from None
 
 
-def _invalid(error: ValueError) -> Exception:
+def invalid(error: ValueError) -> Exception:
+    """Return the error for a value of the client that is wrong."""
     return error if isinstance(error, QuireError) else RefusedError(f"INVALID {error}")
 
 
@@ -185,11 +186,11 @@ def _join(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
         try:
             joined = found.queue.group(name, **options).consumer(consumer)
         except ValueError as error:
-            raise _invalid(error) from None
+            raise invalid(error) from None
         number = 1 + len(session.held)
         while ("member", number) in session.held:
             number += 1
-        session.held["member", number] = _Member(found.topic, joined)
+        session.hold(("member", number), _Member(found.topic, joined))
         return number
 
     return Later(answer)

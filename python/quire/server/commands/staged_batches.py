@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from quire.errors import QuireError, RefusedError
+from quire.errors import RefusedError
 from quire.server.answers import OK
 from quire.server.client_session import Later
 from quire.server.commands.command_table import Arguments, command
+from quire.server.commands.members import invalid
 from quire.server.commands.whole_messages import column
 from quire.server.commands.writing import writable
 from quire.server.topic_names import topic_of
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from quire.server.answers import Answer
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
-    from quire.staged.commits import Target
     from quire.staged.staging import PartWriter
 
 _LOCK_TIMEOUT_S: Final = 2.0
@@ -97,21 +97,19 @@ def sink(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _later(call: Callable[[], Answer]) -> Later:
-    """Have a thread carry it out; a value that is wrong is the client's."""
+    """Have a thread carry it out; a `ValueError` is the client's mistake."""
 
     def answer() -> Answer:
         try:
             return call()
         except ValueError as error:
-            if isinstance(error, QuireError):
-                raise
-            raise RefusedError(f"INVALID {error}") from None
+            raise invalid(error) from None
 
     return Later(answer)
 
 
 def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
-    from quire.staged.staging import PartWriter
+    from quire.staged.staging import PartWriter, Staging
 
     writer, batch = _batch(given)
     partition = given.whole("partition")
@@ -119,13 +117,11 @@ def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
     if sum(key[0] == "part" for key in session.held) >= _PARTS_MOST:
         raise RefusedError(f"too many parts are open: limit={_PARTS_MOST}")
     number = next(_numbers)
-    target = _target(found)
 
     def answer() -> Answer:
-        place = target.staging.batch(writer, batch)
-        session.held["part", found.topic, number] = _Part(
-            PartWriter(place, partition, found.longest)
-        )
+        place = Staging.of(str(found.queue.path)).batch(writer, batch)
+        part = _Part(PartWriter(place, partition, found.longest))
+        session.hold(("part", found.topic, number), part)
         return number
 
     return _later(answer)
@@ -144,28 +140,17 @@ def _batch(given: Arguments) -> tuple[str, int]:
     return writer, given.whole("batch")
 
 
-def _target(found: ServedQueue) -> Target:
-    from quire.opening.wire_types import stored_wire_type
-    from quire.staged.commits import Target
-
-    path = str(found.queue.path)
-    return Target(path, {"create": False, "wire_type": stored_wire_type(path)})
-
-
 def _held(session: Session, found: ServedQueue, given: Arguments, *, take: bool = False) -> _Part:
     key = ("part", found.topic, given.whole("part"))
-    part: Any = session.held.pop(key, None) if take else session.held.get(key)
-    if part is None:
-        raise RefusedError("CLOSED this connection has not opened the part: part=" + str(key[2]))
-    found_part: _Part = part
-    return found_part
+    part = session.held.pop(key, None) if take else session.held.get(key)
+    if not isinstance(part, _Part):
+        raise RefusedError(f"CLOSED this connection has not opened the part: part={key[2]}")
+    return part
 
 
 def _commit(found: ServedQueue, given: Arguments) -> Outcome:
     """Append a batch of parts, each a file, its partition and its rows."""
-    from dataclasses import replace
-
-    from quire.staged.commits import commit
+    from quire.staged.commits import Target, commit
     from quire.staged.sink_manifest import FILE
     from quire.staged.staging import Part
 
@@ -178,20 +163,21 @@ def _commit(found: ServedQueue, given: Arguments) -> Outcome:
         parts.append(Part(file, given.whole("partition"), given.whole("rows", least=1)))
 
     def answer() -> Answer:
-        target = replace(_target(found), sync=is_synced, lock_timeout_s=_LOCK_TIMEOUT_S)
+        path = str(found.queue.path)
+        target = Target.existing(path, sync=is_synced, lock_timeout_s=_LOCK_TIMEOUT_S)
         return int(commit(target, writer, batch, parts))
 
     return _later(answer)
 
 
 def _abort(found: ServedQueue, given: Arguments) -> Outcome:
-    from quire.staged.commits import abort
+    from quire.staged.commits import Target, abort
 
     writer, batch = _batch(given)
     given.end()
 
     def answer() -> Answer:
-        abort(_target(found), writer, batch)
+        abort(Target(str(found.queue.path)), writer, batch)
         return OK
 
     return _later(answer)

@@ -245,6 +245,8 @@ def wait_for(session: Session, request: Sequence[bytes]) -> Outcome:
     found.check_wait(wait)
     if index is None:
         return found.wait_ms
+    if block_ms == 0:  # what there is now: nothing joins the line of those that wait
+        return Later(lambda: found.acknowledged(wait))
     later = Later(lambda: found.when_acknowledged(index, wait))
     if block_ms is not None:
         later.limit_s = min(block_ms, found.wait_ms) / 1000
@@ -260,11 +262,11 @@ def replicas(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _replica(one: Replica) -> Answer:
-    texts = {"lag_s": repr(one.lag_s)} | {
-        name: str(getattr(one, name)) for name in ("name", "address", "level")
-    }
-    facts: dict[str, Answer] = {name: text.encode() for name, text in texts.items()}
-    return facts | {
+    return {
+        "name": one.name.encode(),
+        "address": one.address.encode(),
+        "level": one.level.encode(),
+        "lag_s": repr(one.lag_s).encode(),
         "in_sync": int(one.in_sync),
         "acknowledged_index": one.acknowledged_index,
         "lag_messages": one.lag_messages,

@@ -140,7 +140,7 @@ class TopicTracker:
         """Return the offset after the newest message."""
         queue = self.queue()
         adapter_of(queue).refresh(queue)
-        if adapter_of(queue).has_late_appends:
+        if adapter_of(queue).appends_late(queue):
             return self.ahead(0).end
         try:
             return end_index_of(queue)
@@ -253,7 +253,7 @@ class TopicTracker:
         begun. An offset could not come back for that, so the new cycle waits.
         """
         cycles = cycles_of(queue)
-        if not adapter_of(queue).has_late_appends or len(cycles) <= 1:
+        if not adapter_of(queue).appends_late(queue) or len(cycles) <= 1:
             return cycles
         age_ms = now_ms() - periods_of(queue).start_ms(cycles[-1])
         return cycles[:-1] if 0 <= age_ms < LINGER_MS else cycles

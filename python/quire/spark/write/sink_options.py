@@ -134,19 +134,14 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
     if is_remote(given_path):
         return _served(given_path, given, report)
     path = local_path(given_path)
-    for name in ("token", "tls"):
-        if given.text(name) is not None:
-            report(f"{name} is for addresses as quire://HOST:PORT/QUEUE: path={path}")
+    given.refuse_server(path)
     if not path:
         report(f"path is missing: use .save(path) or .start(path); {OF_A_TABLE}")
     roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
     if path:
         wire_type = _look_at(path, roll_cycle, wire_type, report)
-    options = {
-        "roll_cycle": roll_cycle,
-        "wire_type": wire_type,
-        "block_bytes": given.count("blockBytes", BLOCK_BYTES),
-    }
+    block_bytes = given.count("blockBytes", BLOCK_BYTES)
+    options = {"roll_cycle": roll_cycle, "wire_type": wire_type, "block_bytes": block_bytes}
     location = given.text("stagingLocation")
     target = Target(
         path,
@@ -157,7 +152,7 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
     write_id, batch_id = _identity(given, report)
     return WriteOptions(
         place=LocalPlace(target),
-        block_bytes=given.count("blockBytes", BLOCK_BYTES),
+        block_bytes=block_bytes,
         write_id=write_id,
         batch_id=batch_id,
         encoding=_encoding(given, report, is_fieldless=(wire_type or "").upper() == FIELDLESS),

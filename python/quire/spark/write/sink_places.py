@@ -113,7 +113,7 @@ class ServedPlace:
     def staging(
         self, writer: str, batch: int, partition: int, longest: int | None
     ) -> Generator[Staging]:
-        """Return what stages the messages of a task at the server, which knows how long they be."""
+        """Return what stages the messages of a task at the server, which checks their lengths."""
         del longest
         with self._connected() as (connection, topic):
             number = connection.call("QUIRE.SINK", "OPEN", topic, writer, batch, partition)

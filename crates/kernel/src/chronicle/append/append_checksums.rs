@@ -1,5 +1,5 @@
-//! The checksums that an appender keeps of what it appends (`docs/integrity.md`): after each call,
-//! without the write lock, and from the bytes in the file.
+//! The checksums of the messages that an appender writes (`docs/integrity.md`): stored after each call,
+//! without the write lock, from the bytes in the file.
 
 use crate::chronicle::format::append_checksums::{self, record};
 use crate::chronicle::protocol::append_checksums::Records;
@@ -21,7 +21,7 @@ pub struct Span {
 pub struct AppendChecksums {
     /// Where the records go, and what they are made from.
     open: Option<(Records, View)>,
-    /// A message whose record needs a system call: the next append waits for that.
+    /// A message whose record takes a system call to store: the next append that may wait stores it.
     pending: Option<Span>,
     /// The cycle whose side file cannot be written: an append does not fail for it.
     failed: Option<i32>,
@@ -56,7 +56,7 @@ impl AppendChecksums {
         }
     }
 
-    /// Stores the records of messages, and of what is left to do.
+    /// Stores the records of a span, after those of a span that is still pending.
     pub fn note(&mut self, queue: &Queue, span: Option<Span>) {
         for span in [self.pending.take(), span].into_iter().flatten() {
             let Ok((cycle, sequence)) = queue.roll().split(span.first) else { continue };

@@ -273,12 +273,13 @@ impl Appender {
         timer.took(Latency::LockWait);
         // After the closing of the last queue, this lock is known to this process alone.
         self.check_open()?;
-        taken.map_err(|error| match (error, lock_wait) {
-            (
-                Error::LockTimeout { lock, holder, held_ms, mode, place, .. },
-                LockWait::HasWaited(_),
-            ) => Error::LockTimeout { lock, holder, held_ms, waited_ms, mode, place },
-            (error, _) => error,
+        taken.map_err(|mut error| {
+            if let (Error::LockTimeout { waited_ms: all_ms, .. }, LockWait::HasWaited(_)) =
+                (&mut error, lock_wait)
+            {
+                *all_ms = waited_ms;
+            }
+            error
         })
     }
 
@@ -413,8 +414,8 @@ impl Appender {
         metadata: bool,
     ) -> Result<Claim> {
         let purpose = if metadata { Purpose::Metadata } else { Purpose::Message };
-        let table = self.table()?;
-        table.prepare_held(signals.again())?;
+        self.check_open()?;
+        self.table()?.prepare_held(signals.again())?;
         self.with_write_lock(signals, purpose, now_ms, |end| {
             end.choose_cycle()?;
             let index = end.next_index(metadata)?;

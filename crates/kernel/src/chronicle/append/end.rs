@@ -97,6 +97,13 @@ pub struct Appended {
     pub first: Option<(i64, u64)>,
 }
 
+/// How many messages, and of how many bytes.
+#[derive(Default)]
+struct Stored {
+    messages: u64,
+    bytes: u64,
+}
+
 impl Appended {
     /// Where the messages are of the cycle that the last one is in.
     pub fn span(&self) -> Option<Span> {
@@ -122,7 +129,7 @@ pub struct End<'a, G> {
     /// What was appended so far.
     pub appended: Appended,
     /// What is stored in the run, and not visible yet.
-    stored: Appended,
+    stored: Stored,
     /// The write lock stays taken when the call ends.
     pub keeps_lock: bool,
 }
@@ -148,7 +155,7 @@ impl<'a, 'g, G: HeldLock<'g>> End<'a, G> {
             now_ms,
             cycle: 0,
             appended: Appended::default(),
-            stored: Appended::default(),
+            stored: Stored::default(),
             keeps_lock: false,
         }
     }

@@ -10,11 +10,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::side_chunks::{CHUNK, length_of, map};
+use super::side_chunks::{self, CHUNK, Mapped};
 use crate::chronicle::format::append_checksums::{
     self, CYCLE_AT, HEADER_LEN, MAGIC, MAGIC_AT, RECORD_LEN, position,
 };
-use crate::memory::counters::Counters;
 use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
@@ -58,8 +57,8 @@ impl Stored {
         self.record(sequence)
     }
 
-    /// The record of a message; 0 if there is none. One that is read after another in order costs no
-    /// system call mostly.
+    /// The record of a message; 0 if there is none. Records that are read in order seldom take a system
+    /// call.
     pub fn record(&mut self, sequence: u64) -> Result<u64> {
         let is_read = |it: &Self| {
             let at = usize::try_from(sequence.checked_sub(it.first)?).ok()?;
@@ -69,9 +68,9 @@ impl Stored {
             return Ok(u64::from_le_bytes(record));
         }
         let mut read = std::mem::take(&mut self.read);
+        read.clear();
         read.resize(usize::try_from(CHUNK).unwrap_or_default(), 0);
-        let found = self.read_at(&mut read, position(sequence))?;
-        read.truncate(found);
+        self.read_at(&mut read, position(sequence))?; // zeros after the end: no records
         (self.read, self.first) = (read, sequence);
         Ok(is_read(self).map_or(0, u64::from_le_bytes))
     }
@@ -99,43 +98,35 @@ fn read_fully(file: &File, to: &mut [u8], position: u64) -> io::Result<usize> {
 /// The records of a cycle, to be added to.
 pub struct Records {
     pub cycle: i32,
-    path: PathBuf,
-    file: File,
-    /// The chunk that is mapped, and where it begins.
-    words: Counters,
-    chunk: u64,
+    mapped: Mapped,
 }
 
 impl Records {
     /// Those in the file at `path`, which is made if it is missing.
     pub fn open(path: &Path, cycle: i32, mode: u32) -> Result<Self> {
-        let access = Access { write: true, create_mode: Some(mode) };
-        let file = files::open(path, access)?.ok_or_else(|| Error::gone("removed", path))?;
-        let words = map(&file, path, 0)?;
-        words.set_once(CYCLE_AT, cycle_word(cycle).unwrap_or(MAGIC)); // others may be at it: the same
-        words.set_once(MAGIC_AT, MAGIC);
+        let mapped = Mapped::open(path, mode)?;
+        let word = cycle_word(cycle).unwrap_or(MAGIC);
+        mapped.words.set_once(CYCLE_AT, word); // others may be at it: the same
+        mapped.words.set_once(MAGIC_AT, MAGIC);
         Stored::open(path, cycle)?.ok_or_else(|| Error::gone("removed", path))?;
-        Ok(Self { cycle, path: path.to_path_buf(), file, words, chunk: 0 })
+        Ok(Self { cycle, mapped })
     }
 
     /// Stores the record of a message; false if that needs a system call.
     #[inline]
     #[must_use]
     pub fn try_put(&self, sequence: u64, record: u64) -> bool {
-        let at = position(sequence).wrapping_sub(self.chunk);
+        let at = position(sequence).wrapping_sub(self.mapped.start);
         if at >= CHUNK {
             return false;
         }
-        self.words.store(at, record);
+        self.mapped.words.store(at, record);
         true
     }
 
     /// Stores the record of a message.
     pub fn put(&mut self, sequence: u64, record: u64) -> Result<()> {
-        let chunk = position(sequence) / CHUNK * CHUNK;
-        if chunk != self.chunk {
-            (self.words, self.chunk) = (map(&self.file, &self.path, chunk)?, chunk);
-        }
+        self.mapped.go_to(position(sequence))?;
         let is_stored = self.try_put(sequence, record);
         debug_assert!(is_stored, "the chunk of {sequence} is mapped");
         Ok(())
@@ -143,16 +134,12 @@ impl Records {
 
     /// Removes the file.
     pub fn remove(self) -> Result<()> {
-        remove(&self.path).map_err(|e| Error::io("cannot remove", &self.path, e))
+        self.mapped.remove()
     }
 }
 
 fn cycle_word(cycle: i32) -> Option<u64> {
     u64::try_from(cycle).ok().map(|cycle| cycle + 1)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    fault::call!("create.file.remove", std::fs::remove_file(path))
 }
 
 /// Clears the records of messages from a sequence on: those were lost, and others get their indexes.
@@ -165,24 +152,17 @@ pub fn forget_from(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
     }
     let access = Access { write: true, create_mode: None };
     let Some(file) = files::open(&path, access)? else { return Ok(()) };
-    let from = position(messages);
-    if from >= length_of(&file, &path)? {
-        return Ok(());
-    }
     // Not cut off: another process may have it mapped.
-    files::each_used_page(&file, from, |at, page| {
-        let kept = usize::try_from(from.saturating_sub(at)).unwrap_or_default().min(page.len());
-        let zeros = vec![0; page.len() - kept];
-        fault::call!("restart.zeros.write", file.write_all_at(&zeros, at + kept as u64))
-    })
-    .map_err(|e| Error::io("cannot write", &path, e))
+    files::zero(&file, position(messages))
+        .map(drop)
+        .map_err(|e| Error::io("cannot write", &path, e))
 }
 
 /// Removes the records of a cycle whose roll file was deleted, as by hand, and is about to be made
 /// again: they are of other messages. A failure is no reason to refuse an append.
 pub fn remove_stale(roll_file: &Path) {
     let path = append_checksums::path_for(roll_file);
-    match remove(&path) {
+    match side_chunks::remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => warnings::leave(format!(
             "checksums of a deleted roll file are still there: file={} {error}",
             path.display()

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{append_checksums, time_index};
 use crate::Result;
 
-/// Has side files speak of no message after the first `messages`: others get those indexes.
+/// Makes the side files forget all after the first `messages`: other messages will get those indexes.
 pub fn forget_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
     time_index::retire_beyond(roll_file, cycle, messages)?;
     append_checksums::forget_from(roll_file, cycle, messages)

@@ -2,19 +2,64 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::memory::counters::Counters;
-use crate::os::files;
+use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result};
 
 /// The file grows, and is mapped, by this.
 pub const CHUNK: u64 = 64 << 10;
 
+/// The chunk of a side file that a writer has mapped.
+pub struct Mapped {
+    path: PathBuf,
+    file: File,
+    pub words: Counters,
+    /// Where the chunk begins.
+    pub start: u64,
+}
+
+impl Mapped {
+    /// The first chunk of the file at `path`, which is made if it is missing.
+    pub fn open(path: &Path, mode: u32) -> Result<Self> {
+        let access = Access { write: true, create_mode: Some(mode) };
+        let file = files::open(path, access)?.ok_or_else(|| Error::gone("removed", path))?;
+        let words = map(&file, path, 0)?;
+        Ok(Self { path: path.to_path_buf(), file, words, start: 0 })
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Maps the chunk of a position, unless it is mapped.
+    #[inline]
+    pub fn go_to(&mut self, position: u64) -> Result<()> {
+        let start = position / CHUNK * CHUNK;
+        if start != self.start {
+            (self.words, self.start) = (map(&self.file, &self.path, start)?, start);
+        }
+        Ok(())
+    }
+
+    /// Removes the file.
+    pub fn remove(self) -> Result<()> {
+        remove(&self.path).map_err(|e| Error::io("cannot remove", &self.path, e))
+    }
+}
+
+/// Removes a side file.
+pub fn remove(path: &Path) -> std::io::Result<()> {
+    fault::call!("create.file.remove", std::fs::remove_file(path))
+}
+
 /// Maps a chunk, whose blocks are reserved before: a full disk is an error here rather than a signal
 /// at the first store.
-pub fn map(file: &File, path: &Path, chunk: u64) -> Result<Counters> {
+fn map(file: &File, path: &Path, chunk: u64) -> Result<Counters> {
     let failed = |e| Error::io("cannot make room in", path, e);
     files::reserve(file, chunk, chunk + CHUNK).map_err(failed)?;
     if length_of(file, path)? < chunk + CHUNK {

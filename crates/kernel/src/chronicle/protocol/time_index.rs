@@ -11,11 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
-use super::side_chunks::{CHUNK, length_of, map};
+use super::side_chunks::{self, CHUNK, Mapped, length_of};
 use crate::chronicle::format::time_index::{
     self, CYCLE_AT, MAGIC, MAGIC_AT, MESSAGES_AT, POINT_LEN,
 };
-use crate::memory::counters::Counters;
 use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
@@ -121,25 +120,21 @@ impl Stored {
 /// The points of a cycle, to be added to.
 pub struct Points {
     pub cycle: i32,
-    path: PathBuf,
-    file: File,
     /// A point that is there, near the last; 0 before there is one.
     last: u64,
-    /// The bytes around it, mapped from the start of a chunk on.
-    words: Counters,
-    chunk: u64,
+    /// The bytes around it.
+    mapped: Mapped,
 }
 
 impl Points {
     /// Those in the file at `path`, which is made if it is missing.
     pub fn open(path: &Path, cycle: i32, mode: u32) -> Result<Self> {
-        let access = Access { write: true, create_mode: Some(mode) };
-        let file = files::open(path, access)?.ok_or_else(|| Error::gone("removed", path))?;
-        let words = map(&file, path, 0)?;
+        let mapped = Mapped::open(path, mode)?;
         let number = u64::try_from(cycle).ok().and_then(|cycle| time_index::word(cycle, CYCLE_AT));
-        words.set_once(CYCLE_AT, number.unwrap_or(MAGIC)); // others may be at it too: the same
-        words.set_once(MAGIC_AT, MAGIC);
-        let mut points = Self { cycle, path: path.to_path_buf(), file, last: 0, words, chunk: 0 };
+        let word = number.unwrap_or(MAGIC);
+        mapped.words.set_once(CYCLE_AT, word); // others may be at it too: the same
+        mapped.words.set_once(MAGIC_AT, MAGIC);
+        let mut points = Self { cycle, last: 0, mapped };
         let stored = Stored::open(path, cycle)?.ok_or_else(|| Error::gone("removed", path))?;
         points.go_to(stored.count()?.saturating_sub(1))?;
         Ok(points)
@@ -154,7 +149,7 @@ impl Points {
             let found = match self.load(position) {
                 0 => None,
                 word => Some(time_index::number(word, position).ok_or_else(|| {
-                    damaged(&self.path, position, word, "a number and its check")
+                    damaged(self.mapped.path(), position, word, "a number and its check")
                 })?),
             };
             if found.is_some_and(|found| found >= time) {
@@ -168,34 +163,30 @@ impl Points {
             self.go_to(next)?;
             let position = time_index::position(next);
             let Some(word) = time_index::word(time, position) else { break };
-            self.words.set_once(position - self.chunk, word);
+            self.mapped.words.set_once(position - self.mapped.start, word);
         }
         Ok(())
     }
 
     /// Removes the file.
     pub fn remove(self) -> Result<()> {
-        let removed = fault::call!("create.file.remove", std::fs::remove_file(&self.path));
-        removed.map_err(|e| Error::io("cannot remove", &self.path, e))
+        self.mapped.remove()
     }
 
     fn load(&self, position: u64) -> u64 {
-        self.words.load(position - self.chunk)
+        self.mapped.words.load(position - self.mapped.start)
     }
 
     fn raise(&self, position: u64, messages: u64) {
         if let Some(word) = time_index::word(messages, position) {
             fence(Ordering::Release); // after the messages
-            self.words.raise(position - self.chunk, word);
+            self.mapped.words.raise(position - self.mapped.start, word);
         }
     }
 
     /// Goes to a point that is there, or the one after the last.
     fn go_to(&mut self, number: u64) -> Result<()> {
-        let chunk = time_index::position(number) / CHUNK * CHUNK;
-        if chunk != self.chunk {
-            (self.words, self.chunk) = (map(&self.file, &self.path, chunk)?, chunk);
-        }
+        self.mapped.go_to(time_index::position(number))?;
         self.last = number;
         Ok(())
     }
@@ -232,7 +223,7 @@ pub fn remove_stale(roll_file: &Path, cycle: i32) {
         return;
     }
     let file = path.display();
-    warnings::leave(match fault::call!("create.file.remove", std::fs::remove_file(&path)) {
+    warnings::leave(match side_chunks::remove(&path) {
         Ok(()) => format!("append times of a deleted roll file were removed: file={file}"),
         Err(e) => format!("append times of a deleted roll file are still there: file={file} {e}"),
     });

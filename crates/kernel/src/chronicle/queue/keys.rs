@@ -45,7 +45,7 @@ impl Queue {
         Ok(recovery::holder_of(table, table.cells().load_acquire(position)))
     }
 
-    /// When this process took the write lock, in milliseconds since 1970; None if no record says it.
+    /// When `holder` took the write lock, in milliseconds since 1970; None without a record of it.
     #[must_use]
     pub fn lock_held_since_ms(&self, holder: u32) -> Option<i64> {
         self.table().and_then(|table| table.held_since_ms(holder))

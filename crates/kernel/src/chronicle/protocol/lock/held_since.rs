@@ -1,4 +1,4 @@
-//! Since when the write lock is held, by the record of its holder: the word of the table's key
+//! When the write lock was taken, as its holder noted it: the word of the table's key
 //! [`HELD_SINCE`](crate::chronicle::format::table::HELD_SINCE), milliseconds since 1970 above the pid that
 //! took the lock.
 //!

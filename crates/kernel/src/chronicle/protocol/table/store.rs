@@ -51,7 +51,7 @@ pub struct TableStore {
     pub tailers_in_use: TailersInUse,
     /// What a thread of this process has open.
     document: OpenDocument,
-    /// Where it notes since when.
+    /// Where this process notes when it took the write lock.
     held_since: HeldSince,
     /// How long locks of the file are waited for: as the first queue on it says.
     timeout: Duration,
@@ -90,8 +90,7 @@ impl TableStore {
         });
     }
 
-    /// Keeps the file mapped no longer, although handles may be kept: a file system could not be
-    /// unmounted meanwhile. Where another thread of this process has one of the locks, or tries to, it
+    /// Unmaps the file even if handles are kept, so that its file system can be unmounted. Where another thread of this process has one of the locks, or tries to, it
     /// stays mapped until the last handle is gone, as the lock has to be let go of for others to see.
     /// A thread that takes a lock later finds the queue closed.
     fn leave_file(&self, file: &LockedFile) {

@@ -62,8 +62,8 @@ impl Tailer {
         }
     }
 
-    /// By tries, which cost less a message. Where one would have to wait, a step that may does so for a
-    /// message, and for ever more where tries get nowhere, as with a filter.
+    /// Reads by tries, which cost less for each message. Where a try would have to wait, a step that may
+    /// wait reads one message, or twice as many each time that tries get nowhere, as with a filter.
     fn read_waiting(
         &self,
         may_wait: &Detached,
