@@ -366,6 +366,43 @@ def test_tasks_sleep_and_are_woken(queue: quire.JournalQueue, path: Path) -> Non
     assert asyncio.run(main()) == [b"one"] * 300
 
 
+@pytest.mark.parametrize("gone", [0, 7, 49])
+def test_of_many_that_sleep_at_one_place_any_may_leave(
+    queue: quire.JournalQueue, path: Path, gone: int
+) -> None:
+    async def main() -> list[bytes | None]:
+        with quire.open(path, read_only=True) as reader:
+            tailers = [reader.tailer() for _ in range(50)]
+            tasks = [asyncio.create_task(tailer.aread_bytes()) for tailer in tailers]
+            await asyncio.sleep(0.05)
+            tasks.pop(gone).cancel()
+            await asyncio.sleep(0.05)
+            appender.write_bytes(b"two")
+            return await asyncio.gather(*tasks)
+
+    with queue.appender() as appender:  # which announces nothing: there is no side file
+        assert asyncio.run(main()) == [b"two"] * 49
+        assert not (path / SIDE_FILE).exists()
+
+
+def test_one_of_many_that_sleep_is_moved(queue: quire.JournalQueue, path: Path) -> None:
+    async def main() -> bytes | None:
+        with quire.open(path, read_only=True) as reader:
+            tailers = [reader.tailer() for _ in range(50)]
+            for tailer in tailers:
+                tailer.to_end()
+            tasks = [asyncio.create_task(tailer.aread_bytes()) for tailer in tailers]
+            await asyncio.sleep(0.05)
+            tailers[20].to_start()
+            found = await tasks.pop(20)
+            for task in tasks:
+                task.cancel()
+            return found
+
+    queue.appender().write_bytes(b"one")
+    assert asyncio.run(main()) == b"one"
+
+
 def test_a_cancelled_task_leaves_its_tailer_alone(queue: quire.JournalQueue, path: Path) -> None:
     async def main() -> None:
         tailer = queue.tailer()

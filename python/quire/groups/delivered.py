@@ -34,14 +34,13 @@ class Chunk:
         self._payloads: list[bytes] | None = None
         self._rows: dict[int, int] | None = None
 
-    def part_of(self, claim: Claim, step: int) -> Part:
-        """Return the pending messages of a claim, as far as they are here."""
+    def part_of(self, first: int, pending: int, step: int) -> Part:
+        """Return the pending messages of a claim by its first index, as far as they are here."""
         if self._rows is None:
             self._rows = {index: row for row, index in enumerate(self.indexes)}
-        if claim.pending == 1:  # as of all claims with a key
-            row = self._rows.get(claim.first)
+        if pending == 1:  # as of all claims with a key
+            row = self._rows.get(first)
             return Part(self, (), (), 0) if row is None else Part(self, (row,), (0,), 1)
-        first, pending = claim.first, claim.pending
         wanted = [place for place in range(pending.bit_length()) if pending >> place & 1]
         found = [(self._rows.get(first + place * step), place) for place in wanted]
         places = [place for row, place in found if row is not None]

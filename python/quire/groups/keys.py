@@ -40,6 +40,7 @@ class Keys:
         is_plain = isinstance(key, str) and "." not in key and not key.startswith("@")
         self._name = key if isinstance(key, str) and is_plain else None
         self._known: dict[str | bytes, int] = {}
+        self._hashes: set[int] = set()
         self._function = key if callable(key) else None
 
     def hashes_of(
@@ -74,7 +75,8 @@ class Keys:
 
     def is_unknown(self, claim: Claim) -> bool:
         """Whether the key of a claim's message could not be found."""
-        return claim.hash == (claim.first * _GOLDEN ^ _UNKNOWN) & _WORD
+        found = claim.hash
+        return found not in self._hashes and found == (claim.first * _GOLDEN ^ _UNKNOWN) & _WORD
 
     def error_of(self, excerpt: Excerpt | QuickExcerpt) -> str:
         """Return why the key of a message cannot be found; an empty text if it can."""
@@ -101,7 +103,9 @@ class Keys:
         if found is None:
             if len(self._known) >= _KNOWN_MAX:
                 self._known.clear()
+                self._hashes.clear()
             found = self._known[shown] = hash_of(("key", key))
+            self._hashes.add(found)
         return found
 
 

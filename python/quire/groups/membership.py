@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from bisect import bisect_right
 from collections.abc import Callable
+from itertools import chain, repeat
 from threading import RLock, get_ident
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -19,7 +21,7 @@ from quire.groups.reader import Reader
 from quire.groups.turns import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from quire._native import Claim, ClaimKey, Excerpt, GroupMember, Queue, QuickExcerpt
     from quire._waiting.sleeping import Sleeper
@@ -407,11 +409,12 @@ class Membership:
         found: Parts = []
         keys, step = self._rules.keys, self._reader.step
         has_letters = self._rules.dead_letters is not None
-        for claim, chunk in self._chunks_of(turn, claims):
+        for claim, chunk in chain.from_iterable(self._chunks_of(turn, claims)):
             if turn.is_stolen:
                 return []
-            part = chunk.part_of(claim, step)
-            if missing := claim.pending & ~part.bits:
+            pending = claim.pending
+            part = chunk.part_of(claim.first, pending, step)
+            if missing := pending & ~part.bits:
                 self._say_deleted(claim.first, missing.bit_count())
                 self.acknowledge(claim, missing)
             if not part.bits:
@@ -423,8 +426,10 @@ class Membership:
             found.append((claim, part))
         return found
 
-    def _chunks_of(self, turn: Turn, claims: list[Claim]) -> Iterator[tuple[Claim, Chunk]]:
-        """Yield each claim with messages among which its own are."""
+    def _chunks_of(
+        self, turn: Turn, claims: list[Claim]
+    ) -> Iterator[Iterable[tuple[Claim, Chunk]]]:
+        """Yield neighbouring claims, each with messages among which its own are."""
         step = self._reader.step
         ends = [claim.first + claim.pending.bit_length() * step for claim in claims]
         start = 0
@@ -436,9 +441,10 @@ class Membership:
             chunk = Chunk(self._reader.between(first, ends[past - 1], is_bounded=past > start + 1))
             # Where that was too much at once, and where messages are gone: one by one.
             read = chunk.indexes[-1] + step if chunk.indexes else first
-            for claim, end in zip(claims[start:past], ends[start:past], strict=True):
-                alone = past > start + 1 and read < end
-                yield claim, Chunk(self._reader.between(claim.first, end)) if alone else chunk
+            within = start + bisect_right(ends[start:past], read) if past > start + 1 else past
+            yield zip(claims[start:within], repeat(chunk))
+            for claim, end in zip(claims[within:past], ends[within:past], strict=True):
+                yield ((claim, Chunk(self._reader.between(claim.first, end))),)
             start = past
 
     def _say_deleted(self, first: int, count: int) -> None:

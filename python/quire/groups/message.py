@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from quire._common import arguments
@@ -260,7 +262,7 @@ class GroupBatch(Sequence[GroupMessage]):
 
     def __iter__(self) -> Iterator[GroupMessage]:
         """Yield the messages."""
-        return (GroupMessage(self._membership, *it) for it in self.delivered)
+        return starmap(partial(GroupMessage, self._membership), self.delivered)
 
     @overload
     def __getitem__(self, place: int) -> GroupMessage: ...

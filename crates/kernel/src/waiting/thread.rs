@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::side_file::SideFile;
-use super::wait::{Looked, Wait};
+use super::wait::{Looked, Place, Wait};
 use super::word;
 use crate::os::detached::Detached;
 use crate::os::fork::{ForkMutex, Inherited};
@@ -25,9 +25,9 @@ const LOOK_AT_LEAST: Duration = Duration::from_millis(1);
 const LOOK_AT_MOST: Duration = Duration::from_millis(10);
 const LOOK_AFTER: u32 = 500;
 
-/// Of several that wait at one place one is looked at, and all of them every tenth time: another
+/// Of several that wait at one place one is looked at, and all of them every fiftieth time: another
 /// thread may have moved one.
-const LOOKS_AT_ONE: u32 = 10;
+const LOOKS_AT_ONE: u32 = 50;
 
 /// A queue's word is left even for this long after a message came, so that appenders do not pay for a
 /// wake-up with each of many; for longer, the more often none of those who wait wanted what came.
@@ -115,6 +115,9 @@ struct Waits {
     all: Vec<Arc<Wait>>,
     /// Those from this place on have not been looked at.
     new_from: usize,
+    /// One wait of each place, and all that have none.
+    chosen: Vec<Arc<Wait>>,
+    places: HashSet<Place>,
     /// The value of the word to sleep at; None while it is left alone, until `arm_at`.
     value: Option<u32>,
     arm_at: Instant,
@@ -210,8 +213,17 @@ impl Drop for Thread {
 impl Waits {
     fn new(side_file: Option<Arc<SideFile>>) -> Self {
         let arm_at = Instant::now();
-        let all = Vec::new();
-        Self { side_file, all, new_from: 0, value: None, arm_at, in_vain: 0, looks_at_one: 0 }
+        Self {
+            side_file,
+            all: Vec::new(),
+            new_from: 0,
+            chosen: Vec::new(),
+            places: HashSet::new(),
+            value: None,
+            arm_at,
+            in_vain: 0,
+            looks_at_one: 0,
+        }
     }
 
     /// Looks at the waits that there is reason to look at, and has the word armed when it returns,
@@ -268,25 +280,51 @@ impl Waits {
     fn look(&mut self, which: Which, may_wait: &Detached) -> (bool, bool) {
         let (new_from, mut number) = (self.new_from, 0);
         let (mut found, mut found_old) = (false, false);
-        let mut quiet = HashSet::new();
+        let is_quiet = match which {
+            Which::New => true,
+            Which::OneOfEachPlace => self.look_at_chosen(&mut found_old, may_wait),
+            Which::All => {
+                self.chosen.clear();
+                self.places.clear();
+                false
+            }
+        };
+        if is_quiet && new_from == self.all.len() {
+            return (false, false);
+        }
         self.all.retain(|wait| {
-            let is_new = number >= new_from;
+            let (is_new, place) = (number >= new_from, wait.place());
             number += 1;
-            let place = wait.place().filter(|_| which == Which::OneOfEachPlace);
-            let is_quiet = place.is_some_and(|place| quiet.contains(&place));
-            if !is_new && (which == Which::New || is_quiet) {
+            let is_covered = place.is_some_and(|place| self.places.contains(&place));
+            if !is_new && which != Which::All && (is_quiet || is_covered) {
                 return true;
             }
             let looked = wait.look(may_wait);
-            if let (Looked::Waits, Some(place)) = (looked, place) {
-                quiet.insert(place);
-            }
             found |= looked == Looked::Due;
             found_old |= looked == Looked::Due && !is_new;
+            if looked == Looked::Waits
+                && place.map_or(is_new || which == Which::All, |it| self.places.insert(it))
+            {
+                self.chosen.push(Arc::clone(wait));
+            }
             looked == Looked::Waits
         });
         self.new_from = self.all.len();
-        (found, found_old)
+        (found || found_old, found_old)
+    }
+
+    /// Looks at one wait of each place; whether all of them go on waiting.
+    fn look_at_chosen(&mut self, found: &mut bool, may_wait: &Detached) -> bool {
+        let count = self.chosen.len();
+        self.chosen.retain(|wait| {
+            let looked = wait.look(may_wait);
+            *found |= looked == Looked::Due;
+            if let (Looked::Due | Looked::Ended, Some(place)) = (looked, wait.place()) {
+                self.places.remove(&place);
+            }
+            looked == Looked::Waits
+        });
+        self.chosen.len() == count
     }
 
     /// When the word is to be armed, if it is left alone until then.
