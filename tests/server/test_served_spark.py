@@ -96,6 +96,21 @@ def test_rows_are_those_of_the_files(
         assert [it["_topic"] for it in found.collect()] == [name]
 
 
+def test_a_queue_that_another_server_has(
+    spark: SparkSession, server: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    address, reached = server
+    owner = ("--peer", f"fx/*={address.removeprefix('quire://')}")
+    tokens = ("--tokens", tmp_path / "tokens")
+    with serving(tmp_path / "others", *owner, *tokens) as (port, _):
+        there: Any = {"schema": SCHEMA, **reached}
+        found = quire.spark.scan(spark, f"quire://127.0.0.1:{port}/fx/orders", **there)
+        assert rows(found) == rows(quire.spark.scan(spark, f"{address}/fx/orders", **there))
+        assert found.count() == 3 * PER_DAY
+        with pytest.raises(quire.errors.NotAQueueError, match=rf"fx/\* at {address}"):
+            quire.spark.scan(spark, f"quire://127.0.0.1:{port}/fx", **there)
+
+
 def test_a_range_of_indexes_and_a_condition(
     spark: SparkSession, server: tuple[str, dict[str, str]], tmp_path: Path
 ) -> None:

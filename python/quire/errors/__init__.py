@@ -46,6 +46,7 @@ QuireError
 │       ├── EtcdAwayError    etcd does not answer; also a ConnectionError
 │       └── NameTakenError   another node of this name lives
 ├── RefusedError             a server refused a command; the text begins with a code
+│   └── MovedError           another server has the queue (address)
 ├── ServerLostError          the server of a remote queue is not reached; also a ConnectionError
 │   └── ServerSilentError    it did not answer in time; also a TimeoutError
 ├── ForkedError              a handle was carried into a forked child
@@ -117,6 +118,7 @@ from quire.errors.tools import (
     EtcdAwayError,
     HandoverError,
     MalformedInputError,
+    MovedError,
     NameTakenError,
     NoJavaError,
     OldEpochError,
@@ -165,6 +167,7 @@ __all__ = [
     "LockTimeoutError",
     "MalformedInputError",
     "MessageTooLargeError",
+    "MovedError",
     "NameTakenError",
     "NoJavaError",
     "NotAQueueError",

@@ -117,6 +117,22 @@ class RefusedError(QuireError):
     """
 
 
+class MovedError(RefusedError):
+    """
+    The queue is served by another server.
+
+    Attributes:
+        address: That server's address, as ``quire://HOST:PORT``.
+
+    Examples:
+        >>> def moved_to(error: quire.errors.MovedError) -> str:
+        ...     return f"{error.address}/orders"
+
+    """
+
+    address: str = ""
+
+
 class ServerLostError(QuireError, ConnectionError):
     """
     The server of a remote queue was not reached in time, or the connection was lost.

@@ -64,6 +64,11 @@ def parse(url: str, *, names_queue: bool = True) -> RemoteAddress:
     return RemoteAddress(host, port, topic)
 
 
+def is_own_authority(tls: Tls) -> bool:
+    """Return whether only servers are trusted that one authority has signed, named by the user."""
+    return isinstance(tls, str | PathLike | bytes)
+
+
 def client_context(tls: Tls) -> ssl.SSLContext | None:
     """
     Return the context of connections, None without TLS.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from quire import errors
-from quire.errors import QuireError, RefusedError, WaitTimeoutError
+from quire.errors import MovedError, OptionsError, QuireError, RefusedError, WaitTimeoutError
+from quire.remote.address import RemoteAddress, parse
 
 _BY_CODE: Final[dict[str, type[QuireError]]] = {
     name.removesuffix("Error").upper(): getattr(errors, name)
     for name in errors.__all__
     if name.endswith("Error")
 }
+_MOVED: Final = re.compile(r"\d{1,5} ([A-Za-z0-9._:-]{1,255}):(\d{1,5})")
 _FACTS: Final = ' {"index"'
 TRY_AGAIN: Final = "TRYAGAIN"
 """The code of an append whose first try is still under way."""
@@ -21,19 +25,32 @@ TRY_AGAIN: Final = "TRYAGAIN"
 def refused(text: str) -> Exception:
     """Return the exception for the text of an error: that of the server's, if it is Quire's own."""
     code, _, rest = text.partition(" ")
-    if code == "INVALID":
-        return ValueError(rest)
-    if code == "NOAUTH":
-        return RefusedError("NOAUTH the server wants a token, and none was given")
+    if code in _MADE:
+        return _MADE[code](rest)
     found = _BY_CODE.get(code)
     if found is None or found is QuireError:
         return RefusedError(text)
-    if found is WaitTimeoutError:
-        return _late(rest)
     try:
         return found(rest)
     except TypeError:  # it takes more than a text
         return RefusedError(text)
+
+
+def _without_token(_text: str) -> RefusedError:
+    return RefusedError("NOAUTH the server wants a token, and none was given")
+
+
+def _moved(text: str) -> RefusedError:
+    """Return the error of a queue that another server has; a text that is none is shown."""
+    found = _MOVED.fullmatch(text)
+    address = "" if found is None else RemoteAddress(found[1], int(found[2]), "").url
+    try:
+        parse(address, names_queue=False)
+    except OptionsError:
+        return RefusedError(f"MOVED to an address that is none: {text!r:.200}")
+    error = MovedError(f"the queue is served elsewhere: server={address} (open it there)")
+    error.address = address
+    return error
 
 
 def _late(text: str) -> WaitTimeoutError:
@@ -46,3 +63,11 @@ def _late(text: str) -> WaitTimeoutError:
     error = WaitTimeoutError(said)
     error.index, error.acknowledged = known.get("index"), known.get("acknowledged") or {}
     return error
+
+
+_MADE: Final[dict[str, Callable[[str], Exception]]] = {
+    "INVALID": ValueError,
+    "MOVED": _moved,
+    "NOAUTH": _without_token,
+    "WAITTIMEOUT": _late,
+}

@@ -7,14 +7,16 @@ import os
 import select
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from threading import RLock
 from time import monotonic, sleep
 from typing import Any, Final, TypeAlias
 
+from quire._common import arguments
 from quire.errors import (
+    MovedError,
     OptionsError,
     QuireError,
     RefusedError,
@@ -22,7 +24,7 @@ from quire.errors import (
     ServerSilentError,
     TailerInUseError,
 )
-from quire.remote.address import RemoteAddress
+from quire.remote.address import RemoteAddress, client_context, is_own_authority, parse
 from quire.remote.answers import TRY_AGAIN, refused
 
 Word: TypeAlias = bytes | memoryview | str | int
@@ -31,6 +33,7 @@ _log = logging.getLogger("quire")
 _CHUNK: Final = 1 << 18
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.5
+_MOST_MOVES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Server:
         token: The token, if it needs one.
         tls: How connections are encrypted; None: they are not.
         timeout_s: How long a call may take, with all attempts to reconnect.
+        has_own_authority: Whether *tls* trusts only what an authority of the user's has signed.
 
     """
 
@@ -50,6 +54,17 @@ class Server:
     token: str | None = field(repr=False)
     tls: ssl.SSLContext | None
     timeout_s: float
+    has_own_authority: bool = False
+
+    def leads_to(self, host: str) -> bool:
+        """
+        Return whether the server may send the client, with its token, to another address.
+
+        That is the same machine, or one whose certificate an authority of the user's has signed.
+        """
+        own = self.address.host
+        is_near = host == own or (_is_loopback(host) and _is_loopback(own))
+        return is_near or (self.tls is not None and self.has_own_authority)
 
     def check(self) -> None:
         """
@@ -64,6 +79,26 @@ class Server:
                 f"a token is sent beyond this machine only over TLS: host={self.address.host}"
                 " (give tls=)"
             )
+
+
+def server_at(address: RemoteAddress, options: Mapping[str, Any]) -> Server:
+    """
+    Return how a server is reached with *token*, *tls* and *timeout_s* of :func:`quire.open`.
+
+    Raises:
+        OptionsError: A token would be sent without TLS, or *tls* is no authority.
+
+    """
+    tls, timeout_s = options.get("tls"), options.get("timeout_s", 10.0)
+    server = Server(
+        address,
+        options.get("token"),
+        client_context(tls),
+        arguments.seconds("timeout_s", timeout_s),
+        is_own_authority(tls),
+    )
+    server.check()
+    return server
 
 
 def _is_loopback(host: str) -> bool:
@@ -112,6 +147,8 @@ class Connection:
         self._reader: Any = None
         self._pid = 0
         self._was_connected = False
+        self._sent_by: list[RemoteAddress] = []
+        self._is_settled = False
         self.closed = False
 
     def __del__(self) -> None:
@@ -297,21 +334,71 @@ class Connection:
         """
         Ask until there is an answer: what may be asked twice, and may take *more_s* longer.
 
+        Until it has answered once, the server may send the client to another one.
+
         Raises:
             ServerLostError: The server was not reached in time.
             ServerSilentError: The server did not answer in time.
+            MovedError: Another server has the queue, to which the client is not to be sent.
 
         """
         with self.lock:
             ends = self.deadline() + more_s
             while True:
-                self.ready(ends)
+                self._ready_there(ends)
                 try:
-                    return self.ask(words, ends)
+                    answer = self.ask(words, ends)
+                    self._is_settled = True
+                    return answer  # noqa: TRY300 - what is raised below is of the call
+                except MovedError as moved:
+                    self._follow(moved)
                 except ServerSilentError:
                     raise
                 except (ServerLostError, RefusedError) as error:
                     self.pause_after(error, ends)
+
+    def _ready_there(self, ends: float) -> None:
+        """Connect; errors of a server to which another one sent the client name it."""
+        try:
+            self.ready(ends)
+        except RefusedError as error:
+            if self._sent_by:
+                raise RefusedError(f"{error} server={self.server.address.url}") from None
+            raise
+
+    def _follow(self, moved: MovedError) -> None:
+        """
+        Go to the server that has the queue.
+
+        Raises:
+            MovedError: The queue was open before, or the way is not safe, or leads in circles.
+
+        """
+        here = self.server.address
+        there = parse(moved.address, names_queue=False)._replace(topic=here.topic)
+        way = " ".join(it.url for it in (*self._sent_by, here, there))
+        if self._is_settled:
+            problem = f"the queue is served elsewhere now: queue={here.url} (open it again)"
+        elif there in {*self._sent_by, here}:
+            problem = f"servers send the client in circles (correct their --peer): way={way}"
+        elif len(self._sent_by) >= _MOST_MOVES:
+            problem = f"too many servers send the client on: way={way}"
+        elif not self.server.leads_to(there.host):
+            problem = (
+                f"the queue is served elsewhere: queue={here.url} server={there.url} (open it"
+                " there: a server sends the client to another machine only over TLS, with tls="
+                " the file of an authority)"
+            )
+        else:
+            self._sent_by.append(here)
+            self.drop()
+            self._was_connected = False
+            self.server = replace(self.server, address=there)
+            self.server.check()
+            return
+        error = MovedError(problem)
+        error.address = moved.address
+        raise error
 
     @staticmethod
     def pause_after(error: QuireError, ends: float) -> None:

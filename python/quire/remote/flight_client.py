@@ -40,13 +40,19 @@ class FlightPlace(NamedTuple):
 
     @classmethod
     def of(cls, link: RemoteLink, tls: Tls) -> FlightPlace | None:
-        """Return where the server of a queue has Flight; None: it has none, or not for *tls*."""
+        """
+        Return where the server of a queue has Flight; None: it has none, or not for *tls*.
+
+        The token is sent only where the server may send the client.
+        """
         greeting: dict[bytes | str, Any] = link.ask("HELLO", 3)
         found = greeting.get("flight", greeting.get(b"flight"))
         if found is None or isinstance(tls, ssl.SSLContext):
             return None
         at = parse(f"{SCHEME}{found.decode()}/flight")
         at = at._replace(host=link.address.host) if at.host in _ANYWHERE else at
+        if link.server.token is not None and not link.server.leads_to(at.host):
+            return None
         scheme = "grpc+tls://" if tls else "grpc://"
         location = at.url.replace(SCHEME, scheme).removesuffix("/flight")
         authority = tls if isinstance(tls, bytes) else None

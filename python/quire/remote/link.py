@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from quire._common import arguments
 from quire._native import Excerpt, QuickExcerpt, VanillaExcerpt
 from quire.errors import ClosedError, UnsupportedError
 from quire.handles.journal.replicas import Replica
-from quire.remote.address import RemoteAddress, client_context, is_remote, parse
-from quire.remote.connection import Connection, Server
+from quire.remote.address import RemoteAddress, is_remote, parse
+from quire.remote.connection import Connection, server_at
 from quire.remote.lacking import FORMAT
 
 _EXCERPTS: Final[dict[str, Any]] = {
@@ -50,12 +49,8 @@ class RemoteLink:
     def __init__(
         self, address: RemoteAddress, options: Mapping[str, Any], created_with: Mapping[str, Any]
     ) -> None:
-        self.address, self.topic = address, address.topic
-        tls = client_context(options.get("tls"))
-        timeout_s = arguments.seconds("timeout_s", options.get("timeout_s", 10.0))
-        self.server = Server(address, options.get("token"), tls, timeout_s)
-        self.server.check()
-        self.connection = Connection(self.server)
+        self.topic = address.topic
+        self.connection = Connection(server_at(address, options))
         words: list[bytes | str | int] = ["QUIRE.OPEN", self.topic]
         if options.get("create", True) and not options.get("read_only"):
             words.append("CREATE")
@@ -66,6 +61,8 @@ class RemoteLink:
         except BaseException:
             self.connection.close()
             raise
+        self.server = self.connection.server  # to which another one may have sent the client
+        self.address = self.server.address
         self.format: str = self.facts["format"].decode()
         self.is_wire = bool(self.facts["wire"])
         self.wire_type: str = self.facts.get("wire_type", b"").decode()

@@ -7,10 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quire._common import arguments
 from quire.errors import NotAQueueError, RefusedError
-from quire.remote.address import RemoteAddress, client_context, parse
-from quire.remote.connection import Connection, Server
+from quire.remote.address import RemoteAddress, parse
+from quire.remote.connection import Connection, server_at
 
 if TYPE_CHECKING:
     from quire.remote.queue import RemoteQueue
@@ -54,11 +53,7 @@ class RemotePlace:
 
     def connected(self) -> Connection:
         """Return a connection for single questions, which is made with the first one."""
-        tls = client_context(self.options.get("tls"))
-        timeout_s = arguments.seconds("timeout_s", self.options.get("timeout_s", 10.0))
-        server = Server(self.address, self.options.get("token"), tls, timeout_s)
-        server.check()
-        return Connection(server)
+        return Connection(server_at(self.address, self.options))
 
     def open(self, **options: Any) -> RemoteQueue:  # noqa: ANN401 - of quire.open
         """Open the queue, as :func:`quire.open` does."""
@@ -89,7 +84,8 @@ class RemotePlace:
         found = sorted(it for it in _listed(connection) if it.startswith(before))
         if not found:
             below = ", nor any whose name begins with it" if topic else " that may be read"
-            raise NotAQueueError(f"no queue at this address{below}: path={self}")
+            more = _elsewhere(connection)
+            raise NotAQueueError(f"no queue at this address{below}: path={self}{more}")
         return found
 
     def queues(self, connection: Connection | None = None) -> dict[str, RemotePlace]:
@@ -104,11 +100,23 @@ class RemotePlace:
             ServerLostError: The server was not reached.
 
         """
-        before = f"{self.address.topic}/" if self.address.topic else ""
-        return {
-            "" if it == self.address.topic else it.removeprefix(before): self.within(it)
-            for it in self.topics(connection)
-        }
+        if connection is None:
+            with closing(self.connected()) as made:
+                return self.queues(made)
+        own, topics = self.address.topic, self.topics(connection)
+        there = replace(self, address=connection.server.address)  # another server's, it may be
+        before = f"{own}/" if own else ""
+        return {"" if it == own else it.removeprefix(before): there.within(it) for it in topics}
+
+
+def _elsewhere(connection: Connection) -> str:
+    """Return which queues other servers have, for an error."""
+    try:
+        found = connection.call("QUIRE.PEERS")
+    except RefusedError:  # an older server
+        return ""
+    shown = ", ".join(f"{it.decode()} at {at.decode()}" for it, at in found)
+    return f" (on other servers: {shown:.1000})" if shown else ""
 
 
 def _listed(connection: Connection) -> set[str]:

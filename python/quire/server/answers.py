@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, Union
 
-from quire.errors import RefusedError
+from quire.errors import MovedError, RefusedError
 
 Answer: TypeAlias = Union[
     "bytes",
@@ -60,6 +60,8 @@ def _put(answer: Answer, protocol: int, out: list[bytes]) -> None:
             out.append(b"_\r\n" if protocol >= 3 else b"$-1\r\n")  # noqa: PLR2004
         case Simple():
             out.append(b"+%b\r\n" % answer.encode())
+        case MovedError():
+            out.append(moved(answer))
         case RefusedError():
             out.append(b"-%b\r\n" % _line(coded(str(answer))))
         case _:
@@ -82,6 +84,16 @@ def _put_all(
 
 def _count(answer: Mapping[str, object], protocol: int) -> int:
     return len(answer) if protocol >= 3 else 2 * len(answer)  # noqa: PLR2004
+
+
+def moved(error: MovedError) -> bytes:
+    """
+    Return where a queue is, as Redis Cluster says it.
+
+    The slot is always 0: queues are divided by their names.
+    """
+    host, _, port = error.address.removeprefix("quire://").rpartition(":")
+    return f"-MOVED 0 {host.strip('[]')}:{port}\r\n".encode()
 
 
 def coded(text: str) -> str:

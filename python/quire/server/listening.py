@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.trsock
+import logging
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,7 @@ from quire.server.audit import Audit
 from quire.server.commands import add_all, carry_out
 from quire.server.connections import ClientConnection, Hub
 from quire.server.context import Context, Limits
+from quire.server.peer_servers import Peer, Peers
 from quire.server.queue_folder import Queues
 from quire.server.server_tls import Certificates
 from quire.server.stream_groups import FOLDER, StreamGroups
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from quire.server.flight.flight_listener import FlightListener
     from quire.server.web.web_listener import WebListener
 
+_log = logging.getLogger("quire")
 _ENDING_S: Final = 5.0
 _HANDSHAKE_S: Final = 5.0
 _BACKLOG: Final = 1024
@@ -52,10 +55,13 @@ class Server:
         audit: The directory of a queue in which is written who did what; None: nowhere.
         limits: What clients may use.
         sockets: Those to listen on, ``listen`` and ``web``, in place of the addresses.
+        peers: Which queues other servers have, as ``orders/*=10.0.0.2:7000``: clients are sent
+            there.
 
     Raises:
         NotAQueueError: The directory does not exist, or is a queue itself.
-        OptionsError: An address is beyond this machine, and *tls* or a token is missing.
+        OptionsError: An address is beyond this machine, and *tls* or a token is missing; or a
+            peer is not valid.
 
     Examples:
         >>> import asyncio
@@ -87,6 +93,7 @@ class Server:
         audit: str | PathLike[str] | None = None,
         limits: Limits | None = None,
         sockets: Mapping[str, socket.socket] | None = None,
+        peers: Iterable[str] = (),
     ) -> None:
         self._sockets = dict(sockets or {})
         if "listen" in self._sockets:
@@ -103,7 +110,7 @@ class Server:
         self._host, self._port, self._tls = host, port, tls
         self._flight_address, self._certificates, self._web_address = flight, certificates, web
         self._audit = None if audit is None else Audit(Path(audit))
-        queues = Queues(directory)
+        queues = Queues(directory, peers=Peers(map(Peer.of, peers)))
         appends = AppendIds(queues.path, FOLDER)
         groups = StreamGroups(queues.path)
         self.context = Context(
@@ -123,6 +130,7 @@ class Server:
         try:
             if self._host is not None:
                 self._server = await self._listen(self._host, hub)
+            await asyncio.to_thread(self._check_peers)
             if self._flight_address is not None:
                 self._flight = _flight_listener(
                     self.context, self._flight_address, self._certificates
@@ -137,6 +145,17 @@ class Server:
             await self.close()
             raise
         return self
+
+    def _check_peers(self) -> None:
+        """Check that peers are others, and say which queues below the directory are theirs."""
+        queues = self.context.queues
+        queues.peers.check_others([] if self._server is None else [_address_of(self._server)])
+        if hidden := queues.hidden():
+            _log.warning(
+                "queues below the directory are not served, as peers have them: count=%d first=%s",
+                len(hidden),
+                hidden[0],
+            )
 
     async def _listen(self, host: str, hub: Hub) -> asyncio.Server:
         given = self._sockets.get("listen")

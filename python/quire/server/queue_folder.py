@@ -22,6 +22,7 @@ from quire.errors import (
 from quire.formats.detection import format_of
 from quire.handles.base import Queue
 from quire.opening.opener import open as open_queue
+from quire.server.peer_servers import Peers
 from quire.server.served_queue import ServedQueue
 
 _log = logging.getLogger("quire")
@@ -35,14 +36,18 @@ class Queues:
     Args:
         root: The directory.
         most: How many may be open at once.
+        peers: Other servers, and which queues are theirs.
 
     Raises:
         NotAQueueError: There is no such directory, or it is a queue itself.
 
     """
 
-    def __init__(self, root: str | os.PathLike[str], most: int = 1000) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], most: int = 1000, peers: Peers | None = None
+    ) -> None:
         self.path: Final = Path(root).absolute()
+        self.peers: Final = peers or Peers()
         self._most = most
         self._open: dict[str, ServedQueue] = {}
         if not self.path.is_dir():
@@ -59,6 +64,7 @@ class Queues:
         Return a queue by its name, checked before; None: there is none.
 
         Raises:
+            MovedError: A peer serves it.
             RefusedError: The queue cannot be opened.
 
         """
@@ -68,6 +74,7 @@ class Queues:
                 return found
             _log.warning("a queue was removed or replaced: name=%s", topic)
             self.forget(topic)
+        self.peers.check(topic)
         if not self._is_there(topic.split("/")):
             return None
         return self._opened(topic, {"create": False})
@@ -176,7 +183,14 @@ class Queues:
             del self._open[topic]
 
     def topics(self) -> list[str]:
-        """Return the names of all queues that can be served, in order."""
+        """Return the names of all queues that are served here, in order."""
+        return [it for it in self._below() if self.peers.of(it) is None]
+
+    def hidden(self) -> list[str]:
+        """Return the names of queues below the directory that peers serve."""
+        return [it for it in self._below() if self.peers.of(it)] if self.peers.all else []
+
+    def _below(self) -> list[str]:
         found: list[str] = []
         for folder, inside, _ in os.walk(self.path, onerror=lambda _: None):
             inside[:] = [it for it in inside if not it.startswith(".")]

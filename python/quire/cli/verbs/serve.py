@@ -57,6 +57,14 @@ _EXAMPLE = "127.0.0.1:7000"
     "--audit", type=PATH, metavar="QUEUE", help="A queue in which is written who did what."
 )
 @click.option(
+    "--peer",
+    "peers",
+    multiple=True,
+    metavar="PATTERN=ADDRESS",
+    help="Queues that another server has, as 'orders/*=10.0.0.2:7000': clients are sent there."
+    " Can be repeated; the first pattern that fits is meant.",
+)
+@click.option(
     "--max-connections",
     type=click.IntRange(min=1),
     default=10_000,
@@ -75,6 +83,7 @@ def serve(  # noqa: PLR0913 - its options
     authority: Path | None,
     insecure: bool,
     audit: Path | None,
+    peers: tuple[str, ...],
     max_connections: int,
 ) -> int:
     """
@@ -94,6 +103,7 @@ def serve(  # noqa: PLR0913 - its options
       quire serve queues --web 127.0.0.1:7080
       redis-cli -p 7000 XADD orders '*' symbol EURUSD price 1.1
       quire serve queues --listen 10.0.0.1:7000 --certificate node.pem --key node.key
+      quire serve queues --listen 127.0.0.1:7000 --peer 'orders/*=127.0.0.1:7010'
     """  # noqa: D301 - click reads the backspace
     from quire.server import Certificates, Limits, Server, tls_context
     from quire.server.tokens import default_file
@@ -118,6 +128,7 @@ def serve(  # noqa: PLR0913 - its options
                 audit=audit,
                 limits=Limits(connections=max_connections),
                 sockets=sockets,
+                peers=peers,
             )
     except OptionsError as error:
         raise click.UsageError(str(error)) from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quire._native import VERSION
 from quire.errors import RefusedError
+from quire.recording.addresses import show_address
 from quire.server.answers import OK, Answer, Simple
 from quire.server.commands.command_table import COMMANDS, Arguments, command, whole
 from quire.server.topic_names import topic_of
@@ -231,6 +232,10 @@ def info(session: Session, request: Sequence[bytes]) -> Outcome:
         "stats": {"total_commands_processed": context.commands},
         "replication": {"role": "master", "connected_slaves": 0},
         "queues": {"open_queues": len(context.queues.opened)},
+        "peers": {
+            f"peer{number}": f"pattern={it.pattern},address={show_address(it.address)}"
+            for number, it in enumerate(context.queues.peers.all)
+        },
     }
     asked = {it.decode("utf-8", "replace").lower() for it in request[1:]}
     is_all = not asked or bool(asked & {"all", "default", "everything"})
@@ -252,6 +257,7 @@ def kind(session: Session, request: Sequence[bytes]) -> Outcome:
 def exists(session: Session, request: Sequence[bytes]) -> Outcome:
     """Count the queues of these names that there are."""
     topics = [topic_of(it) for it in request[1:]]
+    session.context.queues.peers.check_together(topics)
     return sum(session.queue("read", it) is not None for it in topics)
 
 
@@ -281,6 +287,13 @@ def scan(session: Session, request: Sequence[bytes]) -> Outcome:
     following = cursor + count if cursor + count < len(topics) else 0
     matching = [it.encode() for it in part if is_stream and fnmatch.fnmatchcase(it, pattern)]
     return [str(following).encode(), [*matching]]
+
+
+@command("QUIRE.PEERS", 1, "readonly", "fast")
+def peers(session: Session, request: Sequence[bytes]) -> Outcome:
+    """List the patterns of queues that other servers have, each with that server's address."""
+    del request
+    return [[it.pattern.encode(), it.url.encode()] for it in session.context.queues.peers.all]
 
 
 def _readable(session: Session) -> list[str]:

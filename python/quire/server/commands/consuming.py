@@ -123,6 +123,7 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
             "The $ ID is meaningless in the context of XREADGROUP: you want to read the history of"
             " this consumer by specifying a proper ID, or use the > ID to get new messages."
         )
+    session.context.queues.peers.check_together([topic for topic, _ in keys])
     count = min(count if count > 0 else _DELIVERED, BATCH_COUNT)
     attempt = _GroupReading(session, group, consumer, keys, count, keeps=keeps)
     answer = attempt()

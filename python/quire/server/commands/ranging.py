@@ -120,6 +120,7 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError(
             "The > ID can be specified only when calling XREADGROUP using the GROUP option."
         )
+    session.context.queues.peers.check_together([topic for topic, _ in keys])
     places = [(topic, _after(session, topic, it)) for topic, it in keys]
     attempt = _Reading(session, places, count)
     answer = attempt()

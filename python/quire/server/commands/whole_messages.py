@@ -79,6 +79,7 @@ def opened(session: Session, request: Sequence[bytes]) -> Outcome:
             options[name] = given.whole(name)
         else:
             raise RefusedError(f"UNSUPPORTED not an option of a new queue: option={name!r:.80}")
+    session.check("read", topic)
     if creates and session.context.queues.get(topic) is None:
         session.check("create", topic)
         session.context.queues.create(topic, options)

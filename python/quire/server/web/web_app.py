@@ -195,6 +195,7 @@ class WebApp:
             page=page,
             pages=max(1, -(-total // ON_A_PAGE)),
             total=total,
+            peers=self._context.queues.peers.all,
         )
 
     async def _queue(self, request: Request, visitor: Visitor) -> Response:

@@ -1,0 +1,151 @@
+"""Queues of other servers: the patterns of their names, and where they are served."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from quire.errors import MovedError, OptionsError, RefusedError
+from quire.recording.addresses import Address, parse_address, show_address
+from quire.server.topic_names import matches
+
+_LONGEST: Final = 1000
+_PATTERN: Final = re.compile(r"[^\x00-\x20\x7f\\]+")
+_HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
+_ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - found out to be ours, not listened on
+
+
+class Peer(NamedTuple):
+    """
+    A server, and the queues that are its own.
+
+    Attributes:
+        pattern: Which queues: a pattern of their names, as ``orders/*``.
+        address: Where the server listens for clients of Redis Streams.
+
+    """
+
+    pattern: str
+    address: Address
+
+    @classmethod
+    def of(cls, text: str) -> Peer:
+        """
+        Parse ``PATTERN=HOST:PORT``.
+
+        Raises:
+            OptionsError: The text has another form.
+
+        """
+        pattern, _, at = text.rpartition("=")
+        form = f"expected PATTERN=HOST:PORT, as orders/*=10.0.0.2:7000, found {text!r:.200}"
+        if _PATTERN.fullmatch(pattern) is None or len(pattern) > _LONGEST:
+            raise OptionsError(f"invalid pattern of queues: {form}")
+        if pattern.startswith("/") or pattern.endswith("/") or "//" in pattern:
+            raise OptionsError(f"a pattern that stands for no queue: {form}")
+        try:
+            address = parse_address(at)
+        except ValueError:
+            address = "", 0
+        if not at.rpartition(":")[0] or not address[1] or _HOST.fullmatch(address[0]) is None:
+            raise OptionsError(f"invalid address of a server: {form}")
+        if address[0] in _ANYWHERE:
+            raise OptionsError(f"an address that clients cannot connect to: {form}")
+        return cls(pattern, address)
+
+    @property
+    def url(self) -> str:
+        """The server's address, as Quire's handles take it."""
+        return f"quire://{show_address(self.address)}"
+
+
+class Peers:
+    """
+    The servers among which queues are divided: each queue is served by one of them.
+
+    Args:
+        peers: Those that serve what this server does not. The first whose pattern fits is meant.
+
+    Raises:
+        OptionsError: A pattern is there twice.
+
+    """
+
+    def __init__(self, peers: Iterable[Peer] = ()) -> None:
+        self.all: Final = tuple(peers)
+        patterns = [it.pattern for it in self.all]
+        for pattern in patterns:
+            if patterns.count(pattern) > 1:
+                raise OptionsError(f"a pattern of queues is given twice: pattern={pattern}")
+
+    def of(self, topic: str) -> Peer | None:
+        """Return the peer that serves a queue; None: this server does."""
+        return next((it for it in self.all if matches(topic, (it.pattern,))), None)
+
+    def check(self, topic: str) -> None:
+        """
+        Check that this server serves a queue.
+
+        Raises:
+            MovedError: A peer does.
+
+        """
+        peer = self.of(topic)
+        if peer is not None:
+            error = MovedError(
+                f"the queue is served elsewhere: name={topic} server={peer.url} (ask there)"
+            )
+            error.address = peer.url
+            raise error
+
+    def check_together(self, topics: Sequence[str]) -> None:
+        """
+        Check that one server serves some queues: a command goes to one.
+
+        Raises:
+            RefusedError: The queues are on different servers.
+
+        """
+        owners = {it: self.of(it) for it in topics}
+        if len({None if it is None else it.address for it in owners.values()}) > 1:
+            shown = " ".join(
+                f"{topic}={'here' if it is None else it.url}" for topic, it in owners.items()
+            )
+            raise RefusedError(f"CROSSSLOT the queues are on different servers: {shown:.1000}")
+
+    def check_others(self, own: Sequence[Address]) -> None:
+        """
+        Check that no peer is this server itself; names are looked up, which may take a while.
+
+        Raises:
+            OptionsError: A peer is.
+
+        """
+        for peer in self.all:
+            if any(peer.address[1] == port and _leads_to(peer.address, host) for host, port in own):
+                raise OptionsError(
+                    f"a peer is this server itself: pattern={peer.pattern}"
+                    f" address={show_address(peer.address)} (leave out what it serves itself)"
+                )
+
+
+def _leads_to(address: Address, own: str) -> bool:
+    """Return whether an address is one that this server listens on."""
+    try:
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    except OSError:  # not known yet: it may come later
+        return False
+    hosts = {str(it[4][0]) for it in found}
+    return own in hosts or (own in _ANYWHERE and any(map(_is_of_this_machine, hosts)))
+
+
+def _is_of_this_machine(host: str) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,453 @@
+"""Queues divided among servers: clients are sent to the one that has a queue, or told where."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import redis
+import trustme
+from pyarrow import flight
+
+import quire
+from browsing import Visit
+from cli_runs import Cli, run, started
+from flown import client_of, flying, path_of
+from paths import ROOT
+from ports import free_port
+from quire.errors import MovedError, RefusedError
+from quire.remote import RemoteQueue
+from quire.remote.address import parse
+from quire.remote.connection import server_at
+from quire.server.answers import encoded
+from served import command, connected, serving, talk
+
+ELSEWHERE = "192.0.2.1"  # of documentation: nobody is there
+SECRET = "x" * 43
+
+
+@dataclass
+class Pair:
+    """A server, and the one that has its `orders/*`."""
+
+    port: int
+    owner: int
+    root: Path
+
+    def url(self, topic: str) -> str:
+        return f"quire://127.0.0.1:{self.port}/{topic}"
+
+    def owned(self, topic: str) -> str:
+        return f"quire://127.0.0.1:{self.owner}/{topic}"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    with (
+        serving(tmp_path / "owner") as (owner, _),
+        serving(tmp_path / "queues", "--peer", f"orders/*=127.0.0.1:{owner}") as (port, _),
+    ):
+        yield Pair(port, owner, tmp_path)
+
+
+@pytest.fixture
+def cli(capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    return Cli(capfdbinary)
+
+
+def opened(address: str, **options: Any) -> RemoteQueue:  # noqa: ANN401
+    return cast("RemoteQueue", quire.open(address, **options))
+
+
+def test_handles_go_to_the_server_that_has_the_queue(pair: Pair) -> None:
+    with opened(pair.url("orders/eur")) as queue:
+        assert queue.path == pair.owned("orders/eur")
+        index = queue.appender().write_text("hello")
+        with queue.tailer("risk") as tailer:
+            assert tailer.read_text() == "hello"
+        with queue.group("billing").consumer("c1") as consumer:
+            assert [it.ack() for it in consumer.read_many(5)] == [True]
+        again = pickle.loads(pickle.dumps(queue))
+        assert (again.path, again.last_index) == (queue.path, index)
+        again.close()
+    with opened(pair.url("prices")) as own:
+        assert own.path == pair.url("prices")
+        own.appender().write_text("own")
+    found = {it: [*(pair.root / it).glob("**/*.cq4")] for it in ("owner", "queues")}
+    assert [it.parts[-3:-1] for it in found["owner"]] == [("orders", "eur")]
+    assert [it.parent.name for it in found["queues"]] == ["prices"]
+
+
+def test_clients_of_redis_are_told_where(pair: Pair) -> None:
+    said = b"-MOVED 0 127.0.0.1:%d\r\n" % pair.owner
+    for words in (
+        ("XADD", "orders/eur", "*", "n", "1"),
+        ("XLEN", "orders/eur"),
+        ("TYPE", "orders/eur"),
+        ("XREAD", "STREAMS", "orders/eur", "0"),
+        ("XGROUP", "CREATE", "orders/eur", "g", "0", "MKSTREAM"),
+        ("QUIRE.OPEN", "orders/eur", "CREATE"),
+        ("QUIRE.APPEND", "orders/eur", "CREATE", "VALUES", "x"),
+    ):
+        assert talk(pair.port, command(*words)).removesuffix(b"+OK\r\n") == said
+    many = command("XADD", "orders/eur", "*", "n", "1") * 3
+    assert talk(pair.port, many).removesuffix(b"+OK\r\n") == 3 * said
+    assert not [*(pair.root / "queues").glob("orders")]
+
+
+def test_the_vectors_of_the_page(tmp_path: Path) -> None:
+    """The bytes in docs/remote.md."""
+    peers = ("--peer", "orders/*=10.0.0.2:7000", "--peer", "prices/*=10.0.0.3:7000")
+    page = (ROOT / "docs" / "remote.md").read_text().partition("<!-- vectors of peers -->")[2]
+    lines = [it for it in page.partition("## ")[0].splitlines() if it.startswith(("> *", "< "))]
+    assert len(lines) == 8
+    asked, answered = (
+        [it[2:].encode().decode("unicode_escape").encode() for it in lines[place::2]]
+        for place in (0, 1)
+    )
+    with serving(tmp_path / "queues", *peers) as (port, _):
+        assert [talk(port, it).removesuffix(b"+OK\r\n") for it in asked] == answered  # its QUIT
+
+
+def test_one_command_goes_to_one_server(pair: Pair) -> None:
+    with connected(pair.port) as client:
+        client.xadd("own", {"n": 1})
+        client.xgroup_create("own", "g", 0)
+        places: dict[Any, Any] = {"own": 0, "orders/eur": 0}
+        waiting: dict[Any, Any] = {"own": ">", "orders/eur": ">"}
+        asks: list[Callable[[], Any]] = [
+            lambda: client.exists("own", "orders/eur"),
+            lambda: client.xread(places, block=60_000),
+            lambda: client.xreadgroup("g", "c", waiting, block=60_000),
+        ]
+        for ask in asks:
+            with pytest.raises(redis.ResponseError, match=rf"own=here orders/eur=.*:{pair.owner}"):
+                ask()
+        assert client.exists("own") == 1
+
+
+def test_listings_name_what_is_elsewhere(pair: Pair, cli: Cli) -> None:
+    with connected(pair.port) as client:
+        client.xadd("own", {"n": 1})
+        assert client.scan()[1] == [b"own"]
+        peers = client.execute_command("QUIRE.PEERS")
+        assert peers == [[b"orders/*", f"quire://127.0.0.1:{pair.owner}".encode()]]
+        (shown,) = [
+            value for name, value in client.info("peers").items() if name.startswith("peer")
+        ]
+        assert shown == {"pattern": "orders/*", "address": f"127.0.0.1:{pair.owner}"}
+    refused = cli("read", pair.url("orders"))
+    assert refused.code == 1
+    assert f"orders/* at quire://127.0.0.1:{pair.owner}" in refused.err
+
+
+def test_verbs_go_there_too(pair: Pair, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "lines.jsonl").write_text('{"n": 1}\n{"n": 2}\n')
+    cli.ok("write", pair.url("orders/eur"), tmp_path / "lines.jsonl", "--create")
+    cli.ok("write", pair.url("own"), tmp_path / "lines.jsonl", "--create")
+    for verb, *more in (
+        ("read", "--format", "jsonl"),
+        ("stat", "--format", "jsonl"),
+        ("tailers", "--format", "jsonl"),
+        ("groups", "--format", "jsonl"),
+    ):
+        there = cli.ok(verb, pair.url("orders/eur"), *more).out
+        assert there == cli.ok(verb, pair.owned("orders/eur"), *more).out
+    quick = ("--once", "--interval", "0.1", "--format", "jsonl")
+    rows = cli.ok("top", pair.url("orders/eur"), pair.url("own"), *quick).lines
+    assert [json.loads(it)["state"] for it in rows] == ["ok", "ok"]
+
+
+def test_a_queue_below_the_directory_that_a_peer_has_is_not_served(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "queues" / "orders" / "old") as queue:
+        queue.appender().write_text("stays")
+    peer = f"orders/*=127.0.0.1:{free_port()}"
+    with serving(tmp_path / "queues", "--peer", peer) as (port, process):
+        with connected(port) as client:
+            assert client.scan()[1] == []
+            with pytest.raises(redis.ResponseError):
+                client.xlen("orders/old")
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    assert b"count=1 first=orders/old" in said
+
+
+def test_a_queue_that_moves_while_it_is_open(tmp_path: Path) -> None:
+    port, peer = free_port(), ("--peer", f"orders/*=127.0.0.1:{free_port()}")
+    with serving(tmp_path / "queues", "--listen", f"127.0.0.1:{port}"):
+        queue = opened(f"quire://127.0.0.1:{port}/orders/eur")
+        appender, tailer = queue.appender(), queue.tailer()
+        appender.write_text("before")
+        assert tailer.read_text() == "before"
+    with closing(queue), serving(tmp_path / "queues", "--listen", f"127.0.0.1:{port}", *peer):
+        for call in (
+            lambda: queue.last_index,
+            lambda: appender.write_text("after"),
+            tailer.read_text,
+        ):
+            with pytest.raises(MovedError, match="served elsewhere"):
+                call()
+
+
+@pytest.mark.parametrize(
+    ("peer", "problem"),
+    [
+        ("orders", "invalid pattern"),
+        ("=127.0.0.1:7000", "invalid pattern"),
+        ("or ders=127.0.0.1:7000", "invalid pattern"),
+        ("orders/\n*=127.0.0.1:7000", "invalid pattern"),
+        ("orders/=127.0.0.1:7000", "stands for no queue"),
+        ("/orders=127.0.0.1:7000", "stands for no queue"),
+        ("orders/*=", "invalid address"),
+        ("orders/*=7000", "invalid address"),
+        ("orders/*=127.0.0.1:0", "invalid address"),
+        ("orders/*=127.0.0.1:65536", "invalid address"),
+        ("orders/*=127.0.0.1:x", "invalid address"),
+        ("orders/*=a/b:7000", "invalid address"),
+        ("orders/*=0.0.0.0:7000", "cannot connect to"),
+    ],
+)
+def test_an_option_that_is_no_peer(cli: Cli, tmp_path: Path, peer: str, problem: str) -> None:
+    ran = cli("serve", tmp_path, "--listen", "127.0.0.1:0", "--peer", peer)
+    assert (ran.code, ran.out) == (2, "")
+    assert problem in ran.err
+    assert "PATTERN=HOST:PORT" in ran.err
+
+
+def test_a_pattern_that_is_given_twice(cli: Cli, tmp_path: Path) -> None:
+    peers = [it for port in (1, 2) for it in ("--peer", f"orders/*=127.0.0.1:{port}")]
+    ran = cli("serve", tmp_path, "--listen", "127.0.0.1:0", *peers)
+    assert ran.code == 2
+    assert "given twice: pattern=orders/*" in ran.err
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])  # noqa: S104
+def test_a_peer_that_is_the_server_itself(tmp_path: Path, host: str) -> None:
+    port = free_port()
+    peer = ("--peer", f"orders/*=127.0.0.1:{port}", "--tokens", tmp_path / "none")
+    ran = run("serve", tmp_path, "--insecure", "--listen", f"{host}:{port}", *map(str, peer))
+    assert ran.code == 1
+    assert f"a peer is this server itself: pattern=orders/* address=127.0.0.1:{port}" in ran.err
+
+
+def test_servers_that_send_clients_to_one_another(tmp_path: Path, cli: Cli) -> None:
+    first, second = free_port(), free_port()
+
+    def other(port: int, peer: int) -> Any:  # noqa: ANN401 - a context manager
+        at = ("--listen", f"127.0.0.1:{port}", "--peer", f"orders/*=127.0.0.1:{peer}")
+        return serving(tmp_path / str(port), *at)
+
+    with other(first, second), other(second, first):
+        urls = [f"quire://127.0.0.1:{it}/orders/eur" for it in (first, second, first)]
+        with pytest.raises(MovedError, match="in circles") as raised:
+            quire.open(urls[0])
+        assert str(raised.value).endswith(f"way={' '.join(urls)}")
+        assert cli("read", urls[0]).err.count(f":{second}/orders/eur") == 1
+
+
+@pytest.mark.check
+def test_a_chain_of_servers(tmp_path: Path) -> None:
+    ports = [free_port() for _ in range(6)]
+    with serving(tmp_path / "last", "--listen", f"127.0.0.1:{ports[-1]}"):
+        running = [
+            serving(
+                *(tmp_path / str(port), "--listen", f"127.0.0.1:{port}"),
+                *("--peer", f"orders=127.0.0.1:{following}"),
+            )
+            for port, following in pairwise(ports)
+        ]
+        for it in running:
+            it.__enter__()
+        try:
+            with opened(f"quire://127.0.0.1:{ports[1]}/orders") as queue:
+                assert queue.path.endswith(f":{ports[-1]}/orders")
+            with pytest.raises(MovedError, match="too many servers"):
+                quire.open(f"quire://127.0.0.1:{ports[0]}/orders")
+        finally:
+            for it in running:
+                it.__exit__(None, None, None)
+
+
+def test_the_owner_wants_another_token(tmp_path: Path) -> None:
+    made: list[str] = []
+    for name in ("owner", "first"):
+        rights = [it for right in ("read", "append", "create") for it in (f"--{right}", "*")]
+        ran = run("token", "add", "all", "--tokens", tmp_path / name, *rights)
+        made.append(ran.out.strip())
+    with (
+        serving(tmp_path / "b", "--tokens", tmp_path / "owner") as (owner, _),
+        serving(
+            *(tmp_path / "a", "--tokens", tmp_path / "first"),
+            *("--peer", f"orders=127.0.0.1:{owner}"),
+        ) as (port, _),
+    ):
+        url = f"quire://127.0.0.1:{port}/orders"
+        with pytest.raises(RefusedError, match=f"WRONGPASS.*server=quire://127.0.0.1:{owner}"):
+            quire.open(url, token=made[1])
+        with pytest.raises(RefusedError, match="WRONGPASS"):
+            quire.open(url, token=made[0])
+
+
+def test_a_token_that_may_not_read_is_not_told_where(tmp_path: Path) -> None:
+    ran = run("token", "add", "x", "--tokens", tmp_path / "tokens", "--read", "prices/*")
+    tokens = ("--tokens", tmp_path / "tokens", "--peer", "orders=127.0.0.1:1")
+    with (
+        serving(tmp_path / "queues", *tokens) as (port, _),
+        connected(port, password=ran.out.strip()) as client,
+    ):
+        for ask in (("XLEN", "orders"), ("QUIRE.OPEN", "orders", "CREATE")):
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                client.execute_command(*ask)
+
+
+# Where a client may be sent.
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "trusts", "may"),
+    [
+        ("10.0.0.1", "10.0.0.1", "", True),
+        ("127.0.0.1", "localhost", "", True),
+        ("127.0.0.1", "10.0.0.1", "", False),
+        ("10.0.0.1", "127.0.0.1", "", False),
+        ("10.0.0.1", "10.0.0.2", "", False),
+        ("10.0.0.1", "10.0.0.2", "system", False),
+        ("10.0.0.1", "10.0.0.2", "context", False),
+        ("10.0.0.1", "10.0.0.2", "authority", True),
+    ],
+)
+def test_where_a_server_may_send_a_client(
+    tmp_path: Path, own: str, other: str, trusts: str, *, may: bool
+) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls: Any = {"system": True, "context": ssl.create_default_context()}.get(trusts)
+    if trusts == "authority":
+        tls = tmp_path / "ca.pem"
+    server = server_at(parse(f"quire://{own}:7000/x"), {"tls": tls})
+    assert server.leads_to(other) is may
+
+
+@contextmanager
+def hostile(answers: Callable[[list[bytes]], bytes]) -> Iterator[tuple[int, list[list[bytes]]]]:
+    """A server that answers each command as it likes; its port, and what it was asked."""
+    import hiredis
+
+    asked: list[list[bytes]] = []
+
+    def serve(listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            reader = hiredis.Reader()
+            with client:
+                while data := client.recv(1 << 16):
+                    reader.feed(data)
+                    while (words := reader.gets()) is not False:
+                        asked.append(cast("list[bytes]", words))
+                        client.sendall(answers(cast("list[bytes]", words)))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], asked
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(60)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (f"MOVED 0 {ELSEWHERE}:7000", f"server=quire://{ELSEWHERE}:7000/x .open it there: "),
+        ("MOVED 0 ::ffff:7000", "server=quire://.::ffff.:7000/x .open it there: "),
+        ("MOVED 0 127.0.0.1:0", "MOVED to an address that is none"),
+        ("MOVED 0 127.0.0.1:99999", "MOVED to an address that is none"),
+        ("MOVED 0 :7000", "MOVED to an address that is none"),
+        ("MOVED 0 a b:7000", "MOVED to an address that is none"),
+        ("MOVED 0 user@127.0.0.1:7000", "MOVED to an address that is none"),
+        ("MOVED", "MOVED to an address that is none"),
+    ],
+)
+def test_a_server_that_sends_its_client_away(said: str, problem: str) -> None:
+    def answer(words: list[bytes]) -> bytes:
+        return b"%0\r\n" if words[0] == b"HELLO" else b"-" + said.encode() + b"\r\n"
+
+    with hostile(answer) as (port, _), pytest.raises(RefusedError, match=problem):
+        quire.open(f"quire://127.0.0.1:{port}/x", token=SECRET, timeout_s=5)
+
+
+def test_a_server_that_names_itself_is_asked_once() -> None:
+    here: list[int] = []
+
+    def answer(words: list[bytes]) -> bytes:
+        return b"%0\r\n" if words[0] == b"HELLO" else b"-MOVED 0 127.0.0.1:%d\r\n" % here[0]
+
+    with hostile(answer) as (port, asked):
+        here.append(port)
+        with pytest.raises(MovedError, match="in circles"):
+            quire.open(f"quire://127.0.0.1:{port}/x")
+    assert [it[0] for it in asked] == [b"HELLO", b"QUIRE.OPEN"]
+
+
+@pytest.mark.parametrize("token", [None, SECRET])
+def test_a_token_goes_to_no_other_machine_that_a_greeting_names(token: str | None) -> None:
+    facts: dict[str, Any] = {"format": b"chronicle", "wire": 1, "writable": 0, "first": None}
+
+    def answer(words: list[bytes]) -> bytes:
+        greeting = {"flight": f"{ELSEWHERE}:7001".encode()}
+        return encoded(greeting if words[0] == b"HELLO" else facts, 3)
+
+    with (
+        hostile(answer) as (port, _),
+        opened(f"quire://127.0.0.1:{port}/x", token=token, read_only=True) as queue,
+    ):
+        place = queue._flight()  # pyright: ignore[reportPrivateUsage]
+        assert (place is None) is (token is not None)
+
+
+# Other ways in.
+
+
+def test_arrow_flight(tmp_path: Path) -> None:
+    with flying(tmp_path / "owner", listen=True) as ((owner, _), _process):
+        with opened(f"quire://{owner}/orders/eur") as queue:
+            queue.appender().write_map({"n": 1})
+        peer = ("--peer", f"orders/*={owner}")
+        with flying(tmp_path / "queues", *peer, listen=True) as ((at, flies), _other):
+            with client_of(flies) as client:
+                assert [*client.list_flights()] == []
+                with pytest.raises(flight.FlightServerError) as raised:
+                    client.get_flight_info(path_of("orders/eur"))
+            said = f"the queue is served elsewhere: name=orders/eur server=quire://{owner}"
+            assert said in str(raised.value)
+            assert raised.value.extra_info == b"MovedError"
+            with opened(f"quire://{at}/orders/eur", read_only=True) as queue:
+                assert queue.to_arrow({"n": "int64"}).column("n").to_pylist() == [1]
+
+
+def test_the_page(tmp_path: Path) -> None:
+    peer = ("--peer", "orders/*=127.0.0.1:7123", "--tokens", tmp_path / "none")
+    (tmp_path / "queues").mkdir()
+    with started("serve", tmp_path / "queues", "--web", "127.0.0.1:0", *peer) as process:
+        assert process.stdout is not None
+        visit = Visit(int(process.stdout.readline().decode().rpartition(":")[2]))
+        assert "On other servers Queues Server orders/* quire://127.0.0.1:7123" in (
+            visit.ask("/").words
+        )
+        there = visit.ask("/queue/orders/eur")
+        assert there.status == 400
+        assert there.alert == (
+            "the queue is served elsewhere: name=orders/eur server=quire://127.0.0.1:7123"
+            " (ask there)"
+        )
