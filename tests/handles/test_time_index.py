@@ -18,6 +18,7 @@ import quire
 from queues import DAY_MS, START_MS
 from quire.cli import main
 from quire.errors import UnsupportedError
+from quire.ranges.seek import append_times_ms
 
 HEADER, POINT = 64, 16
 NO_INDEX = "cannot seek inside a cycle without a time index"
@@ -115,6 +116,24 @@ def test_every_way_to_append_keeps_times(path: Path) -> None:
         for number, index in enumerate(begun[1:], 1):
             assert tailer.move_to_time(at(10 * number + 1))
             assert tailer.index == index
+
+
+def test_the_times_of_messages_are_those_of_their_appends(path: Path) -> None:
+    random = Random(3)  # noqa: S311 - to be repeated
+    times = [random.randrange(1, 100_000) for _ in range(200)]
+    write(path, *sorted(times))
+    with quire.open(path, read_only=True) as queue:
+        places = sorted(random.sample(range(200), 50))
+        known = [START_MS + sorted(times)[it] for it in places]
+        assert append_times_ms(queue, queue.cycles[0], places) == known
+        assert append_times_ms(queue, queue.cycles[0], [199, 200]) == [
+            START_MS + max(times),
+            None,
+        ]
+        assert append_times_ms(queue, queue.cycles[0], []) == []
+    write(path, 100_001, time_index=False)
+    with quire.open(path, read_only=True) as queue:
+        assert append_times_ms(queue, queue.cycles[0], [200]) == [None]
 
 
 def test_asynchronous_appends_have_the_time_at_which_they_were_drained(path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 import quire
 from browsing import chromium, showing
 from paths import ROOT
+from quire._native import entry_bytes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -30,6 +31,7 @@ _START_MS: Final = 1_705_314_600_000
 _HOUR_MS: Final = 3_600_000
 _DESK: Final = {"width": 1100, "height": 700}
 _PHONE: Final = {"width": 390, "height": 780}
+_HOSTILE: Final = "<img src=x>"
 _PAGES: Final = {
     "list": "/",
     "queue": "/queue/prices/eur",
@@ -38,6 +40,9 @@ _PAGES: Final = {
     "search": "/messages/prices/eur?regex=price&count=3",
     "hostile": "/messages/hostile?as=bytes",
     "one": "/messages/hostile?as=yaml&from=start",
+    "letters": "/queue/%3Cimg%20src=x%3E/failed",
+    "times": "/messages/prices/eur?time_field=price&from=start",
+    "create": "/create",
     "failed": "/queue/..",
     "sign-in": "/sign-in",
 }
@@ -53,7 +58,11 @@ def fill(root: Path) -> None:
     clock = quire.ManualClock(_START_MS)
     with (
         quire.open(
-            root / "prices/eur", clock=clock, roll_cycle="FAST_HOURLY", metrics=True
+            root / "prices/eur",
+            clock=clock,
+            roll_cycle="FAST_HOURLY",
+            metrics=True,
+            time_index=True,
         ) as queue,
         queue.appender() as appender,
     ):
@@ -68,6 +77,7 @@ def fill(root: Path) -> None:
         with queue.group("billing").consumer("c1") as consumer:
             first, *_ = consumer.read_many(5)
             assert first.ack()
+        fail(queue, root / "prices/failed", "fraud")
     for name in ("prices/usd", "orders/new", "orders/filled"):
         with quire.open(root / name) as queue, queue.appender() as appender:
             appender.write_many([b"\xe5hello"] * (len(name) * 17))
@@ -75,6 +85,23 @@ def fill(root: Path) -> None:
         appender.write_text("<script>document.title='taken'</script>")
         appender.write_text("\x1b[2J\u202e" + "x" * 100_000)
         appender.write_bytes(b"\xff\xfe broken")
+    with quire.open(root / _HOSTILE / "orders") as queue:
+        queue.appender().write_text("<script>document.title='taken'</script>")
+        fail(queue, root / _HOSTILE / "failed", "billing")
+    with quire.open(root / _HOSTILE / "failed") as queue, queue.appender() as appender:
+        with appender.writing_document(metadata=True) as document:
+            why = {"source": _HOSTILE, "index": 1, "group": _HOSTILE, "reason": _HOSTILE * 1000}
+            document.write_bytes(entry_bytes("deadLetter", why))
+        appender.write_text(_HOSTILE)
+
+
+def fail(queue: quire.JournalQueue, letters: Path, group: str) -> None:
+    """Have a group refuse a message until it is a dead letter."""
+    found = queue.group(group, dead_letter=letters, max_deliveries=1)
+    with found.consumer() as consumer:
+        for message in consumer.read_many(3):
+            message.nack()
+        consumer.read_many(1)
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +169,27 @@ def test_every_page_is_accessible_and_fits(
             assert not found.response["violations"], (name, found.generate_report())
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
             assert "taken" not in page.title()
+            assert page.locator("img").count() == 0
+            if name in {"letters", "create"}:
+                _go_further(page, name)
+                found = axe.run(page, options={"resultTypes": ["violations"]})
+                assert not found.response["violations"], (name, found.generate_report())
+                assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
+                assert page.locator("img").count() == 0
         page.evaluate("document.querySelector('label').remove()")
         assert axe.run(page).response["violations"]  # it does find something
+
+
+def _go_further(page: Page, name: str) -> None:
+    """Go to a dead letter from its queue, or to what is said of a form that cannot be."""
+    if name == "create":
+        page.get_by_label("Name").fill(f"{_HOSTILE}/../x")
+        page.get_by_role("button", name="Create").click()
+        page.get_by_role("alert").wait_for()
+        return
+    page.get_by_role("link", name="Show them").click()
+    page.locator("#messages a").last.click()
+    page.get_by_role("heading", name="Dead letter").wait_for()
 
 
 def test_the_list_changes_while_messages_come(page: Page, address: str, root: Path) -> None:
@@ -183,6 +229,54 @@ def test_a_message_is_appended_and_shown_without_script(
     with quire.open(root / "orders/filled", read_only=True) as queue, queue.tailer() as tailer:
         *_, last = tailer
         assert last.to_dict() == {"symbol": "EURUSD", "price": 1.1}
+
+
+def test_a_queue_is_created_without_script_and_by_keyboard(
+    browser: Browser, address: str, root: Path
+) -> None:
+    with opened(browser, runs_script=False) as page:
+        page.goto(address + "/")
+        page.get_by_role("link", name="Create a queue").focus()
+        page.keyboard.press("Enter")
+        page.get_by_label("Name").fill("prices/eur")
+        page.keyboard.press("Enter")
+        page.get_by_role("alert").get_by_text("there is a queue of this name").wait_for()
+        page.get_by_label("Name").fill("prices/gbp")
+        page.get_by_label("Format").select_option("vanilla")
+        page.get_by_label("Roll cycle").fill("HOURS")
+        page.get_by_role("button", name="Create").click()
+        page.wait_for_url("**/queue/prices/gbp")
+        page.get_by_text("There are no messages yet.").wait_for()
+    assert (root / "prices/gbp").is_dir()
+
+
+def test_a_dead_letter_is_found_from_its_group_and_appended_again(
+    browser: Browser, address: str, root: Path
+) -> None:
+    with opened(browser, runs_script=False) as page:
+        page.goto(address + "/queue/%3Cimg%20src=x%3E/orders")
+        page.get_by_role("link", name=f"{_HOSTILE}/failed").click()
+        page.get_by_text("Dead letter of billing, delivered once: refused").wait_for()
+        page.locator("#messages a").first.click()
+        page.get_by_role("button", name=f"Append it again to {_HOSTILE}/orders").click()
+        page.get_by_text("The message was appended.").wait_for()
+    with quire.open(root / _HOSTILE / "orders", read_only=True) as queue, queue.tailer() as tailer:
+        first, second = [it.to_text() for it in tailer]
+    assert first == second
+
+
+def test_a_pending_message_is_released(page: Page, address: str, root: Path) -> None:
+    with (
+        quire.open(root / "prices/usd") as queue,
+        queue.group("billing", ack_timeout_s=3600.0).consumer("c1") as consumer,
+    ):
+        message = consumer.read()
+        assert message is not None
+        page.goto(address + "/queue/prices/usd")
+        page.get_by_text("Pending messages of billing").first.click()
+        with page.expect_navigation():
+            page.get_by_role("button", name=f"Deliver again message {message.index}").click()
+        assert not message.ack()
 
 
 def test_everything_is_reached_by_keyboard(page: Page, address: str) -> None:

@@ -67,25 +67,34 @@ def dead_letters(queue: _native.Queue) -> Iterator[DeadLetter]:
 
     """
     with _native.Tailer(queue) as tailer:
-        why: dict[str, Any] = {}
-        while True:
-            with tailer.reading_document(include_metadata=True) as document:
-                if not document.is_present:
-                    return
-                if document.is_metadata:
-                    why = _why(document)
-                    continue
-                index, data = document.index, bytes(document.bytes)
-            yield DeadLetter(
-                index,
-                data,
-                str(why.get("source", "")),
-                int(why.get("index", 0)),
-                str(why.get("group", "")),
-                int(why.get("count", 0)),
-                str(why.get("reason", "")),
-            )
-            why = {}
+        yield from letters_after(tailer)
+
+
+def letters_after(tailer: _native.Tailer) -> Iterator[DeadLetter]:
+    """Yield the messages after the place of a tailer, each with why it is a dead letter, if so."""
+    why: dict[str, Any] = {}
+    while True:
+        with tailer.reading_document(include_metadata=True) as document:
+            if not document.is_present:
+                return
+            if document.is_metadata:
+                why = _why(document)
+                continue
+            index, data = document.index, bytes(document.bytes)
+        yield DeadLetter(
+            index,
+            data,
+            str(why.get("source", "")),
+            _whole(why.get("index")),
+            str(why.get("group", "")),
+            _whole(why.get("count")),
+            str(why.get("reason", "")),
+        )
+        why = {}
+
+
+def _whole(value: Any) -> int:  # noqa: ANN401 - whatever another writer left there
+    return value if isinstance(value, int) else 0
 
 
 def _why(document: _native.ReadDocument) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Field:
         """Yield the values that a message has for the field, those of outer levels first."""
         try:
             level = [value_of(to_json(message))]
-        except (WireError, ValueError):
+        except (WireError, ValueError, RecursionError):
             return
         while level:
             for value in level:
@@ -92,13 +92,16 @@ class TimeField(Field):
         if isinstance(value, str):
             return self._of_text(value)
         if isinstance(value, int | float):
-            return round(value * (self._unit_ns or _unit_ns(value)))
+            try:
+                return round(value * (self._unit_ns or _unit_ns(value)))
+            except (ValueError, OverflowError):  # not finite
+                return None
         return None
 
     def _of_text(self, text: str) -> int | None:
-        if text.removeprefix("-").isdecimal():
-            return self._time_ns(int(text))
         try:
+            if text.removeprefix("-").isdecimal():
+                return self._time_ns(int(text))
             time = datetime.fromisoformat(text.partition("[")[0])
         except ValueError:
             return None

@@ -17,6 +17,7 @@ from quire.server.tokens import Token, TokenFile
 
 if TYPE_CHECKING:
     from quire._native import PackedEntries
+    from quire.server.served_queue import ServedQueue
 
 _LOOK_S: Final = 0.1
 
@@ -98,6 +99,18 @@ class Context:
     created: Callable[[str], object] = lambda _topic: None
     _looked_s: float = 0.0
     _required: bool = False
+
+    def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
+        """
+        Return a queue by its name, made with these options if it is not there.
+
+        Raises:
+            RefusedError: The queue cannot be made.
+
+        """
+        found = self.queues.create(topic, options)
+        self.created(topic)
+        return found
 
     def needs_token(self) -> bool:
         """Return whether a client needs a token; the file is looked at now and then."""

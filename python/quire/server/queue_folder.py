@@ -174,9 +174,14 @@ class Queues:
             RefusedError: The queue cannot be opened.
 
         """
-        if topic in self._open and not self._is_there(topic.split("/")):
+        found, parts = self._open.get(topic), topic.split("/")
+        if found is not None and not self._is_there(parts) and not self._is_new(found, parts):
             self.forget(topic)
         return self.get(topic)
+
+    def _is_new(self, found: ServedQueue, parts: list[str]) -> bool:
+        """Return whether a queue is of an older format, which has no files before a message."""
+        return found.journal is None and found.is_in_place() and self._is_folder(parts)
 
     def _forget_closed(self) -> None:
         for topic in [name for name, it in self._open.items() if it.queue.closed]:

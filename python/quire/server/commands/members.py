@@ -201,7 +201,7 @@ def _letters(session: Session, topic: str) -> Any:  # noqa: ANN401 - a queue of 
     found = session.context.queues.get(topic)
     if found is None:
         session.check("create", topic)
-        found = session.context.queues.create(topic, {})
+        found = session.context.create(topic, {})
     return found.queue
 
 

@@ -17,6 +17,7 @@ from quire.server.answers import Answer
 from quire.server.client_session import Later, Waiting
 from quire.server.commands.command_table import Arguments, command, whole
 from quire.server.commands.writing import checked, writable
+from quire.server.creation import creation_option
 from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ _END: Final = 2**63 - 1
 _TOGETHER: Final = 4096
 _OFFSET: Final = 4
 _MOST_REPLICAS: Final = 1024
-_TEXTS: Final = {"format", "roll_cycle", "time_zone", "wire_type"}
-_NUMBERS: Final = {"epoch_ms", "source_id", "block_bytes"}
 
 
 @command("QUIRE.HELLO", 1, "fast")
@@ -73,17 +72,11 @@ def opened(session: Session, request: Sequence[bytes]) -> Outcome:
     creates, options = given.takes("CREATE"), dict[str, Any]()
     while given:
         name = given.next().decode("utf-8", "replace")
-        if name in _TEXTS:
-            options[name] = given.next().decode("utf-8", "replace")
-        elif name in _NUMBERS:
-            options[name] = given.whole(name)
-        else:
-            raise RefusedError(f"UNSUPPORTED not an option of a new queue: option={name!r:.80}")
+        options[name] = creation_option(name, given.next().decode("utf-8", "replace"))
     session.check("read", topic)
     if creates and session.context.queues.get(topic) is None:
         session.check("create", topic)
-        session.context.queues.create(topic, options)
-        session.context.created(topic)
+        session.context.create(topic, options)
     return described(known(session, topic))
 
 

@@ -122,8 +122,7 @@ def writable(session: Session, topic: str, *, creates: bool) -> ServedQueue | No
     found = session.queue("append", topic)
     if found is None and creates:
         session.check("create", topic)
-        found = session.context.queues.create(topic, {})
-        session.context.created(topic)
+        found = session.context.create(topic, {})
     return found
 
 

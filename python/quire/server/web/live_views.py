@@ -12,14 +12,16 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from quire._common.terminal import escape_controls
 from quire._waiting.sleeping import Sleep, sleep_async
 from quire.errors import QuireError, RefusedError
 from quire.formats.columns import Columns
 from quire.server.served_queue import ServedQueue
-from quire.server.web.message_views import View, shown
+from quire.server.web.message_pages import Asked
+from quire.server.web.message_rows import Row, rows_of
 from quire.server.web.shown_queues import ShownQueues
 from quire.server.web.visitors import Visitor
-from quire.server.web.web_forms import view_of
+from quire.server.web.web_forms import asked_of
 from quire.server.web.web_templates import count, rate, size, url
 
 _EVERY_S: Final = 2.0
@@ -98,10 +100,10 @@ class LiveViews:
 
     async def messages(self, request: Request, visitor: Visitor) -> Response:
         """Return the messages of a queue as they come."""
-        queue, view = self._shown.queue_of(request, visitor), view_of(request.query_params)
-        return self._answer(visitor, self._news(queue, view))
+        queue, asked = self._shown.queue_of(request, visitor), asked_of(request.query_params)
+        return self._answer(visitor, self._news(queue, asked))
 
-    async def _news(self, queue: ServedQueue, view: View) -> AsyncGenerator[str]:
+    async def _news(self, queue: ServedQueue, asked: Asked) -> AsyncGenerator[str]:
         tailer = queue.new_tailer()
         sleep = Sleep(tailer)
         self._sleeps.add(sleep)
@@ -118,7 +120,7 @@ class LiveViews:
                 )
                 if not len(columns):
                     continue
-                rows = await self._shown.in_thread(partial(_rows, queue.topic, columns, view))
+                rows = await self._shown.of_queue(queue, partial(_rows, queue, columns, asked))
                 yield _event("messages", {"rows": rows})
                 if len(columns) == _AT_ONCE:  # nobody reads that fast: go on with the newest
                     before = columns.indexes[-1]
@@ -130,23 +132,32 @@ class LiveViews:
             tailer.close()
 
 
-def _rows(topic: str, columns: Columns, view: View) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for place in range(len(columns)):
-        index = columns.indexes[place]
-        it = shown(index, bytes(columns.payload(place)), view, _CHARACTERS)
-        rows.append(
-            {
-                "index": str(index),
-                "url": url("/message/", topic, index=index, **{"as": view}),
-                "size": size(it.size),
-                "text": it.text,
-                "fields": it.fields,
-                "note": it.note,
-                "cut": it.is_cut,
-            }
-        )
-    return rows
+def _rows(queue: ServedQueue, columns: Columns, asked: Asked) -> list[dict[str, Any]]:
+    messages = [
+        (columns.indexes[place], bytes(columns.payload(place))) for place in range(len(columns))
+    ]
+    return [
+        _shown(queue.topic, row, asked)
+        for row in rows_of(queue, messages, asked.view, _CHARACTERS, asked.time_field)
+    ]
+
+
+def _shown(topic: str, row: Row, asked: Asked) -> dict[str, Any]:
+    it, at = row.message, row.time
+    address = url(
+        "/message/", topic, index=it.index, time_field=asked.time_field, **{"as": asked.view}
+    )
+    return {
+        "index": str(it.index),
+        "url": address,
+        "size": size(it.size),
+        "time": None if at is None else {"iso": at.iso, "text": at.text, "title": at.title},
+        "why": escape_controls(row.why),
+        "text": it.text,
+        "fields": it.fields,
+        "note": it.note,
+        "cut": it.is_cut,
+    }
 
 
 def _event(name: str, data: object) -> str:

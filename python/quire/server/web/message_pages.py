@@ -14,7 +14,8 @@ from quire._common.units import relative_time
 from quire.errors import QuireError, RefusedError
 from quire.formats.adapters import count_of, cycles_of, end_index_of
 from quire.formats.columns import Columns
-from quire.ranges.seek import NO_INDEX, by_append_time, first_from, index_at_time
+from quire.ranges.event_time import TimeField
+from quire.ranges.seek import NO_INDEX, by_append_time, first_by, first_from, index_at_time
 from quire.server.entry_fields import fields_of
 from quire.server.served_queue import ServedQueue
 from quire.server.web.message_views import DECODED, View, text_of
@@ -44,6 +45,7 @@ class Asked:
         field: Only those that have a field of this name.
         value: And this value in it; without a field, none.
         regex: Only those in which this regular expression is found.
+        time_field: The field that holds the time of a message; empty: none is known.
 
     """
 
@@ -54,6 +56,7 @@ class Asked:
     field: str = ""
     value: str = ""
     regex: str = ""
+    time_field: str = ""
 
     @property
     def is_search(self) -> bool:
@@ -111,17 +114,23 @@ def page_of(queue: ServedQueue, asked: Asked) -> MessagePage:
 
     """
     if asked.is_search:
-        start = _start_of(queue, asked.start or "start")
+        start = _start_of(queue, asked.start or "start", asked.time_field)
         return _searched(queue, start, asked.count, matcher(asked))
     past = _PAST_INDEXES - 1 if asked.before is None else asked.before
     if asked.before is not None or not asked.start:
-        start = _start_before(queue, past, asked.count)
+        start = start_before(queue, past, asked.count)
     else:
-        start = _start_of(queue, asked.start)
+        start = _start_of(queue, asked.start, asked.time_field)
     return _read(queue, start, past, asked.count)
 
 
-def _start_of(queue: ServedQueue, text: str) -> int:
+def message_at(queue: ServedQueue, index: int) -> bytes | None:
+    """Return the bytes of the message of an index; None: there is none."""
+    found = _read(queue, index, index + 1, 1).messages
+    return found[0][1] if found and found[0][0] == index else None
+
+
+def _start_of(queue: ServedQueue, text: str, time_field: str) -> int:
     """Return the index of the first message from an index or a time on."""
     text = text.strip()
     if text == "start":
@@ -131,10 +140,28 @@ def _start_of(queue: ServedQueue, text: str) -> int:
     moment = _time_of(text)
     try:
         time_ns = int(moment.timestamp() * 1_000_000) * 1000
+        if time_field:
+            return _at_field(queue, time_ns, time_field)
         found = by_append_time(queue.queue, time_ns)
         return index_at_time(queue.queue, time_ns) if found is None else found
     except (ValueError, OverflowError):
         raise RefusedError(f"no such time: {text!r:.60}") from None
+
+
+def _at_field(queue: ServedQueue, time_ns: int, name: str) -> int:
+    """Return the index of the first message whose field holds a time that is not earlier."""
+    field, ends_s = TimeField(name), time.monotonic() + _SEARCH_S
+
+    def is_reached(excerpt: Any) -> bool | None:  # noqa: ANN401 - of any format
+        if time.monotonic() > ends_s:
+            raise RefusedError(f"messages with a time in the field are too far apart: {name!r:.60}")
+        found = None if len(excerpt.data) > DECODED else field.of(excerpt.data)
+        return None if found is None else found >= time_ns
+
+    try:
+        return first_by(queue.queue, is_reached)
+    except ValueError:
+        raise RefusedError(f"no message has a time in the field: {name!r:.60}") from None
 
 
 def _time_of(text: str) -> datetime:
@@ -150,7 +177,7 @@ def _time_of(text: str) -> datetime:
         ) from None
 
 
-def _start_before(queue: ServedQueue, past: int, count: int) -> int:
+def start_before(queue: ServedQueue, past: int, count: int) -> int:
     """Return the index from which on there are some messages before another index."""
     handle, numbering, left = queue.queue, queue.numbering, count
     for cycle in reversed(cycles_of(handle)):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from typing import Final, TypeVar
 
 from starlette.requests import Request
@@ -15,6 +16,7 @@ from quire.server.served_queue import ServedQueue
 from quire.server.tokens import Right
 from quire.server.topic_names import topic_of
 from quire.server.web.queue_listing import Listed, Listing
+from quire.server.web.shown_letters import NEIGHBOURS, LetterCounts, LettersOf
 from quire.server.web.visitors import Visitor, Visitors
 
 _T = TypeVar("_T")
@@ -36,7 +38,7 @@ class ShownQueues:
 
     def __init__(self, context: Context, visitors: Visitors) -> None:
         self._context, self._visitors = context, visitors
-        self._listing = Listing()
+        self._listing, self._letters = Listing(), LetterCounts()
         self._threads = ThreadPoolExecutor(_THREADS, "quire-web")
         self._topics: tuple[float, list[str]] = (float("-inf"), [])
 
@@ -65,8 +67,20 @@ class ShownQueues:
             self._topics = now_s, await self.in_thread(self._context.queues.topics)
         return self._topics[1]
 
-    async def listed(self, topics: list[str]) -> list[Listed]:
+    async def listed(self, topics: Sequence[str]) -> list[Listed]:
         """Return what the list shows of some queues."""
+        found = await self._opened(topics)
+        return await self.in_thread(
+            lambda: [
+                Listed(topic, error=it)
+                if isinstance(it, str)
+                else self._listing.listed(topic, it.queue)
+                for topic, it in found
+            ]
+        )
+
+    async def _opened(self, topics: Sequence[str]) -> list[tuple[str, ServedQueue | str]]:
+        """Return the queues that there are of some names; of one that cannot be opened, why."""
         found: list[tuple[str, ServedQueue | str]] = []
         for topic in topics:
             try:
@@ -77,14 +91,30 @@ class ShownQueues:
             if queue is not None:
                 found.append((topic, queue))
             await asyncio.sleep(0)  # others go on while many are opened
-        return await self.in_thread(
-            lambda: [
-                Listed(topic, error=it)
-                if isinstance(it, str)
-                else self._listing.listed(topic, it.queue)
-                for topic, it in found
-            ]
-        )
+        return found
+
+    async def letters(self, queue: ServedQueue, visitor: Visitor) -> list[LettersOf]:
+        """Return how many dead letters a queue holds, and how many of its own its neighbours do."""
+        parts = queue.topic.split("/")
+        names = [it for it in await self.topics() if it != queue.topic and visitor.may("read", it)]
+        names.sort(key=lambda it: (-_common(parts, it.split("/")), it))
+        opened = [it for _, it in await self._opened(names[:NEIGHBOURS]) if not isinstance(it, str)]
+        found = await self.in_thread(lambda: self._letters.of([queue, *opened]))
+        return [it for it in found if it.topic == queue.topic or it.source == queue.queue.path]
+
+    def topic_at(self, path: str, visitor: Visitor) -> str | None:
+        """Return the name of the queue that a dead letter says it comes from, if it is one here."""
+        root = f"{self._context.queues.path}/"
+        try:
+            topic = topic_of(path.removeprefix(root).encode("utf-8", "replace"))
+        except RefusedError:
+            return None
+        is_here = path.startswith(root) and visitor.may("read", topic)
+        return topic if is_here else None
+
+    def forget_topics(self) -> None:
+        """Look for queues again when a list of them is next asked for."""
+        self._topics = float("-inf"), []
 
     async def chosen(self, request: Request, visitor: Visitor) -> tuple[list[str], int, int]:
         """Return the names of the queues that a list shows, its page's number, and how many."""
@@ -105,10 +135,22 @@ class ShownQueues:
         Return the queue that a request names.
 
         Raises:
-            RefusedError: The visitor may not use it so, there is none, or it cannot be opened.
+            HTTPException: The visitor may not use it so.
+            RefusedError: There is no such queue, or it cannot be opened.
 
         """
         topic = topic_of(request.path_params["topic"].encode("utf-8", "surrogateescape"))
+        return self.queue_named(topic, visitor, right)
+
+    def queue_named(self, topic: str, visitor: Visitor, right: Right) -> ServedQueue:
+        """
+        Return a queue by its name, checked before.
+
+        Raises:
+            HTTPException: The visitor may not use it so.
+            RefusedError: There is no such queue, or it cannot be opened.
+
+        """
         self._visitors.check(visitor, right, topic)
         found = self._context.queues.current(topic)
         if found is None:
@@ -122,3 +164,9 @@ class ShownQueues:
         except (QuireError, OSError) as error:
             self._context.queues.check(queue, error)
             raise
+
+
+def _common(parts: list[str], others: list[str]) -> int:
+    """Return how many folders two names have in common."""
+    pairs = zip(parts[:-1], others[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda it: it[0] == it[1], pairs))

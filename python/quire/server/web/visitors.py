@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,6 +22,7 @@ from quire.replication.tls import is_loopback
 from quire.server.context import Context
 from quire.server.tokens import Right, Token
 
+FORBIDDEN: Final = 403
 _LASTS_S: Final = 12 * 3600
 _MOST: Final = 10_000
 _MOST_NOTED: Final = 1000
@@ -59,6 +61,11 @@ class Visitor:
     def may(self, right: Right, topic: str) -> bool:
         """Return whether something may be done with a queue."""
         return self.is_admitted and (self.token is None or self.token.may(right, topic))
+
+    @property
+    def may_create(self) -> bool:
+        """Whether there are names of queues that may be made."""
+        return self.is_admitted and (self.token is None or bool(self.token.rights.get("create")))
 
 
 class Visitors:
@@ -197,12 +204,12 @@ class Visitors:
         Check that a visitor may do something with a queue.
 
         Raises:
-            RefusedError: The token does not allow that.
+            HTTPException: The token does not allow that.
 
         """
         if not visitor.may(right, topic):
             self._context.note("refused", visitor, f"{right} {topic}")
-            raise RefusedError(f"the token may not {right} this queue: name={topic}")
+            raise HTTPException(FORBIDDEN, f"the token may not {right} this queue: name={topic}")
         self._note(visitor, right, topic)
 
     def _note(self, visitor: Visitor, right: Right, topic: str) -> None:

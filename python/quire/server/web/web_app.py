@@ -13,31 +13,25 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from quire.errors import QuireError, RefusedError
+from quire.errors import QuireError, RefusedError, UnsupportedError
 from quire.server.context import Context
 from quire.server.served_queue import ServedQueue
 from quire.server.web import web_templates
 from quire.server.web.live_views import LiveViews
 from quire.server.web.message_pages import Asked, index_of, page_of
-from quire.server.web.message_views import VIEWS, shown, text_of
+from quire.server.web.message_rows import Row, rows_of
+from quire.server.web.message_views import VIEWS, text_of
 from quire.server.web.queue_details import details_of
 from quire.server.web.queue_listing import tree
 from quire.server.web.shown_queues import ON_A_PAGE, ShownQueues
 from quire.server.web.visitors import Visitor, Visitors
-from quire.server.web.web_forms import (
-    FORM_BYTES,
-    UNKNOWN_BYTES,
-    asked_of,
-    form_of,
-    message_of,
-    view_of,
-)
+from quire.server.web.web_changes import SEE_OTHER, Changes
+from quire.server.web.web_forms import UNKNOWN_BYTES, asked_of, form_of, view_of
 from quire.server.web.web_templates import render, url
 
 _log = logging.getLogger("quire")
 _ROW_CHARACTERS: Final = 1500
 _PAGE_CHARACTERS: Final = 50_000
-_SEE_OTHER: Final = 303
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self';"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none';"
@@ -68,6 +62,7 @@ class WebApp:
         self._context, self._visitors = context, visitors
         self._shown = ShownQueues(context, visitors)
         self._live = LiveViews(self._shown)
+        changes = self._changes = Changes(self._shown, self.show)
         self._app = Starlette(
             routes=[
                 Route("/", self._page(self._queues)),
@@ -75,7 +70,10 @@ class WebApp:
                 Route("/messages/{topic:path}", self._page(self._messages)),
                 Route("/message/{topic:path}", self._page(self._message)),
                 Route("/whole/{topic:path}", self._page(self._whole)),
-                Route("/append/{topic:path}", self._page(self._append), methods=["POST"]),
+                Route("/create", self._page(changes.create), methods=["GET", "POST"]),
+                Route("/append/{topic:path}", self._page(changes.append), methods=["POST"]),
+                Route("/again/{topic:path}", self._page(changes.append_again), methods=["POST"]),
+                Route("/release/{topic:path}", self._page(changes.release), methods=["POST"]),
                 Route("/live", self._page(self._live.queues)),
                 Route("/live/{topic:path}", self._page(self._live.messages)),
                 Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
@@ -117,8 +115,10 @@ class WebApp:
                     response = await page(request, visitor)
                 else:
                     response = self._to_sign_in(request, visitor)
-            except RefusedError as refusal:
+            except (RefusedError, UnsupportedError) as refusal:
                 response = self._failed(request, visitor, 400, str(refusal))
+            except HTTPException as refusal:
+                response = self._failed(request, visitor, refusal.status_code, refusal.detail)
             except (QuireError, OSError, ValueError) as error:
                 response = self._failed(request, visitor, 500, str(error))
             except Exception:  # noqa: BLE001 - of one visitor alone
@@ -156,7 +156,7 @@ class WebApp:
             response.headers["www-authenticate"] = "Bearer"
             return response
         asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(url("/sign-in", next=asked), _SEE_OTHER)
+        return RedirectResponse(url("/sign-in", next=asked), SEE_OTHER)
 
     async def _sign_in(self, request: Request) -> Response:
         visitor = self._visitors.of(request)
@@ -166,7 +166,7 @@ class WebApp:
             if request.method == "POST":
                 form = await form_of(request, UNKNOWN_BYTES, self._context.limits.greeting_s)
                 self._visitors.check_form(request, visitor, form.get("form_key", ""))
-                response: Response = RedirectResponse(after, _SEE_OTHER)
+                response: Response = RedirectResponse(after, SEE_OTHER)
                 if self._visitors.sign_in(visitor, form.get("token", ""), response):
                     return response
                 problem = "The token is not valid: it is wrong, has expired, or was revoked."
@@ -180,7 +180,7 @@ class WebApp:
     async def _sign_out(self, request: Request, visitor: Visitor) -> Response:
         form = await form_of(request, UNKNOWN_BYTES, self._context.limits.greeting_s)
         self._visitors.check_form(request, visitor, form.get("form_key", ""))
-        response = RedirectResponse("/sign-in", _SEE_OTHER)
+        response = RedirectResponse("/sign-in", SEE_OTHER)
         self._visitors.sign_out(visitor, response)
         return response
 
@@ -196,18 +196,24 @@ class WebApp:
             pages=max(1, -(-total // ON_A_PAGE)),
             total=total,
             peers=self._context.queues.peers.all,
+            may_create=visitor.may_create,
         )
 
     async def _queue(self, request: Request, visitor: Visitor) -> Response:
         queue = self._shown.queue_of(request, visitor)
         details = await self._shown.of_queue(queue, lambda: details_of(queue.queue))
         (listed,) = await self._shown.listed([queue.topic])
+        letters = await self._shown.letters(queue, visitor)
         return self.show(
             visitor,
             "queue.html.jinja",
             topic=queue.topic,
             listed=listed,
             details=details,
+            held=[it for it in letters if it.topic == queue.topic],
+            lost=[it for it in letters if it.topic != queue.topic],
+            topic_at=lambda path: self._shown.topic_at(path, visitor),
+            may_release=not queue.queue.read_only,
             may_append=visitor.may("append", queue.topic) and not queue.queue.read_only,
         )
 
@@ -216,7 +222,8 @@ class WebApp:
 
         def found() -> tuple[Any, list[Any]]:
             page = page_of(queue, asked)
-            return page, [shown(*it, asked.view, _ROW_CHARACTERS) for it in page.messages]
+            time_field = asked.time_field
+            return page, rows_of(queue, page.messages, asked.view, _ROW_CHARACTERS, time_field)
 
         page, rows = await self._shown.of_queue(queue, found)
         return self.show(
@@ -245,12 +252,19 @@ class WebApp:
     async def _message(self, request: Request, visitor: Visitor) -> Response:
         queue, view = self._shown.queue_of(request, visitor), view_of(request.query_params)
         index, data, before, following = await self._one(request, queue)
-        numbering = queue.numbering
+        numbering, time_field = queue.numbering, request.query_params.get("time_field", "")[:1000]
+        (row,) = await self._shown.of_queue(
+            queue, lambda: rows_of(queue, [(index, data)], view, _PAGE_CHARACTERS, time_field)
+        )
+        source, may_append_again = await self._source(row, visitor)
         return self.show(
             visitor,
             "message.html.jinja",
             topic=queue.topic,
-            message=await self._shown.in_thread(lambda: shown(index, data, view, _PAGE_CHARACTERS)),
+            row=row,
+            source=source,
+            may_append_again=may_append_again,
+            time_field=time_field,
             view=view,
             views=VIEWS,
             cycle=numbering.to_cycle(index),
@@ -259,6 +273,20 @@ class WebApp:
             following=following,
             is_new=request.query_params.get("new") == "1",
         )
+
+    async def _source(self, row: Row, visitor: Visitor) -> tuple[str | None, bool]:
+        """Return the queue that a dead letter comes from, and whether it may be appended there."""
+        topic = None if row.letter is None else self._shown.topic_at(row.letter.source, visitor)
+        if row.letter is None or topic is None:
+            return None, False
+        try:
+            queue = self._context.queues.current(topic)
+            if queue is None:
+                return None, False
+            may_append = visitor.may("append", topic) and not queue.queue.read_only
+            return topic, may_append and await self._changes.is_of(queue, row.letter)
+        except (QuireError, OSError):  # damaged, or another server has it: its own page says so
+            return None, False
 
     async def _whole(self, request: Request, visitor: Visitor) -> Response:
         """Return a message as a file: no browser shows it, whatever it holds."""
@@ -272,16 +300,6 @@ class WebApp:
         name = f"message-{index}.{ending}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(data, media_type=kind, headers=headers)
-
-    async def _append(self, request: Request, visitor: Visitor) -> Response:
-        form = await form_of(request, FORM_BYTES, self._context.limits.request_s)
-        self._visitors.check_form(request, visitor, form.get("form_key", ""))
-        queue = self._shown.queue_of(request, visitor, "append")
-        message = message_of(queue, form.get("kind", "text"), form.get("message", ""))
-        index = await self._shown.of_queue(queue, lambda: queue.append(message, may_wait=True))
-        if not visitor.may("read", queue.topic):
-            return self.show(visitor, "appended.html.jinja", topic=queue.topic, index=index)
-        return RedirectResponse(url("/message/", queue.topic, index=index, new=1), _SEE_OTHER)
 
 
 def _within(address: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import QueryParams
@@ -12,12 +13,14 @@ from starlette.requests import Request
 
 from quire.errors import QuireError, RefusedError
 from quire.formats.adapters import adapter_of
+from quire.server.creation import NUMBERS, TEXTS, creation_option
 from quire.server.served_queue import ServedQueue
+from quire.server.topic_names import topic_of
 from quire.server.web.message_pages import MOST, PAGE, Asked, index_of
 from quire.server.web.message_views import VIEWS, View
 from quire.types import parse_json, parse_yaml
 
-_FIELDS: Final = 8
+_FIELDS: Final = 12
 _LONGEST: Final = 1000
 UNKNOWN_BYTES: Final = 16 << 10
 """How long a form may be that somebody sends who shows no token."""
@@ -79,7 +82,21 @@ def asked_of(query: QueryParams) -> Asked:
         query.get("field", ""),
         query.get("value", ""),
         query.get("regex", ""),
+        query.get("time_field", ""),
     )
+
+
+def creation_of(form: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """
+    Return the name and the options of a queue that a form asks for.
+
+    Raises:
+        RefusedError: The name cannot be that of a queue, or an option has no such value.
+
+    """
+    topic = topic_of(form.get("name", "").strip().encode("utf-8", "replace"))
+    given = {name: form.get(name, "").strip() for name in (*TEXTS, *NUMBERS)}
+    return topic, {name: creation_option(name, text) for name, text in given.items() if text}
 
 
 def view_of(query: QueryParams) -> View:

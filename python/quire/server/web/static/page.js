@@ -38,8 +38,16 @@ function messageOf(row) {
   const head = element("div", "head");
   const link = element("a", "", row.index);
   link.href = row.url;
-  head.append(link, element("span", "", row.size));
+  head.append(link);
+  if (row.time) {
+    const time = element("time", "", row.time.text);
+    time.dateTime = row.time.iso;
+    time.title = row.time.title;
+    head.append(time);
+  }
+  head.append(element("span", "", row.size));
   item.append(head);
+  if (row.why) item.append(element("p", "why", row.why));
   if (row.note) item.append(element("p", "note", row.note));
   if (row.fields.length) {
     const list = element("dl", "fields");

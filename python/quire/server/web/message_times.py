@@ -1,0 +1,141 @@
+"""When messages were written: by a field, the index of append times, or the cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, tzinfo
+from itertools import groupby
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from quire._common.terminal import escape_controls
+from quire.formats.adapters import adapter_of, periods_of
+from quire.ranges.event_time import TimeField, datetime_of
+from quire.ranges.seek import append_times_ms
+from quire.server.served_queue import ServedQueue
+from quire.server.web.message_views import DECODED
+
+_NS_PER_MS: Final = 1_000_000
+_APPENDED: Final = "appended at, UTC"
+_CYCLE: Final = "its cycle begins at, UTC; the time of the message is not kept"
+
+
+class MessageTime(NamedTuple):
+    """
+    When a message was written, as far as that is known.
+
+    Attributes:
+        moment: The time, in UTC.
+        said: What the time is.
+        zone: The time zone of the queue; None: UTC.
+
+    """
+
+    moment: datetime
+    said: str
+    zone: tzinfo | None
+
+    @property
+    def iso(self) -> str:
+        """The time as ISO 8601 has it, in UTC."""
+        return self.moment.isoformat().replace("+00:00", "Z")
+
+    @property
+    def text(self) -> str:
+        """The time, for a reader."""
+        moment = self.moment.replace(tzinfo=None)
+        if self.said == _CYCLE:
+            return f"cycle of {moment.isoformat(' ', 'minutes')}"
+        return moment.isoformat(" ", "milliseconds" if self._is_whole_ms else "microseconds")
+
+    @property
+    def _is_whole_ms(self) -> bool:
+        return self.moment.microsecond % 1000 == 0
+
+    @property
+    def title(self) -> str:
+        """What the time is, and what it is in the zone of the queue."""
+        if self.zone is not None:
+            with suppress(OverflowError, ValueError):
+                local = self.moment.astimezone(self.zone)
+                return f"{self.said}; {local.isoformat(' ')} {self.zone}"
+        return self.said
+
+
+class Times:
+    """
+    The times of a queue's messages.
+
+    Args:
+        queue: The queue.
+        field: The field that holds a message's time, at its top level or below; empty: none.
+
+    """
+
+    def __init__(self, queue: ServedQueue, field: str = "") -> None:
+        self._queue, self._field = queue, TimeField(field) if field else None
+        self._said = f"its field {escape_controls(field)}, UTC"
+        self._zone = _zone_of(queue)
+
+    def of(self, messages: Sequence[tuple[int, bytes]]) -> list[MessageTime | None]:
+        """
+        Return when messages were written, by the first of these that is known of each.
+
+        That is the time in the field, that of the append, and the start of its cycle; None in a
+        queue whose cycles are no periods of time.
+
+        Args:
+            messages: Their indexes, ascending, and bytes.
+
+        """
+        found: list[MessageTime | None] = []
+        for cycle, group in groupby(messages, lambda it: self._queue.numbering.to_cycle(it[0])):
+            of_cycle = [*group]
+            appended = self._appended(cycle, [index for index, _ in of_cycle])
+            begins = self._begins(cycle)
+            for (_, data), append_ns in zip(of_cycle, appended, strict=True):
+                found.append(
+                    self._time(self._field_ns(data), self._said)
+                    or self._time(append_ns, _APPENDED)
+                    or self._time(begins, _CYCLE)
+                )
+        return found
+
+    def _field_ns(self, data: bytes) -> int | None:
+        return None if self._field is None or len(data) > DECODED else self._field.of(data)
+
+    def _time(self, time_ns: int | None, said: str) -> MessageTime | None:
+        if time_ns is None:
+            return None
+        try:
+            return MessageTime(datetime_of(time_ns), said, self._zone)
+        except OverflowError:
+            return None
+
+    def _appended(self, cycle: int, indexes: Sequence[int]) -> list[int | None]:
+        """Return the times of appends in nanoseconds, where the cycle has an index of them."""
+        journal, numbering = self._queue.journal, self._queue.numbering
+        if journal is None:
+            return [None] * len(indexes)
+        found = append_times_ms(journal, cycle, [numbering.to_sequence(it) for it in indexes])
+        return [None if it is None else it * _NS_PER_MS for it in found]
+
+    def _begins(self, cycle: int) -> int | None:
+        queue = self._queue.queue
+        if not adapter_of(queue).has_cycles:
+            return None
+        with suppress(ValueError, OverflowError):
+            return periods_of(queue).start_ms(cycle) * _NS_PER_MS
+        return None
+
+
+def _zone_of(queue: ServedQueue) -> tzinfo | None:
+    """Return the zone that a queue's cycles begin in; None: UTC, or one that is not known here."""
+    name = "UTC" if queue.journal is None else queue.journal.roll_time_zone
+    if name == "UTC":
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None
