@@ -115,6 +115,18 @@ def test_a_dead_letter_is_appended_again(root: Path, visit: Visit) -> None:
     assert visit.ask("/again/shop/failed", {"index": "x"}).status == 400
 
 
+def test_a_dead_letter_of_a_queue_that_another_server_has_is_no_link(root: Path) -> None:
+    fail(root, "first")
+    with showing(root, "--peer", "shop/orders=127.0.0.1:1") as port:
+        visit = Visit(port)
+        one = visit.ask(letter_page(visit))
+        assert (one.status, "/message/shop/orders" in one.text) == (200, False)
+        assert "Append it again" not in one.words
+        visit.ask("/create")
+        made = visit.ask("/create", {"name": "shop/orders"})
+        assert (made.status, "served elsewhere" in made.alert) == (400, True)
+
+
 def test_what_the_token_may_not_do_is_not_offered(root: Path) -> None:
     fail(root, "first")
     with signed_in(root, "--read", "shop/*") as visit:
