@@ -36,15 +36,23 @@ class Chunk:
 
     def part_of(self, first: int, pending: int, step: int) -> Part:
         """Return the pending messages of a claim by its first index, as far as they are here."""
-        if self._rows is None:
-            self._rows = {index: row for row, index in enumerate(self.indexes)}
         if pending == 1:  # as of all claims with a key
-            row = self._rows.get(first)
+            row = self.row_of(first)
             return Part(self, (), (), 0) if row is None else Part(self, (row,), (0,), 1)
         wanted = [place for place in range(pending.bit_length()) if pending >> place & 1]
-        found = [(self._rows.get(first + place * step), place) for place in wanted]
+        found = [(self.row_of(first + place * step), place) for place in wanted]
         places = [place for row, place in found if row is not None]
         return Part.at(self, [row for row, _ in found if row is not None], places)
+
+    def row_of(self, index: int) -> int | None:
+        """Return the row of a message; None if it is not among them."""
+        if self._rows is None:
+            self._rows = {index: row for row, index in enumerate(self.indexes)}
+        return self._rows.get(index)
+
+    def indexes_from(self, row: int, count: int | None = None) -> memoryview:
+        """Return the indexes of *count* messages from a row on, or of all, as the kernel does."""
+        return self.columns.indexes[row : None if count is None else row + count].cast("B")
 
     @property
     def payloads(self) -> list[bytes]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from quire._native import Claim, ClaimKey, Excerpt, GroupMember, Queue, QuickExcerpt
     from quire._waiting.sleeping import Sleeper
-    from quire.formats.columns import Columns
     from quire.formats.protocols import AnyQueue
     from quire.groups.delivered import Parts
     from quire.groups.keys import Keys
@@ -297,18 +296,17 @@ class Membership:
     def _claim(self, turn: Turn, count: int) -> None:
         """Claim new messages."""
         while (found := self._ahead(turn, count)) is not None:
-            frontier, columns = found
-            claims = self._member.hold(frontier, columns.indexes.cast("B"))
-            chunk = Chunk(columns)
-            start = 0
+            frontier, chunk, start = found
+            claims = self._member.hold(frontier, chunk.indexes_from(start, count))
             parts: Parts = []
             for claim in claims:
-                length = claim.pending.bit_count()
+                pending = claim.pending
+                length = pending.bit_count()
                 rows = range(start, start + length)
-                parts.append((claim, Part(chunk, rows, range(length), claim.pending)))
+                parts.append((claim, Part(chunk, rows, range(length), pending)))
                 start += length
                 if (later := len(claims) - len(parts)) < _NOTED:
-                    self._note(columns, start - 1, later)
+                    self._note(chunk, start - 1, later)
             self._keep(turn, parts, claims)
             if claims or self._is_full(frontier):
                 return
@@ -316,26 +314,26 @@ class Membership:
     def _offer(self, turn: Turn, keys: Keys, count: int) -> bool:
         """Queue messages until their keys are free; False if there are none."""
         while (found := self._ahead(turn, max(count, _OFFERED_AT_ONCE))) is not None:
-            frontier, columns = found
-            hashes = keys.hashes_of(Chunk(columns), self._reader.excerpt)
-            offered = self._member.offer(frontier, columns.indexes.cast("B"), hashes)
+            frontier, chunk, _ = found
+            hashes = keys.hashes_of(chunk, self._reader.excerpt)
+            offered = self._member.offer(frontier, chunk.indexes_from(0), hashes)
             if offered:
                 for row in range(max(0, offered - _NOTED), offered):
-                    self._note(columns, row, offered - 1 - row)
+                    self._note(chunk, row, offered - 1 - row)
                 return True
             if self._is_full(frontier):
                 return False
         return False
 
-    def _ahead(self, turn: Turn, count: int) -> tuple[tuple[int, int], Columns] | None:
-        """Return where the next claim starts and the messages there; None if there are none."""
+    def _ahead(self, turn: Turn, count: int) -> tuple[tuple[int, int], Chunk, int] | None:
+        """Return where the next claim starts, messages and its row there; None without any."""
         while not turn.is_stolen:
             frontier = self._member.frontier()
-            columns = self._reader.ahead(frontier[1], count)
+            chunk, row = self._reader.ahead(frontier[1], count)
             if turn.is_stolen:  # the handler's read moved the tailer
                 return None
-            if len(columns):
-                return frontier, columns
+            if chunk.indexes:
+                return frontier, chunk, row
             end = end_index_of(self._queue)
             if end == frontier[1] or self._fits == (frontier[1], end):
                 return None
@@ -371,9 +369,10 @@ class Membership:
             self._say_deleted(place, missing)
         return True
 
-    def _note(self, columns: Columns, row: int, later: int) -> None:
+    def _note(self, chunk: Chunk, row: int, later: int) -> None:
         """Store the tail record of a claim, after which others were made."""
-        self._member.note_tail(columns.indexes[row], print_of(columns.payload(row)), later)
+        payload = chunk.columns.payload(row)
+        self._member.note_tail(chunk.indexes[row], print_of(payload), later)
 
     def _is_full(self, frontier: tuple[int, int]) -> bool:
         """Return whether nothing could be claimed although no other member was faster."""

@@ -8,12 +8,16 @@ from quire._native import Excerpt, QuickExcerpt, Tailer
 from quire.errors import IndexOutOfRangeError
 from quire.formats.adapters import adapter_of, journal_of, numbering_of, tailer_of
 from quire.formats.columns import Columns
+from quire.groups.delivered import Chunk
 
 if TYPE_CHECKING:
     from quire._waiting.sleeping import Sleeper
     from quire.formats.protocols import AnyQueue, AnyTailer
 
 _BATCH_BYTES: Final = 8 * 2**20
+_KEPT: Final = 32
+"""How many messages are read at once for a member that claims fewer."""
+_KEPT_BYTES: Final = 64 * 2**10
 
 
 class Reader:
@@ -29,25 +33,40 @@ class Reader:
         else:
             self._ahead = Tailer(journal, on_missing=on_missing)
             self._again = Tailer(journal, on_missing="skip")  # the member says what is gone
+        self._kept = Chunk(Columns.empty())
         self._adapter = adapter_of(queue)
-        self.step = numbering_of(queue).step
+        self._numbering = numbering_of(queue)
+        self.step = self._numbering.step
 
     @property
     def sleeper(self) -> Sleeper:
         """The tailer that goes ahead: it is due once there is a message where it stopped."""
         return self._ahead
 
-    def ahead(self, index: int, count: int) -> Columns:
-        """Return messages from an index on, 0 for the first."""
+    def ahead(self, index: int, count: int) -> tuple[Chunk, int]:
+        """Return messages and the row of the first from an index on, 0 for the first of all."""
+        row = self._kept.row_of(index)
+        if row is not None:
+            return self._kept, row
         if not index:
             self._ahead.to_start()
         elif self._ahead.index != index:
             # False at the end of a cycle, too: the messages that follow are read next.
             self._ahead.move_to_index(index)
-        columns = Columns.read(self._ahead, count, max_bytes=_BATCH_BYTES)
+        columns = Columns.empty()
+        if index and count < _KEPT:
+            # Of this cycle alone: the next one may still be deleted, and that is to be reported.
+            end = self._numbering.to_index(self._numbering.to_cycle(index) + 1, 0)
+            columns = Columns.read(self._ahead, _KEPT, max_bytes=_KEPT_BYTES, end=end)
+        is_kept = len(columns) > 0
+        if not is_kept:
+            columns = Columns.read(self._ahead, count, max_bytes=_BATCH_BYTES)
         if len(columns) and columns.indexes[0] < index:
-            return Columns.empty()  # the index is in a lost cycle
-        return columns
+            columns = Columns.empty()  # the index is in a lost cycle
+        found = Chunk(columns)
+        if is_kept:
+            self._kept = found
+        return found, 0
 
     def between(self, first: int, end: int, *, is_bounded: bool = False) -> Columns:
         """Return what is left from one index up to another, exclusive; if asked, 8 MiB at most."""
