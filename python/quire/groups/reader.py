@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BATCH_BYTES: Final = 8 * 2**20
 _KEPT: Final = 32
-"""How many messages are read at once for a member that claims fewer."""
+"""How many messages are read at once for a member that claims one at a time."""
 _KEPT_BYTES: Final = 64 * 2**10
 
 
@@ -46,7 +46,7 @@ class Reader:
     def ahead(self, index: int, count: int) -> tuple[Chunk, int]:
         """Return messages and the row of the first from an index on, 0 for the first of all."""
         row = self._kept.row_of(index)
-        if row is not None:
+        if row is not None and count == 1:
             return self._kept, row
         if not index:
             self._ahead.to_start()
@@ -54,7 +54,7 @@ class Reader:
             # False at the end of a cycle, too: the messages that follow are read next.
             self._ahead.move_to_index(index)
         columns = Columns.empty()
-        if index and count < _KEPT:
+        if index and count == 1:
             # Of this cycle alone: the next one may still be deleted, and that is to be reported.
             end = self._numbering.to_index(self._numbering.to_cycle(index) + 1, 0)
             columns = Columns.read(self._ahead, _KEPT, max_bytes=_KEPT_BYTES, end=end)
