@@ -11,9 +11,9 @@ from contextlib import closing
 from itertools import accumulate
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from weakref import WeakSet
 
 from quire import _native
-from quire._common import arguments
 from quire.errors import (
     ClosedError,
     RefusedError,
@@ -27,16 +27,19 @@ from quire.formats.remote import FarAppender
 from quire.handles.base import Appender
 from quire.handles.journal.acknowledging import Acknowledging
 from quire.handles.wire_writing import WireWriting
-from quire.remote.connection import Connection, Word, packed
+from quire.remote import payloads
+from quire.remote.connection import Connection
 from quire.remote.lacking import FORMAT, REASONS
+from quire.remote.payloads import Batch
 from quire.remote.replica_waits import SLICE_S, RemoteStates, replicas_word
+from quire.remote.sent_ahead import CLIENT, AheadAppender, RemoteInFlight
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value, WriteDocument
     from quire.calls.method_writer import Filter
-    from quire.handles.journal.acknowledging import Wait
+    from quire.handles.journal.acknowledging import InFlight, Wait
     from quire.remote.link import RemoteLink
 
 _T = TypeVar("_T")
@@ -44,20 +47,6 @@ _T = TypeVar("_T")
 _COUNT: Final = 32_768
 _BYTES: Final = 1 << 20
 _WINDOW: Final = 8
-_CLIENT: Final = 16
-
-
-class _Batch:
-    """Messages that are sent together, with the number of the first."""
-
-    def __init__(self, number: int, offsets: bytes, data: bytes) -> None:
-        self.number, self.count = number, len(offsets) // 4 - 1
-        self._parts = offsets, data
-
-    def command(self, topic: str, client: bytes, waits: tuple[str, ...]) -> bytes:
-        """Return the command that appends them."""
-        words: list[Word] = ["QUIRE.APPEND", topic, "ID", client, self.number, *waits]
-        return packed([*words, "PACKED", *self._parts])
 
 
 class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
@@ -81,13 +70,15 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self._queue = queue
         self._connection = Connection(queue.server)
         self._lock = RLock()
-        self._client, self._next = os.urandom(_CLIENT), 1
+        self._client, self._next = os.urandom(CLIENT), 1
         self._last: int | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._limit = limit
         self._slots: Any = None
         self._wait = wait
         self._longest_waits: dict[str, float] = {}
+        self._pid = os.getpid()
+        self._aheads: WeakSet[AheadAppender] = WeakSet()
         self._check_wait(None)
 
     @property
@@ -102,6 +93,8 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     def close(self) -> None:
         """Close it. Idempotent."""
+        for ahead in [*self._aheads]:
+            ahead.close()
         self._connection.close()
         if self._thread is not None:
             self._thread.shutdown(wait=False)
@@ -136,11 +129,9 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
         """
         waits = self._waits(wait)
-        data = bytes(memoryview(payload).cast("B"))
-        if not data and self._queue.is_wire:
-            raise ValueError("a message holds at least one byte: length=0")
-        offsets = array("i", (0, len(data))).tobytes()
-        found = self._append(iter([(offsets, data)]), waits)
+        found = self._append(
+            iter([payloads.pack_of(payloads.of_bytes(self._queue, payload))]), waits
+        )
         if found is None:
             raise ServerLostError(
                 f"the message was appended, but its index is not known any more: queue={self.path}"
@@ -149,17 +140,11 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
 
     def write_text(self, text: str, /, *, wait: Wait | None = None) -> int:
         """Append a message of this text; return its index."""
-        arguments.text("text", text)
-        data = _native.text_bytes(text) if self._queue.is_wire else text.encode()
-        return self.write_bytes(data, wait=wait)
+        return self.write_bytes(payloads.of_text(self._queue, text), wait=wait)
 
     def write_map(self, values: Mapping[str, Value], /, *, wait: Wait | None = None) -> int:
         """Append named values: see :meth:`quire.JournalAppender.write_map`."""
-        self._queue.need_wire("write_map")
-        if not values:
-            raise ValueError("a message holds at least one value: count=0")
-        parts = [_native.entry_bytes(name, value) for name, value in values.items()]
-        return self.write_bytes(b"".join(parts), wait=wait)
+        return self.write_bytes(payloads.of_map(self._queue, values), wait=wait)
 
     def write_message(
         self,
@@ -171,8 +156,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         wait: Wait | None = None,
     ) -> int:
         """Append an object: see :meth:`quire.JournalAppender.write_message`."""
-        self._queue.need_wire("write_message")
-        data = _native.message_bytes(message, cls, typed=typed, fieldless=not self._has_field_names)
+        data = payloads.of_message(self._queue, message, cls, typed=typed)
         return self.write_bytes(data, wait=wait)
 
     def write_yaml(self, text: str, *, wait: Wait | None = None) -> int:
@@ -327,6 +311,16 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     def _replica_states(self) -> RemoteStates:
         return RemoteStates(self._queue)
 
+    def _new_flight(self, limit: int, wait: Wait, timeout_s: float | None) -> InFlight:
+        self._check_open()
+        made = RemoteInFlight(self, AheadAppender(self._queue, self._note), limit, wait, timeout_s)
+        self._aheads.add(made.ahead)
+        return made
+
+    def _note(self, index: int) -> None:
+        """Note the index of a message that was sent ahead."""
+        self._last = index
+
     def _without_wait(self) -> RemoteAppender:
         """Return one of the same queue that waits for no replica."""
         return self if self._wait is None else RemoteAppender(self._queue)
@@ -356,7 +350,12 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     ) -> int | None:
         """Send batches, a few ahead of their answers; return the index of the last message."""
         self._check_open()
+        for ahead in [*self._aheads]:
+            ahead.reduce(0)  # they were written before
         with self._lock:
+            if self._pid != os.getpid():  # the numbers that follow are those of the parent process
+                self._start_again()
+                self._pid = os.getpid()
             try:
                 return self._pipeline(packs, waits)
             except WaitTimeoutError as error:  # the messages are in the queue
@@ -371,19 +370,19 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     def _start_again(self) -> None:
         """Begin to number messages again: those that follow do not belong to what failed."""
         self._connection.drop()
-        self._client, self._next = os.urandom(_CLIENT), 1
+        self._client, self._next = os.urandom(CLIENT), 1
 
     def _pipeline(self, packs: Iterator[tuple[bytes, bytes]], waits: tuple[str, ...]) -> int | None:
         connection = self._connection
         topic = self._queue.topic
-        waiting: deque[_Batch] = deque()
+        waiting: deque[Batch] = deque()
         ends, last = connection.deadline(), None
         is_sent, pack = 0, next(packs, None)
         while pack is not None or waiting:
             connection.ready(ends)
             try:
                 while pack is not None and len(waiting) < _WINDOW:
-                    batch = _Batch(self._next, *pack)
+                    batch = Batch(self._next, *pack)
                     pack = next(packs, None)
                     self._next += batch.count
                     waiting.append(batch)

@@ -254,13 +254,15 @@ class Connection:
             raise ConnectionResetError("the server closed the connection")
         self._reader.feed(data)
 
-    def wait(self, timeout_s: float) -> bool:
-        """Return whether something can be received within a time."""
+    def wait(self, timeout_s: float, also: int = -1) -> bool:
+        """Return whether something can be received within a time, or read from *also*."""
         found = self._opened()
         if isinstance(found, ssl.SSLSocket) and found.pending():
             return True
         poll = select.poll()
         poll.register(found.fileno(), select.POLLIN)
+        if also >= 0:
+            poll.register(also, select.POLLIN)
         return bool(poll.poll(max(0.0, timeout_s) * 1000))
 
     def _opened(self) -> socket.socket:

@@ -158,7 +158,10 @@ class Acknowledging:
 
         """
         arguments.optional(arguments.seconds)("timeout_s", timeout_s)
-        return InFlight(self._appender, _LIMIT("limit", limit), self._asked(wait), timeout_s)
+        return self._new_flight(_LIMIT("limit", limit), self._asked(wait), timeout_s)
+
+    def _new_flight(self, limit: int, wait: Wait, timeout_s: float | None) -> InFlight:
+        return InFlight(self._appender, limit, wait, timeout_s)
 
     @property
     def _appender(self) -> Awaiting:
@@ -335,24 +338,24 @@ class InFlight:
     def write_bytes(self, payload: Buffer, /) -> Future[int]:
         """Append bytes, as :meth:`quire.JournalAppender.write_bytes`."""
         self._make_room()
-        return self._line.add(self._appender.write_bytes(payload))
+        return self._added(self._appender.write_bytes(payload))
 
     def write_text(self, text: str, /) -> Future[int]:
         """Append text, as :meth:`quire.JournalAppender.write_text`."""
         self._make_room()
-        return self._line.add(self._appender.write_text(text))
+        return self._added(self._appender.write_text(text))
 
     def write_map(self, values: Mapping[str, Value], /) -> Future[int]:
         """Append named values, as :meth:`quire.JournalAppender.write_map`."""
         self._make_room()
-        return self._line.add(self._appender.write_map(values))
+        return self._added(self._appender.write_map(values))
 
     def write_message(
         self, message: object, cls: type | None = None, /, *, typed: bool = False
     ) -> Future[int]:
         """Append an object, as :meth:`quire.JournalAppender.write_message`."""
         self._make_room()
-        return self._line.add(self._appender.write_message(message, cls, typed=typed))
+        return self._added(self._appender.write_message(message, cls, typed=typed))
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -370,6 +373,10 @@ class InFlight:
         self._line.reduce(0)
         if self._line.error is not None:
             raise self._line.error
+
+    def _added(self, appended: int) -> Future[int]:
+        """Return the future of a message that was appended."""
+        return self._line.add(appended)
 
     def _make_room(self) -> None:
         """Wait for half of the messages if as many are under way as may be."""

@@ -1,0 +1,83 @@
+"""Messages for a remote queue as bytes, and as the commands that append them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from quire import _native
+from quire._common import arguments
+from quire.remote.connection import Word, packed
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from quire._native import Value
+    from quire.remote.link import RemoteLink
+
+
+def of_bytes(queue: RemoteLink, payload: Buffer) -> bytes:
+    """
+    Return the bytes of a message.
+
+    Raises:
+        ValueError: The message is empty.
+
+    """
+    data = bytes(memoryview(payload).cast("B"))
+    if not data and queue.is_wire:
+        raise ValueError("a message holds at least one byte: length=0")
+    return data
+
+
+def of_text(queue: RemoteLink, text: str) -> bytes:
+    """Return the bytes of a text."""
+    arguments.text("text", text)
+    return _native.text_bytes(text) if queue.is_wire else text.encode()
+
+
+def of_map(queue: RemoteLink, values: Mapping[str, Value]) -> bytes:
+    """
+    Return the bytes of named values.
+
+    Raises:
+        ValueError: The map is empty.
+
+    """
+    queue.need_wire("write_map")
+    if not values:
+        raise ValueError("a message holds at least one value: count=0")
+    return b"".join([_native.entry_bytes(name, value) for name, value in values.items()])
+
+
+def of_message(queue: RemoteLink, message: object, cls: type | None, *, typed: bool) -> bytes:
+    """Return the bytes of an object."""
+    queue.need_wire("write_message")
+    return _native.message_bytes(message, cls, typed=typed, fieldless=queue.is_fieldless)
+
+
+def pack_of(message: bytes) -> tuple[bytes, bytes]:
+    """Return the offsets and bytes of a batch of one message."""
+    return array("i", (0, len(message))).tobytes(), message
+
+
+class Batch:
+    """
+    Messages that are sent together.
+
+    Args:
+        number: That of the first.
+        offsets: Where each begins, and the last ends.
+        data: Their bytes.
+
+    """
+
+    def __init__(self, number: int, offsets: bytes, data: bytes) -> None:
+        self.number, self.count = number, len(offsets) // 4 - 1
+        self._parts = offsets, data
+
+    def command(self, topic: str, client: bytes, waits: tuple[str, ...] = ()) -> bytes:
+        """Return the command that appends them."""
+        words: list[Word] = ["QUIRE.APPEND", topic, "ID", client, self.number, *waits]
+        return packed([*words, "PACKED", *self._parts])
