@@ -30,7 +30,12 @@ _MESSAGES_PER_CYCLE = 640
 def room(kind: str) -> int:
     """Return how many messages of the size take as much room as all queues of a kind."""
     amounts, _ = GROWTH[kind]
-    return sum(amounts) * (1 if kind == "messages" else _MESSAGES_PER_CYCLE)
+    return room_of(kind, sum(amounts))
+
+
+def room_of(kind: str, amount: int) -> int:
+    """Return how many messages take as much room as a queue of so many messages or cycles."""
+    return amount * (1 if kind == "messages" else _MESSAGES_PER_CYCLE)
 
 
 @contextmanager
@@ -38,14 +43,14 @@ def aging(place: Path, kind: str) -> Generator[Measure]:
     """Have the runs of a round use the same fresh queues, a small and a large one."""
     amounts, _ = GROWTH[kind]
     with fresh_directory(place, SIZE, room(kind)) as directory:
-        tasks = {amount: _task(directory / str(amount), kind, amount) for amount in amounts}
+        tasks = {amount: filling(directory / str(amount), kind, amount) for amount in amounts}
         for one in tasks.values():
             Path(one.directory).mkdir()
             run_to_end(one)
         yield lambda one: _measure(one, tasks)
 
 
-def _task(directory: Path, kind: str, amount: int) -> Task:
+def filling(directory: Path, kind: str, amount: int) -> Task:
     """Return what fills a queue."""
     many, task = str(directory), Task
     if kind == "messages":

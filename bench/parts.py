@@ -26,6 +26,7 @@ from bench import (
     messages,
     older,
     replicated,
+    scaling,
     scenarios,
     sealed,
     served,
@@ -218,6 +219,13 @@ def _replication(
     yield from measure(operations, _fewer(volume, volume.replication.pairs), say)
 
 
+def _scaling(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    measure = _by_kind(scenarios.SCALING, lambda volume: scaling.settings(places()[0], volume))
+    yield from measure(operations, _fewer(volume, volume.scaling.pairs), say)
+
+
 def _claims(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -269,6 +277,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "contention": scenarios.CONTENTION,
     "buffering": scenarios.BUFFERING,
     "growth": [one for kind in scenarios.GROWTH for one in scenarios.aged(kind)],
+    "scaling": [one for wanted in scenarios.SCALING.values() for one in wanted],
     "messages": [one for wanted in scenarios.MESSAGES.values() for one in wanted],
     "older": [one for wanted in scenarios.OLDER.values() for one in wanted],
     "tools": [one for wanted in scenarios.TOOLS.values() for one in wanted],
@@ -288,6 +297,7 @@ _PARTS: dict[str, _Part] = {
     "contention": partial(_contention, [scenarios.CONTENTION_SIZE], scenarios.WRITERS),
     "buffering": partial(_contention, scenarios.BUFFERING_SIZES, scenarios.BUFFERING_WRITERS),
     "growth": _growth,
+    "scaling": _scaling,
     "messages": _by_kind(scenarios.MESSAGES, lambda volume: messages.settings(places()[0], volume)),
     "older": _by_kind(scenarios.OLDER, lambda volume: older.settings(places()[-1], volume)),
     "tools": _by_kind(scenarios.TOOLS, lambda volume: tools.settings(places()[0], volume)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import live_tables, summary, tables
+from bench import live_tables, scaling, summary, tables
 from bench.harness import Result, adapter
 from bench.targets import PERCENTILES
 
@@ -30,6 +30,8 @@ def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
         made["Latency between two processes"] = [_latency(results, directory)]
     if "contention" in results:
         made["Several writers at once"] = [_contention(results, directory)]
+    if "scaling" in results:
+        made["How it grows"] = [_scaling(results, directory)]
     if "messages" in results:
         made["Objects and calls as messages"] = [_messages(results, directory)]
     if "claims" in results:
@@ -121,6 +123,33 @@ def _contention(results: dict[str, Result], directory: Path) -> Path:
         axis.legend(fontsize=8, frameon=False)
         axis.spines[["top", "right"]].set_visible(False)
     return _save(figure, directory / "contention.png")
+
+
+def _scaling(results: dict[str, Result], directory: Path) -> Path:
+    """Draw the time of each operation over what grows, a panel for each kind of growth."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(13, 6.6))
+    for (kind, shown), axis in zip(scaling.KINDS.items(), axes.flat, strict=True):
+        found = [one for one in summary.scenarios(results, "scaling") if one["kind"] == kind]
+        for key in summary.operations(found[0]) if found else ():
+            spreads = [summary.nanos(one, key) for one in found]
+            medians = [one.median for one in spreads]
+            errors = [
+                [one.median - one.least for one in spreads],
+                [one.greatest - one.median for one in spreads],
+            ]
+            label = scaling.NAMES[key.partition(".")[2]].replace("`", "")
+            amounts = [one["amount"] for one in found]
+            axis.errorbar(amounts, medians, yerr=errors, marker="o", capsize=2, label=label)
+        axis.set_xscale("log", base=2 if kind in ("tailers", "members", "writers") else 10)
+        axis.set_yscale("log")
+        axis.set_xlabel(shown, fontsize=8)
+        axis.set_ylabel("ns each", fontsize=8)
+        axis.tick_params(labelsize=7)
+        axis.legend(fontsize=7, frameon=False)
+        axis.spines[["top", "right"]].set_visible(False)
+    return _save(figure, directory / "growth.png")
 
 
 def _messages(results: dict[str, Result], directory: Path) -> Path:

@@ -22,6 +22,7 @@ from bench import (
     parts,
     plots,
     replicated,
+    scaling,
     sealed,
     served,
     spark_tables,
@@ -45,6 +46,7 @@ _TITLES = {
     "contention": "Several writers at once",
     "buffering": "Double buffering",
     "growth": "Large and old queues",
+    "scaling": "How it grows",
     "messages": "Objects and calls as messages",
     "older": "Vanilla Chronicle and Quick-Queue",
     "tools": "The command line",
@@ -119,6 +121,7 @@ def _body(results: dict[str, Result], part: str) -> str:
 
 _BODIES = {
     "growth": live_tables.growth,
+    "scaling": scaling.text,
     "tools": tools.text,
     "life": life_tables.text,
     "idle": idle.text,

@@ -13,6 +13,7 @@ PARTS = (
     "contention",
     "buffering",
     "growth",
+    "scaling",
     "messages",
     "older",
     "tools",
@@ -82,6 +83,17 @@ def aged(kind: str) -> tuple[Operation, ...]:
     amounts, names = GROWTH[kind]
     at = [f"{name}@{amount}" for name in names for amount in amounts]
     return (*_quire(*at), *_java(*at))
+
+
+SCALING = {
+    "messages": _quire("write_many", "read_batch", "seek", "open"),
+    "cycles": _quire("cycles", "open", "first"),
+    "tailers": _quire("tailer"),
+    "members": _quire("member"),
+    "writers": _quire("write_bytes"),
+    "sizes": _quire("write_sized", "read_sized"),
+}
+"""What grows, and what is measured at each amount of it."""
 
 
 def _codecs(what: str) -> tuple[Operation, ...]:
@@ -378,6 +390,25 @@ class Replication:
 
 
 @dataclass(frozen=True, slots=True)
+class Scaling:
+    """How much is measured of the part `scaling`: the amounts, ascending."""
+
+    pairs: int
+    """Rounds that count, since there are many scenarios."""
+    messages: tuple[int, ...]
+    cycles: tuple[int, ...]
+    processes: tuple[int, ...]
+    """How many tailers, members of a group and writers there are at once."""
+    sizes: tuple[int, ...]
+    read: int
+    """The number of messages in the queue that tailers and members read."""
+    written: int
+    """Room for so many messages of all writers together."""
+    bytes: int
+    """About as many bytes the messages of a size have together."""
+
+
+@dataclass(frozen=True, slots=True)
 class Claims:
     """How much is measured of the part `claims`."""
 
@@ -443,6 +474,7 @@ class Volume:
     """Messages; with those to warm up at most as many as there are flights, 336,776."""
     served: Served
     claims: Claims
+    scaling: Scaling
     spark: int
     """The number of messages in the queue that Spark reads."""
     peer: Amount
@@ -504,6 +536,16 @@ FULL = Volume(
         quiet_ms=Amount(5000, 3000),
     ),
     claims=Claims(pairs=5, seconds=2, paced_ms=3000, passed=Amount(20_000, 5000)),
+    scaling=Scaling(
+        pairs=3,
+        messages=(1_000_000, 10_000_000, 100_000_000),
+        cycles=(10, 100, 1000, 10_000, 100_000),
+        processes=(1, 2, 4, 8, 16, 32, 64),
+        sizes=(8, 64, 512, 4096, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20),
+        read=4_000_000,
+        written=40_000_000,
+        bytes=512 << 20,
+    ),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -551,6 +593,16 @@ QUICK = Volume(
         quiet_ms=Amount(2000, 1500),
     ),
     claims=Claims(pairs=1, seconds=0.3, paced_ms=500, passed=Amount(3000, 1000)),
+    scaling=Scaling(
+        pairs=1,
+        messages=(100_000, 1_000_000),
+        cycles=(10, 1000),
+        processes=(1, 2, 4),
+        sizes=(8, 512, 32 << 10, 2 << 20, 64 << 20),
+        read=500_000,
+        written=10_000_000,
+        bytes=64 << 20,
+    ),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

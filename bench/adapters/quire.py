@@ -57,6 +57,7 @@ def run(task: Task) -> Outcome | None:
         quire_life,
         quire_messages,
         quire_paced,
+        quire_scaling,
     )
 
     if task.duration_ms:
@@ -67,6 +68,7 @@ def run(task: Task) -> Outcome | None:
         **quire_life.OPERATIONS,
         **quire_idle.OPERATIONS,
         **quire_paced.OPERATIONS,
+        **quire_scaling.OPERATIONS,
     }
     if task.operation in others:
         return others[task.operation](task)
