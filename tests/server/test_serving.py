@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import redis
 
 import quire
-from served import connected, real_redis, serving
+from served import WAIT_S, command, connected, real_redis, serving, talk
 
 _DAY_MS = 86_400_000
 
@@ -52,6 +53,39 @@ def test_an_append_of_another_process_wakes_those_who_wait(tmp_path: Path) -> No
         waiting.join()
         ((_, ((_, fields),)),) = found[0]
         assert fields == {b"n": b"1"}
+
+
+def test_those_who_wait_at_one_place_have_each_their_own_form_of_the_answer(tmp_path: Path) -> None:
+    xread = ("STREAMS", "orders", "$")
+    with serving(tmp_path / "queues") as (port, _), connected(port) as other:
+        first = int(other.xadd("orders", {"n": 0}).partition(b"-")[0])
+        start = ("QUIRE.READ", "orders", "FROM", str(first + 1))
+        asked = [
+            (2, ("XREAD", "BLOCK", "0", *xread)),
+            (3, ("XREAD", "BLOCK", "0", *xread)),
+            (2, ("XREAD", "COUNT", "1", "BLOCK", "0", *xread)),
+            (2, (*start, "BLOCK", "0")),
+            (3, (*start, "PACKED", "BLOCK", "0")),
+            (2, (*start, "COUNT", "1", "PACKED", "BLOCK", "0")),
+        ]
+        raws = [socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) for _ in 3 * asked]
+        for raw, (protocol, words) in zip(raws, 3 * asked, strict=True):
+            raw.sendall(command("HELLO", str(protocol)))
+            assert b"quire" in raw.recv(1 << 16)
+            raw.sendall(command(*words))
+        while other.info("clients")["blocked_clients"] < len(raws):
+            pass
+        with other.pipeline(transaction=False) as together:
+            together.xadd("orders", {"n": 1}).xadd("orders", {"n": 2}).execute()
+        found = [raw.recv(1 << 16) for raw in raws]
+        assert found == 3 * found[: len(asked)]
+        for (protocol, words), answer in zip(asked, found, strict=False):
+            again = [str(first) if it == "$" else it for it in words if it not in {"BLOCK", "0"}]
+            said = talk(port, command("HELLO", str(protocol)) + command(*again))
+            assert said.removesuffix(b"+OK\r\n").endswith(answer), words
+            assert said.count(b"\n") > answer.count(b"\n")
+    for raw in raws:
+        raw.close()
 
 
 def test_an_append_that_waits_for_the_lock_holds_up_nobody_else(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from quire.handles.base import Queue
 from quire.handles.journal.appender import JournalAppender
 from quire.handles.journal.replicas import replicas_of
 from quire.ranges.seek import NO_INDEX, first_from
+from quire.server.answers import Encoded, encoded
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -40,6 +41,7 @@ _TAILERS: Final = 32
 _BATCH: Final = 4096
 _LONGEST: Final = 2**30 - 1
 _LOOK_S: Final = 0.2
+_SHARED_BYTES: Final = 1 << 16
 
 
 class ServedQueue:
@@ -59,6 +61,7 @@ class ServedQueue:
         self._appender: Any = None
         self._tailers: dict[int, AnyTailer] = {}
         self._latest: tuple[tuple[int, int, int, int], Columns] | None = None
+        self._answer: tuple[Columns, object, Encoded] | None = None
         self._news: AnyTailer | None = None
         self._finished: dict[int, tuple[_State, int]] = {}
         self._identity, self._looked_s = _identity(queue), time.monotonic()
@@ -254,6 +257,23 @@ class ServedQueue:
         if len(columns):
             self._latest = asked, columns
         return columns
+
+    def answer(self, columns: Columns, form: object, make: Callable[[], Answer]) -> Answer:
+        """
+        Return the answer that has some messages; all that wait for them share a short one.
+
+        Args:
+            columns: The messages, as :meth:`read` returned them.
+            form: Which of the answers that can be made of them.
+            make: Makes it: one that is the same in RESP2 and RESP3.
+
+        """
+        if len(columns.data) > _SHARED_BYTES:
+            return make()
+        known = self._answer
+        if known is None or known[0] is not columns or known[1] != form:
+            known = self._answer = columns, form, Encoded(encoded(make(), 2))
+        return known[2]
 
     def _tailer_at(self, start: int) -> AnyTailer:
         tailer = self.new_tailer()

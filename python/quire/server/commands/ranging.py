@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from quire.errors import RefusedError
@@ -189,7 +190,7 @@ class _Reading:
                 continue
             columns = found.read(start, LAST, self._count, BATCH_BYTES)
             if len(columns):
-                answer[topic] = entries(columns)
+                answer[topic] = found.answer(columns, "entries", partial(entries, columns))
         return by_stream(answer, self._session.protocol) if answer else None
 
 

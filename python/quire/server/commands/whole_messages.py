@@ -430,7 +430,10 @@ class _Reading:
         except (QuireError, OSError) as error:
             self._session.context.queues.check(found, error)
             raise
-        return self._answer(columns) if len(columns) else None
+        if not len(columns):
+            return None
+        form = (self.is_packed, self.is_last)
+        return found.answer(columns, form, lambda: self._answer(columns))
 
     def _answer(self, columns: Columns) -> Answer:
         following = columns.indexes[0] if self.is_last else columns.indexes[-1] + 1
