@@ -224,6 +224,14 @@ def test_an_option_that_is_no_peer(cli: Cli, tmp_path: Path, peer: str, problem:
     assert "PATTERN=HOST:PORT" in ran.err
 
 
+def test_a_peer_at_an_address_of_ipv6(tmp_path: Path) -> None:
+    with serving(tmp_path / "queues", "--peer", "a=b/*=[::1]:7000") as (port, _):
+        said = talk(port, command("XLEN", "a=b/c")).removesuffix(b"+OK\r\n")
+        assert said == b"-MOVED 0 ::1:7000\r\n"
+        with pytest.raises(quire.errors.ServerLostError, match=r"quire://\[::1\]:7000/a%3Db/c"):
+            quire.open(f"quire://127.0.0.1:{port}/a=b/c")
+
+
 def test_a_pattern_that_is_given_twice(cli: Cli, tmp_path: Path) -> None:
     peers = [it for port in (1, 2) for it in ("--peer", f"orders/*=127.0.0.1:{port}")]
     ran = cli("serve", tmp_path, "--listen", "127.0.0.1:0", *peers)

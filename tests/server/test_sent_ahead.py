@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, wait
@@ -270,6 +272,38 @@ def test_a_server_that_has_forgotten_where_messages_are(running: Replicated) -> 
         found = [it.index for it in queue.tailer()]
         assert results(futures) == found[:20]
         assert len(found) == 21
+
+
+@pytest.mark.check
+def test_a_program_that_ends_sends_what_it_has_written(running: Replicated, port: int) -> None:
+    program = (
+        f"import quire; queue = quire.open('quire://127.0.0.1:{port}/queue');"
+        " flight = queue.appender().in_flight(1000); [flight.write_bytes(b'x') for _ in range(999)]"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WAIT_S)
+    with quire.open(running.path, read_only=True) as home:
+        assert home.entry_count == 999
+
+
+@pytest.mark.check
+def test_a_callback_may_write(running: Replicated) -> None:
+    found: list[Future[int]] = []
+    with (
+        serving(running.path.parent) as (port, process),
+        far(port, timeout_s=0.5) as queue,
+        queue.appender() as appender,
+    ):
+        flight = appender.in_flight(2)
+        first = flight.write_bytes(b"first")
+        first.add_done_callback(lambda _: found.append(flight.write_bytes(b"second")))
+        wait_until(lambda: bool(found) and found[0].done())
+        assert found[0].result() == queue.last_index
+        process.kill()
+        process.wait()
+        lost = [flight.write_bytes(b"x"), flight.write_bytes(b"y")]
+        lost[0].add_done_callback(lambda _: found.append(flight.write_bytes(b"z")))
+        wait_until(lambda: len(found) == 2)
+        assert isinstance(found[1].exception(WAIT_S), ServerLostError)
 
 
 @pytest.mark.check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import weakref
@@ -69,6 +70,7 @@ class AheadAppender:
         self._searched_from: int = self._connection.call("QUIRE.INFO", queue.topic)["end"]
         self._error: BaseException | None = None
         self._begin()
+        _open.add(self)
 
     def _begin(self) -> None:
         """Begin with no message; those of a parent process are not this one's to send."""
@@ -76,9 +78,9 @@ class AheadAppender:
         self._waiting: deque[_Sent] = deque()
         self._sent = self._unplaced = 0  # how many of those that wait: the first ones
         self._changed = threading.Condition()
-        self._has_thread = False
+        self._thread: threading.Thread | None = None
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._wake)
+        weakref.finalize(self, os.close, self._wake).atexit = False  # what is left is sent then
 
     def write_text(self, text: str, /) -> Future[int]:
         """Have text appended: see :meth:`write_bytes`."""
@@ -112,12 +114,13 @@ class AheadAppender:
         sent = _Sent(message)
         with self._changed:
             self._waiting.append(sent)
-            if self._has_thread:
+            if self._thread is not None:
                 self._changed.notify_all()
                 os.eventfd_write(self._wake, 1)
             else:
-                self._has_thread = True
-                threading.Thread(target=self._run, name="quire-sent-ahead", daemon=True).start()
+                run = threading.Thread(target=self._run, name="quire-sent-ahead", daemon=True)
+                self._thread = run
+                run.start()
         return sent.future
 
     @property
@@ -131,8 +134,12 @@ class AheadAppender:
         return len(self._waiting)
 
     def reduce(self, count: int) -> None:
-        """Return when no more than a number of messages have no answer yet."""
-        if self._process == os.getpid():
+        """
+        Return when no more than a number of messages have no answer yet.
+
+        In a callback of its own thread it returns at once.
+        """
+        if self._process == os.getpid() and self._thread is not threading.current_thread():
             with self._changed:
                 self._changed.wait_for(lambda: len(self._waiting) <= count)
 
@@ -152,7 +159,7 @@ class AheadAppender:
                 if not self._waiting and not self._changed.wait_for(
                     lambda: self._waiting, _STAYS_S
                 ):
-                    self._has_thread = False
+                    self._thread = None
                     return
             try:
                 self._exchange()
@@ -333,3 +340,13 @@ class RemoteInFlight(InFlight):
             half = self._limit // 2
             self.ahead.reduce(half)
             self._line.reduce(max(0, half - self.ahead.count))
+
+
+_open: Final[weakref.WeakSet[AheadAppender]] = weakref.WeakSet()
+
+
+@atexit.register
+def _send_all() -> None:
+    """Send what a program that ends has written."""
+    for it in [*_open]:
+        it.reduce(0)
