@@ -50,6 +50,7 @@ _PICTURES: Final[dict[str, tuple[str, Mapping[str, int], Theme]]] = {
     "web-queues": ("/", _DESK, "light"),
     "web-queue": ("/queue/prices/eur", _DESK, "light"),
     "web-messages": ("/messages/prices/eur", _DESK, "dark"),
+    "web-letters": ("/messages/prices/failed", _DESK, "light"),
     "web-phone": ("/", _PHONE, "dark"),
 }
 
@@ -81,6 +82,9 @@ def fill(root: Path) -> None:
     for name in ("prices/usd", "orders/new", "orders/filled"):
         with quire.open(root / name) as queue, queue.appender() as appender:
             appender.write_many([b"\xe5hello"] * (len(name) * 17))
+
+
+def fill_hostile(root: Path) -> None:
     with quire.open(root / "hostile") as queue, queue.appender() as appender:
         appender.write_text("<script>document.title='taken'</script>")
         appender.write_text("\x1b[2J\u202e" + "x" * 100_000)
@@ -96,18 +100,21 @@ def fill(root: Path) -> None:
 
 
 def fail(queue: quire.JournalQueue, letters: Path, group: str) -> None:
-    """Have a group refuse a message until it is a dead letter."""
+    """Have a group refuse the last messages until they are dead letters."""
+    assert queue.first_index is not None
+    assert queue.last_index is not None
     found = queue.group(group, dead_letter=letters, max_deliveries=1)
+    found.reset(max(queue.first_index, queue.last_index - 2))
     with found.consumer() as consumer:
-        for message in consumer.read_many(3):
+        for message in consumer:
             message.nack()
-        consumer.read_many(1)
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("shown") / "queues"
     fill(root)
+    fill_hostile(root)
     return root
 
 

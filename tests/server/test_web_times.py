@@ -77,7 +77,7 @@ def shown(visit: Visit, address: str) -> list[int]:
 def test_a_message_has_the_time_of_its_append_where_that_is_kept(visit: Visit) -> None:
     found = visit.ask("/messages/indexed?from=start&count=3").text
     assert (
-        '<time datetime="2024-01-15T10:30:01.500000Z" title="appended at, UTC">'
+        '<time datetime="2024-01-15T10:30:01.500000Z" title="when it was appended, UTC">'
         "2024-01-15 10:30:01.500</time>" in found
     )
     assert times(visit, "/messages/indexed?from=start&count=3") == [
@@ -117,7 +117,7 @@ def test_a_field_gives_times_and_finds_them_within_a_cycle(visit: Visit) -> None
 
 def test_the_zone_of_a_queue_is_named(visit: Visit) -> None:
     found = visit.ask("/messages/new-york?from=start&count=2&time_field=at").text
-    assert "its field at, UTC; 2024-01-15 05:30:01.500000-05:00 America/New_York" in found
+    assert "in its field at, UTC; 2024-01-15 05:30:01.500000-05:00 America/New_York" in found
     one = re.search(r'href="(/message/new-york[^"]*)"', found)
     assert one is not None
     words = visit.ask(one[1].replace("&amp;", "&")).words

@@ -88,6 +88,7 @@ class LiveViews:
                     "topic": it.topic,
                     "messages": count(it.messages),
                     "rate": rate(it.rate),
+                    "lag": count(it.lag),
                     "size": size(it.size),
                     "cycles": count(it.cycles),
                 }

@@ -17,8 +17,8 @@ from quire.server.served_queue import ServedQueue
 from quire.server.web.message_views import DECODED
 
 _NS_PER_MS: Final = 1_000_000
-_APPENDED: Final = "appended at, UTC"
-_CYCLE: Final = "its cycle begins at, UTC; the time of the message is not kept"
+_APPENDED: Final = "when it was appended, UTC"
+_CYCLE: Final = "when its cycle begins, UTC; that of the message is not kept"
 
 
 class MessageTime(NamedTuple):
@@ -75,7 +75,7 @@ class Times:
 
     def __init__(self, queue: ServedQueue, field: str = "") -> None:
         self._queue, self._field = queue, TimeField(field) if field else None
-        self._said = f"its field {escape_controls(field)}, UTC"
+        self._said = f"in its field {escape_controls(field)}, UTC"
         self._zone = _zone_of(queue)
 
     def of(self, messages: Sequence[tuple[int, bytes]]) -> list[MessageTime | None]:

@@ -226,6 +226,14 @@ def _moment(cycle: Cycle) -> str:
     return cycle.start.strftime("%Y-%m-%d %H:%M").removesuffix(" 00:00")
 
 
+def lag_of(queue: AnyQueue) -> int | None:
+    """Return how many messages the slowest named tailer or group lacks; None: there are none."""
+    lags = [it.lag for it in _readers(queue)]
+    if adapter_of(queue).why_no_groups is None:
+        lags += [it.lag for it in states_of(queue)]
+    return max(lags, default=None)
+
+
 def _readers(queue: AnyQueue) -> list[Reader]:
     found = adapter_of(queue).named_tailers(queue)
     return [Reader(name, index, count_from(queue, index)) for name, index in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,10 +12,12 @@ from quire.errors import QuireError
 from quire.formats.adapters import adapter_of, count_of, cycles_of, numbering_of
 from quire.formats.protocols import AnyQueue
 from quire.metrics.queue_state import disk_used
+from quire.server.web.queue_details import lag_of
 
 FRESH_S: Final = 1.5
 """How old the numbers of a queue may be that are shown."""
 _SIZES_S: Final = 15.0
+_LAG_S: Final = 4.0
 _RATE_S: Final = 10.0
 _MOST: Final = 5000
 
@@ -32,6 +35,7 @@ class Listed:
         size: The bytes that its files take on the disk.
         cycles: How many cycles it has.
         last_index: The index of the last message; None without one.
+        lag: How many messages the slowest named tailer or group lacks; None: there are none.
         error: Why it cannot be read; else empty.
 
     """
@@ -43,6 +47,7 @@ class Listed:
     size: int = 0
     cycles: int = 0
     last_index: int | None = None
+    lag: int | None = None
     error: str = ""
 
 
@@ -69,6 +74,9 @@ class Sampler:
         self._size = 0
         self._looks: list[_Look] = []
         self._last: int | None = None
+        self._lag: int | None = None
+        self._lagged_s = float("-inf")
+        self._lagged: int | None = None
 
     def listed(self) -> Listed:
         """
@@ -83,6 +91,7 @@ class Sampler:
         if self._listed is not None and now_s - self._listed_s < FRESH_S:
             return self._listed
         self._count(now_s)
+        self._find_lag(now_s)
         adapter, messages = adapter_of(self.queue), sum(self._counts.values())
         found = Listed(
             self._topic,
@@ -92,6 +101,7 @@ class Sampler:
             self._size,
             len(self._counts),
             self._last,
+            self._lag,
         )
         self._listed, self._listed_s = found, now_s
         return found
@@ -109,6 +119,14 @@ class Sampler:
             for it in cycles
         }
         self._last = last
+
+    def _find_lag(self, now_s: float) -> None:
+        """Find the greatest lag: soon after messages came, else now and then."""
+        pause_s = _LAG_S if self._last != self._lagged else _SIZES_S
+        if now_s - self._lagged_s > pause_s:
+            self._lag, self._lagged, self._lagged_s = None, self._last, now_s
+            with suppress(QuireError, OSError):  # the page of the queue says why
+                self._lag = lag_of(self.queue)
 
     def _rate(self, now_s: float, messages: int) -> float | None:
         """Return the messages a second of the last seconds."""
