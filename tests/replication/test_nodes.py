@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import threading
@@ -22,6 +23,7 @@ from queues import problems_of
 from quire.errors import AppendLockedError, WaitTimeoutError
 from quire.replication import standing
 from replicas import last_index, wait_until
+from replication_reference import BATCH, COMPRESSED_BATCH, Peer, greeting, start
 from tally import RUN, Tally, scaled
 
 pytestmark = pytest.mark.check
@@ -92,6 +94,29 @@ def test_nodes_with_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         cluster.wait_in_sync()
         cluster.wait_for_copies(index, {"a"})
         assert cluster.payloads("a") == cluster.payloads("b")
+
+
+async def first_batch(port: int) -> int:
+    """Return the kind of the first batch that a sink is sent which takes compressed ones."""
+    peer = await Peer.connect(port)
+    await peer.send(greeting("x", features=["zstd"]), start(None))
+    while (kind := (await peer.receive_raw())[0]) not in {BATCH, COMPRESSED_BATCH}:
+        pass
+    await peer.close()
+    return kind
+
+
+@pytest.mark.parametrize(("options", "kind"), [(["--compress"], COMPRESSED_BATCH), ([], BATCH)])
+def test_the_node_that_is_the_source_compresses_if_asked(
+    tmp_path: Path, options: list[str], kind: int
+) -> None:
+    with cluster_of("ab", tmp_path, options=options) as cluster:
+        cluster.begin()
+        index = cluster.append("a", b"said again and again " * 100)
+        cluster.wait_for_copies(index, {"b"})
+        assert cluster.payloads("a") == cluster.payloads("b")
+        port = int(cluster.address("a").rpartition(":")[2])
+        assert asyncio.run(first_batch(port)) == kind
 
 
 def test_what_was_never_acknowledged_is_put_aside(tmp_path: Path) -> None:

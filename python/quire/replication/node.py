@@ -71,6 +71,7 @@ class Node:
             never.
         tls: The certificates of all nodes. Addresses beyond this machine need them.
         insecure: Do without them.
+        compress: As the source, send batches compressed by zstd to sinks that take that.
         on_change: Called with what the node is now, for a log.
 
     Raises:
@@ -92,6 +93,7 @@ class Node:
         drop_after_s: float | None = None,
         tls: Tls | None = None,
         insecure: bool = False,
+        compress: bool = False,
         on_change: Callable[[str], None] | None = None,
     ) -> None:
         check_allowed(host, tls, insecure=insecure)
@@ -104,6 +106,7 @@ class Node:
         self._level: Literal["stored", "synced"] = arguments.one_of("stored", "synced")(
             "acknowledge", acknowledge
         )
+        self._compress = arguments.flag("compress", compress)
         self._home = Home(path)
         self._candidate = Candidate(
             register,
@@ -267,6 +270,7 @@ class Node:
                 port=self._port,
                 tls=self._tls,
                 insecure=self._insecure,
+                compress=self._compress,
             )
             await stack.enter_async_context(source)
             self._reign = leader.epoch

@@ -67,6 +67,7 @@ class NodeSource(Source):
         port: The port.
         tls: The certificates.
         insecure: Listen beyond this machine without them.
+        compress: Compress what is sent to sinks that take that.
 
     """
 
@@ -79,8 +80,9 @@ class NodeSource(Source):
         port: int,
         tls: Tls | None,
         insecure: bool,
+        compress: bool,
     ) -> None:
-        super().__init__(queue, host=host, port=port, tls=tls, insecure=insecure)
+        super().__init__(queue, host=host, port=port, tls=tls, insecure=insecure, compress=compress)
         self._office = office
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:

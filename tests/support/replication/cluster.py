@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -110,12 +110,19 @@ class Cluster:
         folder: An empty directory.
         names: The nodes'.
         authority: Who signs their certificates; None: they have none.
+        options: More options of all of them.
 
     """
 
     def __init__(
-        self, etcd: RunningEtcd, folder: Path, names: str, authority: Authority | None = None
+        self,
+        etcd: RunningEtcd,
+        folder: Path,
+        names: str,
+        authority: Authority | None = None,
+        options: Sequence[str] = (),
     ) -> None:
+        self._options = options
         self.etcd, self.folder, self.names = etcd, folder, tuple(names)
         self.tls = {} if authority is None else {name: authority.signed(name) for name in names}
         self._ports = {name: free_port() for name in names}
@@ -135,6 +142,7 @@ class Cluster:
             *("replicate", "node", str(self.path(name)), "--listen", self.address(name)),
             *("--etcd", self.etcd.url, "--name", name, "--lease", str(LEASE_S)),
             *self._tls_arguments(name),
+            *self._options,
         ]
 
     def _tls_arguments(self, name: str) -> list[str]:
@@ -274,10 +282,12 @@ class Writer:
 
 
 @contextmanager
-def cluster_of(names: str, folder: Path, authority: Authority | None = None) -> Generator[Cluster]:
+def cluster_of(
+    names: str, folder: Path, authority: Authority | None = None, options: Sequence[str] = ()
+) -> Generator[Cluster]:
     tls = None if authority is None else authority.signed("etcd")
     with running_etcd(folder / "etcd", tls) as etcd:
-        cluster = Cluster(etcd, folder, names, authority)
+        cluster = Cluster(etcd, folder, names, authority, options)
         try:
             yield cluster
         finally:

@@ -40,6 +40,9 @@ _busy_option = click.option(
     is_flag=True,
     help="A thread that never sleeps for each connection: sooner there, for a core each.",
 )
+_compress_option = click.option(
+    "--compress", is_flag=True, help="Compress what is sent to sinks that take that."
+)
 
 
 def _tls_of(certificate: Path | None, key: Path | None, authority: Path | None) -> Tls | None:
@@ -89,7 +92,7 @@ def replicate() -> None:
     help="Do not wait for sinks any more that were away for this long; never by default.",
 )
 @_busy_option
-@click.option("--compress", is_flag=True, help="Compress what is sent to sinks that take that.")
+@_compress_option
 @_tls_options
 def source(  # noqa: PLR0913 - its options
     path: Path,
@@ -302,6 +305,7 @@ def _refuse(**given: object) -> None:
     show_default=True,
     help="What is acknowledged: what survives a killed process, or a power cut.",
 )
+@_compress_option
 @_tls_options
 def node(  # noqa: PLR0913 - its options
     path: Path,
@@ -313,6 +317,7 @@ def node(  # noqa: PLR0913 - its options
     queue: str | None,
     drop_after: float | None,
     acknowledge: Literal["stored", "synced"],
+    compress: bool,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -353,6 +358,7 @@ def node(  # noqa: PLR0913 - its options
             drop_after_s=drop_after,
             tls=tls,
             insecure=insecure,
+            compress=compress,
             on_change=say,
         )
         await member.run_forever()
