@@ -2,16 +2,20 @@
 
 /// The polynomial, its bits reversed.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
-/// Of a long input three parts of this length are summed at once: the instruction takes three cycles,
-/// and may begin in each.
+/// An input is summed in three parts at once: the instruction takes three cycles, and may begin in each.
+/// One of more than three parts of this many words is summed piece by piece.
 const LANE: usize = 128;
+/// A shorter one, in words, is summed as it is.
+const SHORT: usize = 24;
 
 /// The sum of what follows bytes whose sum is `sum`, 0 before any.
 #[inline]
 #[must_use]
 pub fn add(sum: u32, bytes: &[u8]) -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if std::arch::is_x86_feature_detected!("sse4.2") {
+    if std::arch::is_x86_feature_detected!("sse4.2")
+        && std::arch::is_x86_feature_detected!("pclmulqdq")
+    {
         // SAFETY: the processor has what the function needs.
         return !unsafe { by_instruction(!sum, bytes) };
     }
@@ -19,29 +23,45 @@ pub fn add(sum: u32, bytes: &[u8]) -> u32 {
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-#[target_feature(enable = "sse4.2")]
+#[target_feature(enable = "sse4.2,pclmulqdq")]
 fn by_instruction(mut state: u32, bytes: &[u8]) -> u32 {
     use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
 
-    let (blocks, rest) = bytes.as_chunks::<{ 3 * LANE }>();
-    for block in blocks {
-        let (words, _) = block.as_chunks::<8>();
-        let mut lanes = [u64::from(state), 0, 0];
-        for at in 0..LANE / 8 {
-            for (number, lane) in lanes.iter_mut().enumerate() {
-                let word = words[number * LANE / 8 + at];
-                *lane = _mm_crc32_u64(*lane, u64::from_le_bytes(word));
-            }
+    let (mut words, rest) = bytes.as_chunks::<8>();
+    while words.len() >= SHORT {
+        let lane = (words.len() / 3).min(LANE);
+        let (first, after) = words.split_at(lane);
+        let (second, after) = after.split_at(lane);
+        let (third, after) = after.split_at(lane);
+        let mut sums = [u64::from(state), 0, 0];
+        for ((first, second), third) in first.iter().zip(second).zip(third) {
+            sums[0] = _mm_crc32_u64(sums[0], u64::from_le_bytes(*first));
+            sums[1] = _mm_crc32_u64(sums[1], u64::from_le_bytes(*second));
+            sums[2] = _mm_crc32_u64(sums[2], u64::from_le_bytes(*third));
         }
-        let [first, second, third] = lanes.map(low);
-        state = past_lane(past_lane(first) ^ second) ^ third;
+        state = low(past_zeros(sums[0], 2 * lane) ^ past_zeros(sums[1], lane) ^ sums[2]);
+        words = after;
     }
-    let (words, rest) = rest.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let state = low(words.fold(u64::from(state), |state, word| _mm_crc32_u64(state, word)));
     rest.iter().fold(state, |state, byte| _mm_crc32_u8(state, *byte))
 }
 
+/// The state after this many words of zeros.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "sse4.2,pclmulqdq")]
+#[inline]
+fn past_zeros(state: u64, words: usize) -> u64 {
+    use std::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_crc32_u64, _mm_cvtsi64_si128, _mm_cvtsi128_si64,
+    };
+
+    let (state, power) = (state.cast_signed(), i64::from(POWERS[words]));
+    let product = _mm_clmulepi64_si128(_mm_cvtsi64_si128(state), _mm_cvtsi64_si128(power), 0);
+    _mm_crc32_u64(0, _mm_cvtsi128_si64(product).cast_unsigned())
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(clippy::cast_possible_truncation)] // the upper half is 0
 const fn low(state: u64) -> u32 {
     state as u32
@@ -51,22 +71,13 @@ fn by_table(state: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(state, |state, byte| state >> 8 ^ BYTES[index(state ^ u32::from(*byte))])
 }
 
-/// The state after a lane of zeros.
-const fn past_lane(state: u32) -> u32 {
-    LANES[0][index(state)]
-        ^ LANES[1][index(state >> 8)]
-        ^ LANES[2][index(state >> 16)]
-        ^ LANES[3][index(state >> 24)]
-}
-
 const fn index(word: u32) -> usize {
     (word & 0xFF) as usize
 }
 
 /// The state that each byte leads to.
-static BYTES: [u32; 256] = BYTES_MADE;
 #[allow(clippy::cast_possible_truncation)] // below 256
-const BYTES_MADE: [u32; 256] = {
+static BYTES: [u32; 256] = {
     let (mut table, mut byte) = ([0; 256], 0);
     while byte < 256 {
         let (mut state, mut bit) = (byte as u32, 0);
@@ -80,27 +91,20 @@ const BYTES_MADE: [u32; 256] = {
     table
 };
 
-/// For each byte of a state what it leads to past a lane of zeros.
-static LANES: [[u32; 256]; 4] = {
-    let mut tables = [[0; 256]; 4];
-    let mut bit = 0;
-    while bit < 32 {
-        let (mut state, mut zeros) = (1_u32 << bit, 0);
-        while zeros < LANE {
-            state = state >> 8 ^ BYTES_MADE[index(state)];
-            zeros += 1;
+/// By its number of words of zeros, what a state is multiplied by: x to the power of their bits, less
+/// the 33 that a product of reversed bits, and the sum of it, add.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+static POWERS: [u32; 2 * LANE + 1] = {
+    let mut powers = [0; 2 * LANE + 1];
+    let (mut power, mut bits) = (1 << 31, 0);
+    while bits + 33 <= 128 * LANE {
+        if (bits + 33) % 64 == 0 {
+            powers[(bits + 33) / 64] = power;
         }
-        // The sum of several bits is that of each.
-        let mut byte = 0;
-        while byte < 256 {
-            if byte >> (bit % 8) & 1 == 1 {
-                tables[bit / 8][byte] ^= state;
-            }
-            byte += 1;
-        }
-        bit += 1;
+        power = if power & 1 == 1 { power >> 1 ^ POLYNOMIAL } else { power >> 1 };
+        bits += 1;
     }
-    tables
+    powers
 };
 
 #[cfg(test)]
@@ -124,8 +128,9 @@ mod tests {
 
     #[test]
     fn the_instruction_and_the_table_agree_wherever_the_input_is_cut() {
-        let bytes: Vec<u8> = (0..2000_u32).map(|it| ((it * it) >> 3).to_le_bytes()[0]).collect();
-        for length in (0..bytes.len()).step_by(41).chain([383, 384, 385, 768, 1152]) {
+        let bytes: Vec<u8> = (0..8000_u32).map(|it| ((it * it) >> 3).to_le_bytes()[0]).collect();
+        let edges = [8 * SHORT - 1, 8 * SHORT, 24 * LANE, 24 * LANE + 1, 48 * LANE + 7, 8000];
+        for length in (0..bytes.len()).step_by(41).chain(edges) {
             let (first, rest) = bytes[..length].split_at(length / 3);
             let expected = !by_table(!0, &bytes[..length]);
             assert_eq!(add(0, &bytes[..length]), expected, "{length}");

@@ -169,6 +169,13 @@ impl Window {
         self.file_len.get()
     }
 
+    /// Positions below this one, from the first append of this process on, are in its mapping.
+    #[inline]
+    #[must_use]
+    pub fn written_to(&self) -> u64 {
+        self.reservation.present_to()
+    }
+
     /// Makes `start..end` readable through `region`, which is replaced if the file outgrew it, and
     /// reads ahead up to `ahead`, at most to the end of the last chunk.
     pub fn readable(

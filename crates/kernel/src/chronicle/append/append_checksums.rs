@@ -43,10 +43,10 @@ impl AppendChecksums {
     }
 
     #[inline]
-    fn try_note(&self, queue: &Queue, span: Span) -> bool {
+    fn try_note(&mut self, queue: &Queue, span: Span) -> bool {
         let Ok((cycle, sequence)) = queue.roll().split(span.first) else { return true };
-        match &self.open {
-            Some((records, view)) if records.cycle == cycle => match view.try_slot(span.position) {
+        match &mut self.open {
+            Some((records, view)) if records.cycle == cycle => match view.own_slot(span.position) {
                 Some(Slot::Document(found)) => {
                     records.try_put(sequence, record(span.first, view.payload(&found)))
                 }
@@ -78,9 +78,9 @@ impl AppendChecksums {
             open => open.insert(opened(queue, cycle)?),
         };
         let (mut at, mut index, mut sequence) = (span.position, span.first, sequence);
-        while index <= span.last
-            && let Slot::Document(found) = view.slot(at)?
-        {
+        while index <= span.last {
+            let slot = view.own_slot(at).map_or_else(|| view.slot(at), Ok)?;
+            let Slot::Document(found) = slot else { break };
             if !found.is_metadata {
                 records.put(sequence, record(index, view.payload(&found)))?;
                 (index, sequence) = (index + 1, sequence + 1);

@@ -272,8 +272,26 @@ impl View {
     #[inline]
     #[must_use]
     pub fn try_slot(&self, position: u64) -> Option<Slot> {
-        let known = position >= self.clear_from && position + HEADER_LEN <= self.clear_to;
-        if !known || !self.file.layout.aligned {
+        if position < self.clear_from {
+            return None;
+        }
+        self.slot_below(position, self.clear_to)
+    }
+
+    /// What lies at a position where this process has stored something: it has reserved the space,
+    /// and no page has to be checked.
+    #[inline]
+    pub fn own_slot(&mut self, position: u64) -> Option<Slot> {
+        let end = self.file.window.written_to();
+        if end > self.region.len() {
+            self.region = self.file.window.region();
+        }
+        self.slot_below(position, end.min(self.region.len()))
+    }
+
+    #[inline]
+    fn slot_below(&self, position: u64, end: u64) -> Option<Slot> {
+        if position + HEADER_LEN > end || !self.file.layout.aligned {
             return None;
         }
         let (word, header) = self.region.observe_header_acquire(position);
@@ -285,8 +303,7 @@ impl View {
         };
         let next = document::next(position, length, true);
         let document = Document { position, length, is_metadata, next, header };
-        (position + HEADER_LEN + u64::from(length) <= self.clear_to)
-            .then_some(Slot::Document(document))
+        (position + HEADER_LEN + u64::from(length) <= end).then_some(Slot::Document(document))
     }
 
     /// Whether a reader that waits at a position should call [`View::look_ahead`].
