@@ -413,6 +413,7 @@ class Cipher:
         records: list[tuple[int, bytes, list[bytes]]],
         *,
         current: int | None = None,
+        expires_ms: int | None = None,
         allow_plain: bool = False,
     ) -> Cipher:
         """
@@ -422,6 +423,7 @@ class Cipher:
             queue: The random id of the queue, 16 bytes.
             records: The number of each data key, how it is wrapped, and the keys to try.
             current: The number of the data key to encrypt with; None: nothing is written.
+            expires_ms: When that key begins no cycle any more, in epoch milliseconds.
             allow_plain: Messages that are not encrypted are read as they are.
 
         """
@@ -429,6 +431,19 @@ class Cipher:
     @property
     def numbers(self) -> list[int]:
         """The numbers of the data keys that one of the keys unwraps."""
+
+    def seal_staged(self, number: int, plain: bytes, /) -> bytes:
+        """Return bytes that wait beside the queue's messages, encrypted; *number* is not stored."""
+
+    def open_staged(self, number: int, stored: bytes, /) -> bytes:
+        """
+        Return what :meth:`seal_staged` encrypted with this number.
+
+        Raises:
+            ForgedMessageError: *stored* was changed, or is of another number or queue.
+            PlainMessageError: *stored* is not encrypted.
+
+        """
 
 def wrap_new_key(key: bytes, queue: bytes, number: int, /) -> bytes:
     """Return a new random data key of a queue, wrapped by a key of 32 bytes."""

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -228,6 +229,48 @@ def test_rotation_and_rewrapping(tmp_path: Path) -> None:
     for lost in (old, new):
         with pytest.raises(EncryptionError, match="none of the keys"):
             quire.open(vault, key=lost)
+
+
+PAST: Final = datetime(2026, 1, 1, tzinfo=UTC)
+FUTURE: Final = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def test_an_expired_key_reads_and_begins_nothing(tmp_path: Path) -> None:
+    vault = tmp_path / "q"
+    other = secrets.token_bytes(32)
+    expired = quire.KeyRing({"2026": KEY}, current="2026", expires=PAST)
+    with pytest.raises(EncryptionError, match=r"the key has expired: name=2026 expired=2026-01-01"):
+        quire.open(vault, key=expired)
+    assert not vault.exists()
+    fill(vault, 2, quire.KeyRing({"2026": KEY}, current="2026", expires=FUTURE))
+    before = {it.name: it.read_bytes() for it in vault.iterdir()}
+    assert len(texts(vault, key=expired)) == 2
+    with quire.open(vault, key=expired) as queue, queue.tailer("named") as tailer:
+        assert len([*iter(tailer.read_text, None)]) == 2
+        with pytest.raises(EncryptionError, match=r"has expired: expired=2026-01-01T00:00:00Z"):
+            queue.appender().write_text("attack at dawn")
+    with pytest.raises(EncryptionError, match="the key has expired"):
+        rewrap(vault, key=KEY, new_key=quire.KeyRing({"a": other}, current="a", expires=PAST))
+    assert before[KEYS] == (vault / KEYS).read_bytes()
+    fill(vault, 1, quire.KeyRing({"2026": KEY, "2027": other}, current="2027", expires=FUTURE))
+    assert len(texts(vault, key=quire.KeyRing({"a": KEY, "b": other}, current="b"))) == 3
+    assert quire.verify(vault).ok
+
+
+def test_each_way_to_a_key_takes_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text(KEY.hex())
+    monkeypatch.setenv("QUIRE_TEST_KEY", KEY.hex())
+    made = [
+        quire.KeyRing.from_file(tmp_path / "key", expires=PAST),
+        quire.KeyRing.from_environment("QUIRE_TEST_KEY", expires=PAST),
+        quire.KeyRing.from_command(["echo", KEY.hex()], expires=PAST),
+        quire.KeyRing.from_hook(lambda _: KEY, current="a", expires=PAST),
+    ]
+    for ring in made:
+        with pytest.raises(EncryptionError, match="the key has expired"):
+            quire.open(tmp_path / "q", key=ring)
+    with pytest.raises(ValueError, match="a time without a time zone"):
+        quire.KeyRing({"a": KEY}, current="a", expires=PAST.replace(tzinfo=None))
 
 
 @pytest.mark.parametrize("way", ["raw", "hex", "base64", "newline"])

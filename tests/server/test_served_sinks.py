@@ -11,12 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 from redis.exceptions import ResponseError
 
 import quire
 import quire.spark
 from cli_runs import run
-from quire.errors import RefusedError
+from quire.errors import OptionsError, QuireError, RefusedError
+from quire.spark.write.sink_options import WriteOptions
 from quire.spark.write.sink_places import ServedPlace
 from quire.staged.staging import Part
 from served import command, connected, serving
@@ -165,6 +167,18 @@ def test_a_token_that_may_only_read_stages_nothing(tmp_path: Path, root: Path) -
         with pytest.raises(RefusedError, match="NOPERM"), place.staging(WRITER, 0, 0, None):
             pass
     assert left_over(root) == []
+
+
+def test_nothing_is_staged_for_an_encrypted_queue(root: Path, tmp_path: Path) -> None:
+    open_any: Any = quire.open
+    open_any(root / "orders", key=bytes(range(32))).close()
+    with serving(root) as (port, _), pytest.raises(QuireError, match="encrypted"):
+        stage(place_at(port), 0, 0, [b"attack at dawn"])
+    assert left_over(root) == []
+    given = {"path": "quire://127.0.0.1:1/orders", "keyFile": str(tmp_path / "key")}
+    columns = StructType([StructField("n", LongType())])
+    with pytest.raises(OptionsError, match="a server has no key"):
+        WriteOptions.of(given, columns, overwrite=False)
 
 
 @pytest.mark.spark

@@ -17,7 +17,7 @@ import quire
 import quire.spark
 from quire.errors import EncryptionError, OptionsError
 from quire.maintenance import compress_dictionary
-from quire.spark.key_source import KeySource
+from quire.sealed.key_source import KeySource
 from quire.spark.read.batch_reader import BatchReader
 from quire.spark.source_options import ReadOptions
 from quire.spark.spark_columns import checked

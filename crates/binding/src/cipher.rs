@@ -6,7 +6,9 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use quire_kernel::sealed::cipher::{self, KEY_LEN, Key, QueueId};
+use quire_kernel::Error;
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::sealed::cipher::{self, KEY_LEN, Key, Place, QueueId, Sealing};
 
 use crate::error::to_py;
 
@@ -19,12 +21,13 @@ pub struct Cipher(pub Arc<cipher::Cipher>, Vec<u32>);
 #[pymethods]
 impl Cipher {
     #[new]
-    #[pyo3(signature = (queue, records, *, current = None, allow_plain = false))]
+    #[pyo3(signature = (queue, records, *, current = None, expires_ms = None, allow_plain = false))]
     #[allow(clippy::needless_pass_by_value)] // a Python signature
     fn new(
         queue: &[u8],
         records: Vec<(u32, Vec<u8>, Vec<Bound<'_, PyBytes>>)>,
         current: Option<u32>,
+        expires_ms: Option<i64>,
         allow_plain: bool,
     ) -> PyResult<Self> {
         let queue = queue_id(queue)?;
@@ -39,7 +42,7 @@ impl Cipher {
             }
         }
         let numbers = found.iter().map(|it| it.number).collect();
-        let made = cipher::Cipher::new(queue, found, current, allow_plain);
+        let made = cipher::Cipher::new(queue, found, current, allow_plain).expiring(expires_ms);
         Ok(Self(Arc::new(made), numbers))
     }
 
@@ -47,6 +50,23 @@ impl Cipher {
     #[getter]
     fn numbers(&self) -> Vec<u32> {
         self.1.clone()
+    }
+
+    #[doc = stub!("Cipher.seal_staged")]
+    #[pyo3(signature = (number, plain, /))]
+    fn seal_staged(&self, py: Python<'_>, number: i64, plain: &[u8]) -> PyResult<Bytes> {
+        let (place, mut sealing) = (Place::of_staged(number), Sealing::default());
+        let sealed =
+            py.detach(|| self.0.seal(place, Payload::new(plain), &mut sealing).map(<[u8]>::to_vec));
+        sealed.map(Into::into).map_err(to_py)
+    }
+
+    #[doc = stub!("Cipher.open_staged")]
+    #[pyo3(signature = (number, stored, /))]
+    fn open_staged(&self, py: Python<'_>, number: i64, stored: &[u8]) -> PyResult<Bytes> {
+        let opened = py.detach(|| self.0.open(Place::of_staged(number), stored));
+        let opened = opened.and_then(|it| it.ok_or(Error::Plain { index: number }));
+        opened.map(Into::into).map_err(to_py)
     }
 }
 

@@ -141,9 +141,10 @@ fn of_sealed(error: &Error, text: &str) -> Option<PyErr> {
     Some(match error {
         Error::NotAuthentic { .. } => ForgedMessageError::new_err(text),
         Error::Plain { .. } => PlainMessageError::new_err(text),
-        Error::Encrypted { .. } | Error::KeyMissing { .. } | Error::KeysMissing { .. } => {
-            EncryptionError::new_err(text)
-        }
+        Error::Encrypted { .. }
+        | Error::KeyExpired { .. }
+        | Error::KeyMissing { .. }
+        | Error::KeysMissing { .. } => EncryptionError::new_err(text),
         Error::DictionaryMissing { .. } => DictionaryError::new_err(text),
         _ => return None,
     })

@@ -119,6 +119,11 @@ pub enum Error {
     #[error("none of the keys opens the data key of a message: data_key={}", number_text(*number))]
     KeyMissing { number: Option<u32> },
     #[error(
+        "the key that messages are encrypted by has expired: expired={} (open the queue with a newer \
+         current key; reading goes on)", time_text(*expired_ms)
+    )]
+    KeyExpired { expired_ms: i64 },
+    #[error(
         "a message is encrypted, and the queue had no wrapped keys when it was opened: path={} \
          (restore keys.quire from a copy of the queue, and open it with key=)", path.display()
     )]
@@ -314,6 +319,10 @@ impl Error {
 
 fn number_text(number: Option<u32>) -> String {
     number.map_or_else(|| "none".to_owned(), |number| number.to_string())
+}
+
+fn time_text(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |it| it.to_string())
 }
 
 fn held_text(held_ms: Option<u64>) -> String {

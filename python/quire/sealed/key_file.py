@@ -61,10 +61,17 @@ class KeyFile:
     def cipher(self, ring: KeyRing, current: int | None = None, *, allow_plain: bool) -> Cipher:
         """Return what encrypts and decrypts by the data keys that a key ring opens."""
         records = [(it.number, it.wrapped, ring.candidates(it.name)) for it in self.keys]
-        return Cipher(self.queue, records, current=current, allow_plain=allow_plain)
+        return Cipher(
+            self.queue,
+            records,
+            current=current,
+            expires_ms=ring.expires_ms,
+            allow_plain=allow_plain,
+        )
 
     def with_new_key(self, ring: KeyRing) -> KeyFile:
         """Return it with one data key more, wrapped by the current key."""
+        ring.check_current()
         number = max((it.number for it in self.keys), default=0) + 1
         wrapped = wrap_new_key(ring.current_key, self.queue, number)
         return replace(self, keys=(*self.keys, WrappedKey(number, ring.current, wrapped)))
@@ -181,6 +188,7 @@ def options_for(
             f"the queue is not encrypted: path={os.fspath(path)} (open it without a key)"
         )
     if not found and make is not None:
+        ring.check_current()
         make()
         _create(Path(path), ring, allow_plain=allow_plain)
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
@@ -199,6 +207,17 @@ def _create(path: Path, ring: KeyRing, *, allow_plain: bool) -> None:
             )
         empty = KeyFile(secrets.token_bytes(_QUEUE_ID_LEN), ())
         folder.replace(KEYS, empty.with_new_key(ring).to_bytes())
+
+
+def cipher_of(path: str | os.PathLike[str], ring: KeyRing) -> Cipher:
+    """
+    Return what encrypts and decrypts for an encrypted queue that is written to.
+
+    Raises:
+        EncryptionError: No key of *ring* opens it.
+
+    """
+    return _cipher(Path(path), ring, allow_plain=False, may_write=True)
 
 
 def _cipher(path: Path, ring: KeyRing, *, allow_plain: bool, may_write: bool) -> Cipher:
@@ -252,10 +271,12 @@ def rewrap(path: str | os.PathLike[str], ring: KeyRing, new: KeyRing) -> int:
         How many data keys were wrapped.
 
     Raises:
-        EncryptionError: The queue is not encrypted, or a data key is wrapped by another key.
+        EncryptionError: The queue is not encrypted, a data key is wrapped by another key, or the
+            new key has expired.
         LockHeldError: Another process changes the keys.
 
     """
+    new.check_current()
     with SafeFolder.at(path) as folder:
         if not folder.has(KEYS):
             raise EncryptionError(f"the queue is not encrypted: path={os.fspath(path)}")

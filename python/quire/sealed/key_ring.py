@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Final, NoReturn, Self, cast
 
 from quire.errors import EncryptionError
@@ -32,9 +33,12 @@ class KeyRing:
     Args:
         keys: 32 random bytes for each name.
         current: The name of the key to encrypt by.
+        expires: When *current* begins no cycle any more, with a time zone; None: never. Reading
+            goes on.
 
     Raises:
-        ValueError: A key has another length, a name is empty or long, or *current* is no name.
+        ValueError: A key has another length, a name is empty or long, *current* is no name, or
+            *expires* has no time zone.
 
     Examples:
         >>> import secrets
@@ -49,17 +53,24 @@ class KeyRing:
 
     """
 
-    __slots__ = ("_fetch", "_keys", "current")
+    __slots__ = ("_fetch", "_keys", "current", "expires")
 
-    def __init__(self, keys: Mapping[str, bytes], *, current: str) -> None:
+    def __init__(
+        self, keys: Mapping[str, bytes], *, current: str, expires: datetime | None = None
+    ) -> None:
         self._keys: Final = {_name(name): _checked(key) for name, key in keys.items()}
         self._fetch: Callable[[str], bytes] | None = None
         self.current: Final = current
         if current not in self._keys:
             raise ValueError(f"no key has this name: current={current!r:.80} names={self.names}")
+        if expires is not None and expires.tzinfo is None:
+            raise ValueError(f"a time without a time zone: expires={expires}")
+        self.expires: Final = expires
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], name: str = DEFAULT) -> Self:
+    def from_file(
+        cls, path: str | os.PathLike[str], name: str = DEFAULT, *, expires: datetime | None = None
+    ) -> Self:
         """
         Read one key from a file: 32 bytes, as they are, in hexadecimal or in base64.
 
@@ -69,10 +80,13 @@ class KeyRing:
         """
         with open(path, "rb") as file:  # noqa: PTH123 - also of bytes
             content = file.read(_LONGEST + 1)
-        return cls({name: parse_key(content, f"file={os.fspath(path)}")}, current=name)
+        key = parse_key(content, f"file={os.fspath(path)}")
+        return cls({name: key}, current=name, expires=expires)
 
     @classmethod
-    def from_environment(cls, variable: str, name: str = DEFAULT) -> Self:
+    def from_environment(
+        cls, variable: str, name: str = DEFAULT, *, expires: datetime | None = None
+    ) -> Self:
         """
         Take one key from an environment variable, in hexadecimal or in base64.
 
@@ -83,10 +97,13 @@ class KeyRing:
         text = os.environ.get(variable)
         if text is None:
             raise EncryptionError(f"the environment has no key: variable={variable}")
-        return cls({name: parse_key(text.encode(), f"variable={variable}")}, current=name)
+        key = parse_key(text.encode(), f"variable={variable}")
+        return cls({name: key}, current=name, expires=expires)
 
     @classmethod
-    def from_command(cls, command: Sequence[str], name: str = DEFAULT) -> Self:
+    def from_command(
+        cls, command: Sequence[str], name: str = DEFAULT, *, expires: datetime | None = None
+    ) -> Self:
         """
         Take one key from what a command prints, such as one that asks a key service.
 
@@ -101,10 +118,13 @@ class KeyRing:
             raise EncryptionError(
                 f"no key from a command: {type(error).__name__} {program=}"
             ) from None
-        return cls({name: parse_key(ran.stdout, f"command={program}")}, current=name)
+        key = parse_key(ran.stdout, f"command={program}")
+        return cls({name: key}, current=name, expires=expires)
 
     @classmethod
-    def from_hook(cls, fetch: Callable[[str], bytes], *, current: str) -> Self:
+    def from_hook(
+        cls, fetch: Callable[[str], bytes], *, current: str, expires: datetime | None = None
+    ) -> Self:
         """
         Have a function fetch keys by their names, such as one that asks a key service.
 
@@ -115,6 +135,7 @@ class KeyRing:
         Args:
             fetch: Returns the 32 bytes of a key; raises `LookupError` if there is none.
             current: The name of the key to encrypt by.
+            expires: When that key begins no cycle any more, with a time zone; None: never.
 
         Raises:
             LookupError: There is no key of the name *current*.
@@ -127,7 +148,7 @@ class KeyRing:
             KeyRing(names=['2027'], current='2027')
 
         """
-        made = cls({current: fetch(current)}, current=current)
+        made = cls({current: fetch(current)}, current=current, expires=expires)
         made._fetch = fetch
         return made
 
@@ -152,6 +173,25 @@ class KeyRing:
     def current_key(self) -> bytes:
         """The key to encrypt by."""
         return self._keys[self.current]
+
+    @property
+    def expires_ms(self) -> int | None:
+        """When the key to encrypt by begins no cycle any more, in epoch milliseconds."""
+        return None if self.expires is None else int(self.expires.timestamp() * 1000)
+
+    def check_current(self) -> None:
+        """
+        Do nothing if the key to encrypt by may wrap data keys.
+
+        Raises:
+            EncryptionError: *current* has expired.
+
+        """
+        if self.expires is not None and datetime.now(UTC) >= self.expires:
+            raise EncryptionError(
+                f"the key has expired: name={self.current} expired={self.expires.isoformat()}"
+                " (give a newer key as the current one)"
+            )
 
     def __repr__(self) -> str:
         """Show names alone."""

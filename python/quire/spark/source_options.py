@@ -16,7 +16,7 @@ from quire.formats.detection import FORMATS, Format
 from quire.ranges.event_time import UNITS_NS, TimeField
 from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
-from quire.spark.key_source import KeySource
+from quire.sealed.key_source import KeySource
 from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
 from quire.spark.topics import local_path
 
@@ -201,6 +201,13 @@ class Given:
             self.report(f"tls is neither true nor a file that can be read: {error.strerror} {tls}")
             return found
 
+    def key(self) -> KeySource:
+        """Return where each process has the key of encrypted queues."""
+        file, variable = self.text("keyFile"), self.text("keyVariable")
+        if file is not None and variable is not None:
+            self.report("give keyFile or keyVariable, not both")
+        return KeySource(None if file is None else local_path(file), variable)
+
     def names(self, name: str) -> tuple[str, ...] | None:
         """Return names separated by commas, or a JSON array of them; None: not given."""
         text = self.text(name)
@@ -355,7 +362,7 @@ class ReadOptions:
             fail_on_data_loss=given.flag("failOnDataLoss", default=True),
             wire_type=given.choice("wireType", _WIRE_TYPES, None),
             queue_format=given.choice("queueFormat", _QUEUE_FORMATS, None),
-            key=_key(given),
+            key=given.key(),
             keep_errors=given.choice("onError", {"fail": False, "column": True}, default=False),
             given=frozenset(name.lower() for name in options),
             server=given.server(),
@@ -375,13 +382,6 @@ def refuse(problems: list[str], of: str = "source") -> None:
     """
     if problems:
         raise OptionsError(f"quire {of}: {'; '.join(problems)}")
-
-
-def _key(given: Given) -> KeySource:
-    file, variable = given.text("keyFile"), given.text("keyVariable")
-    if file is not None and variable is not None:
-        given.report("give keyFile or keyVariable, not both")
-    return KeySource(None if file is None else local_path(file), variable)
 
 
 def _time_field(given: Given) -> TimeField | None:

@@ -15,7 +15,7 @@ from quire.formats.remote import FarQueue
 from quire.opening.discovery import TABLE, check_local, topics_of
 from quire.remote.address import is_remote
 from quire.remote.place import RemotePlace
-from quire.spark.key_source import KeySource
+from quire.sealed.key_source import KeySource
 
 __all__ = [
     "TABLE",

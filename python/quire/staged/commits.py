@@ -37,6 +37,7 @@ from quire._native import entry_bytes
 from quire.errors import (
     CorruptError,
     CycleFullError,
+    EncryptionError,
     LockHeldError,
     LockLostError,
     LockTimeoutError,
@@ -49,12 +50,15 @@ from quire.maintenance.sink_writes import FOLDER, MANIFEST
 from quire.opening.opener import open as open_queue
 from quire.opening.options import WaitOptions
 from quire.opening.wire_types import stored_wire_type
+from quire.sealed.key_file import cipher_of, is_encrypted
+from quire.sealed.key_ring import KeyRing, ring_of
+from quire.sealed.key_source import KeySource
 from quire.staged.records import last_done, record, sweep
 from quire.staged.sink_manifest import Manifest, is_begun, unfinished
-from quire.staged.staging import Part, Staging, messages_of
+from quire.staged.staging import Part, Staging, check_key, messages_of
 
 if TYPE_CHECKING:
-    from quire._native import ReadDocument
+    from quire._native import Cipher, ReadDocument
     from quire.handles.journal.appender import JournalAppender
     from quire.handles.journal.queue import JournalQueue
 
@@ -68,6 +72,7 @@ _MARK_START: Final = entry_bytes(_MARK, "")[:-1]
 _LOCK: Final = "lock"
 _WAIT: Final = WaitOptions(eof_grace_s=0.0)
 """Of all that commits: with another one a batch that is half there would not be found."""
+_NO_KEY: Final = KeySource()
 _PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError, TableLostError)
 
 _log = logging.getLogger("quire")
@@ -84,6 +89,7 @@ class Target:
         sync: Make each batch durable before it is recorded as done.
         location: Where tasks stage, as given by the user; None: in the queue's directory.
         lock_timeout_s: How long to wait while another process commits to the queue.
+        key: The keys of an encrypted queue, or where each process has them.
 
     """
 
@@ -92,6 +98,7 @@ class Target:
     sync: bool = True
     location: str | None = None
     lock_timeout_s: float = 600.0
+    key: KeyRing | KeySource = _NO_KEY
 
     @classmethod
     def existing(cls, path: str, **more: Any) -> Target:  # noqa: ANN401 - other attributes
@@ -108,6 +115,23 @@ class Target:
         """The folder where tasks stage."""
         return Staging.of(self.path, self.location)
 
+    def ring(self) -> KeyRing | None:
+        """
+        Return the keys that messages are encrypted by; None: they are not.
+
+        Raises:
+            EncryptionError: The queue is encrypted, and no key is given, or it is not found here.
+            OSError: The file of the key cannot be read.
+
+        """
+        found = self.key.ring() if isinstance(self.key, KeySource) else self.key
+        if found is None and is_encrypted(self.path):
+            raise EncryptionError(
+                f"the queue is encrypted: path={self.path} (a write from Spark takes its key by the"
+                " option keyFile or keyVariable, quire.spark.finish by key=)"
+            )
+        return found
+
 
 class StagedRow(NamedTuple):
     """A message among those that were staged."""
@@ -122,6 +146,8 @@ class _Open(NamedTuple):
     target: Target
     queue: JournalQueue
     root: SafeFolder
+    ring: KeyRing | None
+    cipher: Cipher | None
 
 
 def commit(
@@ -143,6 +169,7 @@ def commit(
     Raises:
         UnfinishedWriteError: An earlier write cannot be finished.
         UnsafePathError: The side files of the queue were not made by a sink.
+        EncryptionError: The key does not open the queue, or a part.
         OSError: The system refused to append, for example because the disk is full; the next commit
             appends what is missing.
 
@@ -152,7 +179,7 @@ def commit(
         _finish_all(found)
         is_new = batch > last_done(found.root, writer)
         if is_new and ordered:
-            _check_staged(target, writer, batch, ordered)
+            _check_staged(found, writer, batch, ordered)
             manifest = Manifest(
                 writer=writer,
                 batch=batch,
@@ -164,7 +191,7 @@ def commit(
                 elsewhere=target.location is not None,
             )
             with found.root.made(writer) as own, own.made(str(batch)) as folder:
-                folder.replace(MANIFEST, manifest.to_json())
+                folder.replace(MANIFEST, manifest.to_json(found.cipher))
             with _with_remedy(found, manifest):
                 _append(found, manifest, StagedRow(0, 0))
             record(found.root, manifest)
@@ -172,18 +199,22 @@ def commit(
     return is_new
 
 
-def _check_staged(target: Target, writer: str, batch: int, parts: Sequence[Part]) -> None:
+def _check_staged(found: _Open, writer: str, batch: int, parts: Sequence[Part]) -> None:
     """
-    Check that all parts of a batch are there, before its appending begins.
+    Check that all parts of a batch are there, and open, before its appending begins.
 
     Raises:
+        EncryptionError: No key opens a part; nothing was appended.
         UnfinishedWriteError: A part is missing; nothing was appended.
 
     """
+    target = found.target
     place = target.staging.batch(writer, batch)
     missing = parts[0].file
     with contextlib.suppress(FileNotFoundError), place.opened() as folder:
         missing = next((it.file for it in parts if folder.stat(it.file) is None), "")
+        for part in () if missing or found.ring is None else parts:
+            check_key(folder, part, found.ring)
     if missing:
         raise UnfinishedWriteError(
             "the staged part of a write was removed, nothing was appended:"
@@ -204,7 +235,12 @@ def abort(target: Target, writer: str, batch: int) -> None:
         folder.remove(str(batch))
 
 
-def finish(path: str | PathLike[str], *, staging_location: str | None = None) -> int:
+def finish(
+    path: str | PathLike[str],
+    *,
+    staging_location: str | None = None,
+    key: bytes | KeyRing | None = None,
+) -> int:
     """
     Complete interrupted writes to a queue whose tasks had finished.
 
@@ -213,11 +249,13 @@ def finish(path: str | PathLike[str], *, staging_location: str | None = None) ->
     Args:
         path: The queue.
         staging_location: The ``stagingLocation`` of those writes, if they had one.
+        key: The key of an encrypted queue, 32 bytes or a key ring.
 
     Returns:
         How many there were.
 
     Raises:
+        EncryptionError: The queue is encrypted, and the key is missing or wrong.
         UnfinishedWriteError: The staged parts of a batch were removed.
 
     Examples:
@@ -228,13 +266,25 @@ def finish(path: str | PathLike[str], *, staging_location: str | None = None) ->
     """
     place = arguments.path("path", path)
     location = arguments.optional(arguments.path)("staging_location", staging_location)
-    if not Target(place, location=location).folder.exists():
+    ring = None if key is None else ring_of(key)
+    return _finish(place, location, _NO_KEY if ring is None else ring)
+
+
+def _finish(path: str, location: str | None, key: KeyRing | KeySource) -> int:
+    if not Target(path, location=location).folder.exists():
         return 0
-    with opened(Target.existing(place, location=location)) as found:
+    with opened(Target.existing(path, location=location, key=key)) as found:
         return _finish_all(found)
 
 
-def has(path: str, writer: str, batch: int, *, staging_location: str | None = None) -> bool:
+def has(
+    path: str,
+    writer: str,
+    batch: int,
+    *,
+    staging_location: str | None = None,
+    key: KeySource = _NO_KEY,
+) -> bool:
     """
     Whether a writer's batch is in a queue; what was cut short is finished first.
 
@@ -246,18 +296,29 @@ def has(path: str, writer: str, batch: int, *, staging_location: str | None = No
         return False
     with _records(Target(path)).opened() as root:
         if unfinished(root):
-            finish(path, staging_location=staging_location)
+            _finish(path, staging_location, key)
         return last_done(root, writer) >= batch
 
 
 @contextlib.contextmanager
 def opened(target: Target) -> Generator[_Open]:
     """Open the queue as its only sink."""
+    ring = target.ring()
+    cipher = _cipher(target, ring)  # a wrong key is refused before anything is made
     with _records(target).made() as root, _only_one(target, root):
         root.sweep()
-        options = _options(target, root)
-        with open_queue(target.path, format="chronicle", buffer_mode="none", **options) as queue:
-            yield _Open(target, queue, root)
+        options = _options(target, root, cipher)
+        if cipher is not None:
+            options["allow_plain"] = True  # what others appended plain is skipped
+        with open_queue(
+            target.path, format="chronicle", buffer_mode="none", key=ring, **options
+        ) as queue:
+            yield _Open(target, queue, root, ring, _cipher(target, ring))
+
+
+def _cipher(target: Target, ring: KeyRing | None) -> Cipher | None:
+    """Return what encrypts by the queue's data keys, if it is there and encrypted."""
+    return cipher_of(target.path, ring) if ring is not None and is_encrypted(target.path) else None
 
 
 def _records(target: Target) -> Staging:
@@ -278,17 +339,16 @@ def _only_one(target: Target, root: SafeFolder) -> Generator[None]:
         yield
 
 
-def _options(target: Target, root: SafeFolder) -> dict[str, Any]:
+def _options(target: Target, root: SafeFolder, cipher: Cipher | None) -> dict[str, Any]:
     """Return what to open the queue with, so that what is unfinished goes into it too."""
     asked = target.options.get("block_bytes") or BLOCK_BYTES
     for writer, batch in unfinished(root):
-        asked = max(asked, _block_bytes(target, root, writer, batch))
+        asked = max(asked, _block_bytes(target, root, _manifest(root, writer, batch, cipher)))
     return {**target.options, "block_bytes": asked, "wait": _WAIT}
 
 
-def _block_bytes(target: Target, root: SafeFolder, writer: str, batch: int) -> int:
+def _block_bytes(target: Target, root: SafeFolder, manifest: Manifest) -> int:
     """Return what an unfinished batch had, but no more than what is staged for it could need."""
-    manifest = _manifest(root, writer, batch)
     with contextlib.suppress(FileNotFoundError), _parts_of(target, root, manifest) as folder:
         sizes = [found.st_size for it in manifest.parts if (found := folder.stat(it.file))]
         needed = 1 << (4 * max(sizes, default=0)).bit_length()
@@ -296,17 +356,18 @@ def _block_bytes(target: Target, root: SafeFolder, writer: str, batch: int) -> i
     return 0
 
 
-def _manifest(root: SafeFolder, writer: str, batch: int) -> Manifest:
+def _manifest(root: SafeFolder, writer: str, batch: int, cipher: Cipher | None) -> Manifest:
     """
     Read the manifest of a batch.
 
     Raises:
+        EncryptionError: The data key that it was made with cannot be opened.
         UnfinishedWriteError: The batch's manifest is damaged.
 
     """
     with root.sub(writer) as own, own.sub(str(batch)) as folder:
         try:
-            return Manifest.read(folder, writer, batch)
+            return Manifest.read(folder, writer, batch, cipher)
         except (CorruptError, UnsafePathError) as error:
             raise UnfinishedWriteError(f"{error} {_giving_up(folder.path)}") from None
 
@@ -338,7 +399,7 @@ def _parts_of(target: Target, root: SafeFolder, manifest: Manifest) -> Generator
 def _finish_all(found: _Open) -> int:
     count = 0
     for writer, batch in unfinished(found.root):
-        manifest = _manifest(found.root, writer, batch)
+        manifest = _manifest(found.root, writer, batch, found.cipher)
         if batch > last_done(found.root, writer):
             with _with_remedy(found, manifest):
                 start = _reached(found, manifest)
@@ -363,7 +424,7 @@ def _append(found: _Open, manifest: Manifest, start: StagedRow) -> None:
         for number, part in enumerate(manifest.parts[start.part :], start.part):
             skipped = start.row if number == start.part else 0
             row = 0
-            for messages in messages_of(folder, part):
+            for messages in messages_of(folder, part, found.ring):
                 length = len(messages)
                 if skipped < row + length:
                     first = max(skipped - row, 0)
@@ -378,7 +439,7 @@ def _with_remedy(found: _Open, manifest: Manifest) -> Generator[None]:
     """Add to errors that a retry does not solve what the user can do."""
     try:
         yield
-    except (*_PASSING, UnfinishedWriteError):
+    except (*_PASSING, EncryptionError, UnfinishedWriteError):
         raise
     except FileNotFoundError as error:
         why = f"the staged part of a write was removed: file={error.filename}"
@@ -463,7 +524,7 @@ def _reached(found: _Open, manifest: Manifest) -> StagedRow:
                     mark = _mark_of(document, manifest.token)
                     if mark is not None:
                         reached, left = mark
-                        expected = _staged(folder, manifest, reached)
+                        expected = _staged(folder, manifest, reached, found.ring)
                 elif left and bytes(document.bytes) == next(expected, None):
                     reached, left = StagedRow(reached.part, reached.row + 1), left - 1
                 else:
@@ -477,10 +538,12 @@ def _mark_of(document: ReadDocument, token: str) -> tuple[StagedRow, int] | None
     return (StagedRow(part, row), count) if found == token else None
 
 
-def _staged(folder: SafeFolder, manifest: Manifest, start: StagedRow) -> Iterator[bytes]:
+def _staged(
+    folder: SafeFolder, manifest: Manifest, start: StagedRow, ring: KeyRing | None
+) -> Iterator[bytes]:
     """Yield the messages of a part from *start* on."""
     row = 0
-    for messages in messages_of(folder, manifest.parts[start.part]):
+    for messages in messages_of(folder, manifest.parts[start.part], ring):
         if start.row < row + len(messages):
             yield from (it.as_py() for it in messages[max(start.row - row, 0) :])
         row += len(messages)

@@ -8,6 +8,7 @@ Nothing that it says is believed before it was checked: it may come with a queue
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quire._common.durable import SafeFolder
-from quire.errors import CorruptError
+from quire._native import Cipher
+from quire.errors import CorruptError, ForgedMessageError, PlainMessageError
 from quire.maintenance.sink_writes import MANIFEST
 from quire.staged.staging import Part
 
@@ -26,6 +28,7 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 FILE: Final = re.compile(r"part-[0-9]{5,10}-[0-9a-f]{32}\.arrow")
 _INDEX_LIMIT: Final = 1 << 63
 _BLOCK_LIMIT: Final = 4 << 30
+_SEAL: Final = "seal"
 _STORED: Final = ("token", "after", "parts", "kept", "block_bytes", "elsewhere")
 
 
@@ -60,17 +63,34 @@ class Manifest:
         """How many messages it has."""
         return sum(part.rows for part in self.parts)
 
-    def to_json(self) -> bytes:
+    def to_json(self, cipher: Cipher | None = None) -> bytes:
         """Return what :meth:`read` takes, without what its place says."""
-        return json.dumps({name: getattr(self, name) for name in _STORED}).encode()
+        values = {name: getattr(self, name) for name in _STORED}
+        if cipher is not None:
+            values[_SEAL] = cipher.seal_staged(0, self._digest).hex()
+        return json.dumps(values).encode()
+
+    @property
+    def _digest(self) -> bytes:
+        place = f"{self.writer}/{self.batch}\n"
+        return hashlib.sha256(place.encode() + self.to_json()).digest()
 
     @classmethod
-    def read(cls, folder: SafeFolder, writer: str, batch: int) -> Manifest:
+    def read(
+        cls, folder: SafeFolder, writer: str, batch: int, cipher: Cipher | None = None
+    ) -> Manifest:
         """
         Read the manifest in the folder of a batch.
 
+        Args:
+            folder: It.
+            writer: Whose batch it is.
+            batch: Its number.
+            cipher: That of an encrypted queue: who has no key of it makes no manifest.
+
         Raises:
             CorruptError: The file is not a manifest.
+            EncryptionError: The data key that it was made with cannot be opened.
             UnsafePathError: The entry is a link or not a regular file.
 
         """
@@ -80,11 +100,20 @@ class Manifest:
             values: dict[str, Any] = {name: found[name] for name in _STORED} | {"parts": parts}
             manifest = cls(writer, batch, **values)
             if (wrong := next(manifest._wrong(), None)) is None:
+                if cipher is not None:
+                    manifest._check_seal(cipher, found)
                 return manifest
+        except (ForgedMessageError, PlainMessageError):
+            wrong = "it was not made here with a key of the queue"
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             wrong = f"{type(error).__name__}: {error}"
         file = str(folder.path / MANIFEST)
         raise CorruptError(f"not a manifest of a sink: file={file} ({wrong})", file)
+
+    def _check_seal(self, cipher: Cipher, found: dict[str, Any]) -> None:
+        """Check that it was made for its place, by a process that had a key of the queue."""
+        if cipher.open_staged(0, bytes.fromhex(found[_SEAL])) != self._digest:
+            raise ValueError("it was changed, or is that of another batch")
 
     def _wrong(self) -> Iterator[str]:
         """Yield what no sink would have written."""

@@ -28,6 +28,8 @@ import pyarrow.compute as pc
 from quire._common.durable import PRIVATE, Access, SafeFolder, flush_and_sync
 from quire.errors import MessageTooLargeError
 from quire.maintenance.sink_writes import FOLDER
+from quire.sealed.key_ring import KeyRing
+from quire.staged.sealed_parts import PartSealer, SealedPart
 
 WRITER: Final = re.compile(r"(?!(?i:lock)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 """The name of a writer, which is that of a folder."""
@@ -138,18 +140,37 @@ class StagedBatch(NamedTuple):
 
 
 class PartWriter:
-    """Puts the messages of a task into its file; the file goes if the task fails."""
+    """
+    Puts the messages of a task into its file; the file goes if the task fails.
 
-    def __init__(self, batch: StagedBatch, partition: int, limit: int | None = None) -> None:
-        """Make a file with a name of its own; a message has *limit* bytes at most."""
+    Args:
+        batch: Where the file is made, with a name of its own.
+        partition: The number of the task.
+        limit: How many bytes a message has at most in the queue.
+        ring: The key of an encrypted queue, which the file is encrypted by.
+
+    """
+
+    def __init__(
+        self,
+        batch: StagedBatch,
+        partition: int,
+        limit: int | None = None,
+        ring: KeyRing | None = None,
+    ) -> None:
+        """Make the file."""
+        number = uuid4()
+        self._sealer: Final = None if ring is None else PartSealer(number.bytes, ring)
         self._partition: Final = partition
-        self._limit: Final = limit
-        self._name: Final = f"part-{partition:05}-{uuid4().hex}.arrow"
+        overhead = 0 if self._sealer is None else self._sealer.overhead
+        self._limit: Final = None if limit is None else limit - overhead
+        self._name: Final = f"part-{partition:05}-{number.hex}.arrow"
         self._rows = 0
         with ExitStack() as stack:
             self._folder: Final = stack.enter_context(batch.made())
             self._file: Final = stack.enter_context(self._folder.create(self._name))
-            self._arrow: Final = pa.ipc.new_file(self._file, _SCHEMA)
+            schema = _SCHEMA if self._sealer is None else self._sealer.schema
+            self._arrow: Final = pa.ipc.new_file(self._file, schema)
             self._opened: Final = stack.pop_all()
 
     def write(self, messages: pa.Array[Any]) -> None:
@@ -162,7 +183,8 @@ class PartWriter:
 
         """
         self._check(messages)
-        self._arrow.write_batch(pa.RecordBatch.from_arrays([messages], schema=_SCHEMA))
+        batch = pa.RecordBatch.from_arrays([messages], schema=_SCHEMA)
+        self._arrow.write_batch(batch if self._sealer is None else self._sealer.sealed(batch))
         self._rows += len(messages)
 
     def _check(self, messages: pa.Array[Any]) -> None:
@@ -180,6 +202,8 @@ class PartWriter:
         """Have the file on the medium; None, and no file, if there was nothing to write."""
         if not self._rows:
             return None
+        if self._sealer is not None:
+            self._arrow.write_batch(self._sealer.end())
         self._arrow.close()
         flush_and_sync(self._file)
         self._folder.sync()
@@ -201,22 +225,55 @@ class PartWriter:
                 self._folder.remove(self._name)
 
 
-def messages_of(folder: SafeFolder, part: Part) -> Iterator[Any]:
+def messages_of(folder: SafeFolder, part: Part, ring: KeyRing | None = None) -> Iterator[Any]:
     """
     Yield the messages of a part as ``large_binary`` arrays.
 
     Raises:
+        EncryptionError: No key of *ring* opens the part of an encrypted queue.
         FileNotFoundError: The file was removed.
         UnsafePathError: The entry is a link or not a regular file.
         ValueError: The file is not a staged part.
 
     """
+    with _arrow_of(folder, part) as arrow:
+        if ring is None:
+            batches = _plain(arrow, folder, part)
+        else:
+            batches = _sealed(arrow, folder, part, ring).batches(_SCHEMA)
+        for batch in batches:
+            batch.validate(full=True)
+            yield batch.column(0)
+
+
+def check_key(folder: SafeFolder, part: Part, ring: KeyRing) -> None:
+    """
+    Do nothing if a key opens a part.
+
+    Raises:
+        EncryptionError: No key of *ring* opens it.
+        FileNotFoundError: The file was removed.
+        ValueError: The file is not a staged part.
+
+    """
+    with _arrow_of(folder, part) as arrow:
+        _sealed(arrow, folder, part, ring)
+
+
+@contextmanager
+def _arrow_of(folder: SafeFolder, part: Part) -> Generator[Any]:
     with folder.open(part.file) as file:
         mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
     with pa.BufferReader(pa.py_buffer(mapped)) as source, pa.ipc.open_file(source) as arrow:
-        if not arrow.schema.equals(_SCHEMA):
-            raise ValueError(f"not what a task stages: file={folder.path / part.file}")
-        for number in range(arrow.num_record_batches):
-            batch = arrow.get_batch(number)
-            batch.validate(full=True)
-            yield batch.column(0)
+        yield arrow
+
+
+def _plain(arrow: Any, folder: SafeFolder, part: Part) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    if not arrow.schema.equals(_SCHEMA):
+        raise ValueError(f"not what a task stages: file={folder.path / part.file}")
+    return map(arrow.get_batch, range(arrow.num_record_batches))
+
+
+def _sealed(arrow: Any, folder: SafeFolder, part: Part, ring: KeyRing) -> SealedPart:  # noqa: ANN401
+    number = bytes.fromhex(Path(part.file).stem.rpartition("-")[2])
+    return SealedPart(arrow, folder.path / part.file, number, ring)

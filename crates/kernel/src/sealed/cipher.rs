@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::chronicle::protocol::publish::Payload;
 use crate::memory::secret::{Secret, wipe_stack};
+use crate::os::clock::Clock;
 use crate::{Error, Result};
 
 pub const KEY_LEN: usize = 32;
@@ -65,6 +66,8 @@ pub struct Cipher {
     keys: Vec<DataKey>,
     /// The number of the key to encrypt with; None: nothing is written.
     current: Option<u32>,
+    /// When the user's key that wraps it expires: no cycle is begun with it from then on.
+    expires_ms: Option<i64>,
     /// Messages that are not encrypted are read as they are.
     allows_plain: bool,
     of_cycles: Mutex<Vec<OfCycle>>,
@@ -125,6 +128,12 @@ impl Place {
     pub fn of_dictionary(number: u32) -> Self {
         Self { cycle: i32::MIN, index: i64::from(number), is_metadata: false }
     }
+
+    /// That of what lies beside the messages and waits to become some: in another such cycle.
+    #[must_use]
+    pub fn of_staged(number: i64) -> Self {
+        Self { cycle: i32::MIN + 1, index: number, is_metadata: false }
+    }
 }
 
 /// Where an appender encrypts, and its nonces.
@@ -133,6 +142,8 @@ pub struct Sealing {
     buffer: Vec<u8>,
     nonce: u128,
     left: u32,
+    /// The cycle that it began before the key expired.
+    cycle: Option<i32>,
 }
 
 impl Sealing {
@@ -158,7 +169,25 @@ impl Cipher {
         current: Option<u32>,
         allows_plain: bool,
     ) -> Self {
-        Self { queue, keys, current, allows_plain, of_cycles: Mutex::default() }
+        let of_cycles = Mutex::default();
+        Self { queue, keys, current, expires_ms: None, allows_plain, of_cycles }
+    }
+
+    /// With the end of the key to encrypt with, in epoch milliseconds.
+    #[must_use]
+    pub fn expiring(self, expires_ms: Option<i64>) -> Self {
+        Self { expires_ms, ..self }
+    }
+
+    /// An appender may go on in a cycle that it began in time, and begins none later.
+    fn check_expiry(&self, cycle: i32, sealing: &mut Sealing) -> Result<()> {
+        match self.expires_ms {
+            Some(expired_ms) if Clock::System.exact_ms() >= expired_ms => {
+                return Err(Error::KeyExpired { expired_ms });
+            }
+            _ => sealing.cycle = Some(cycle),
+        }
+        Ok(())
     }
 
     fn of_cycle(&self, number: u32, cycle: i32) -> Result<Arc<Secret<Aes256GcmSiv>>> {
@@ -207,6 +236,9 @@ impl Cipher {
         sealing: &'b mut Sealing,
     ) -> Result<&'b [u8]> {
         let number = self.current.ok_or(Error::KeyMissing { number: None })?;
+        if sealing.cycle != Some(place.cycle) {
+            self.check_expiry(place.cycle, sealing)?;
+        }
         let cipher = self.of_cycle(number, place.cycle)?;
         let nonce = sealing.next_nonce()?;
         let too_long = || Error::MessageTooLarge {
@@ -384,6 +416,21 @@ mod tests {
         assert!(matches!(cipher(2, 1).open(PLACE, &stored), Err(Error::NotAuthentic { .. })));
         assert!(matches!(cipher(1, 2).open(PLACE, &stored), Err(Error::KeyMissing { .. })));
         assert!(matches!(made.open(PLACE, b"plain"), Err(Error::Plain { .. })));
+    }
+
+    #[test]
+    fn an_expired_key_ends_a_cycle_and_begins_none() {
+        let mut made = cipher(1, 1).expiring(Some(i64::MAX));
+        let (mut sealing, payload) = (Sealing::default(), Payload::new(b"secret"));
+        made.seal(PLACE, payload, &mut sealing).unwrap();
+        made.expires_ms = Some(1);
+        let stored = made.seal(PLACE, payload, &mut sealing).unwrap().to_vec();
+        let next = Place { cycle: 6, ..PLACE };
+        let refused = made.seal(next, payload, &mut sealing);
+        assert!(matches!(refused, Err(Error::KeyExpired { expired_ms: 1 })));
+        let refused = made.seal(PLACE, payload, &mut Sealing::default());
+        assert!(matches!(refused, Err(Error::KeyExpired { .. })));
+        assert_eq!(made.open(PLACE, &stored).unwrap().unwrap(), b"secret");
     }
 
     #[test]

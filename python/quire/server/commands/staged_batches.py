@@ -109,7 +109,8 @@ def _later(call: Callable[[], Answer]) -> Later:
 
 
 def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
-    from quire.staged.staging import PartWriter, Staging
+    from quire.staged.commits import Target
+    from quire.staged.staging import PartWriter
 
     writer, batch = _batch(given)
     partition = given.whole("partition")
@@ -119,8 +120,9 @@ def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
     number = next(_numbers)
 
     def answer() -> Answer:
-        place = Staging.of(str(found.queue.path)).batch(writer, batch)
-        part = _Part(PartWriter(place, partition, found.longest))
+        target = Target(str(found.queue.path))
+        place = target.staging.batch(writer, batch)
+        part = _Part(PartWriter(place, partition, found.longest, target.ring()))
         session.hold(("part", found.topic, number), part)
         return number
 

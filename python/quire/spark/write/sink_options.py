@@ -21,6 +21,7 @@ from quire.formats.detection import CHRONICLE
 from quire.opening.wire_types import FIELDLESS, stored_wire_type
 from quire.remote.address import is_remote
 from quire.remote.queue import open_remote
+from quire.sealed.key_source import KeySource
 from quire.spark.source_options import Given, refuse
 from quire.spark.spark_columns import METADATA, arrow_schema, has_variant, schema_of
 from quire.spark.topics import TABLE, local_path
@@ -44,6 +45,8 @@ _NAMES: Final = (
     "blockBytes",
     "token",
     "tls",
+    "keyFile",
+    "keyVariable",
 )
 OF_A_TABLE: Final = (
     "a Python source does not learn which table Spark writes to: insert into NAME with (path"
@@ -137,9 +140,9 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
     given.refuse_server(path)
     if not path:
         report(f"path is missing: use .save(path) or .start(path); {OF_A_TABLE}")
-    roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
+    roll_cycle, wire_type, key = given.text("rollCycle"), given.text("wireType"), given.key()
     if path:
-        wire_type = _look_at(path, roll_cycle, wire_type, report)
+        wire_type = _look_at(path, roll_cycle, wire_type, key, report)
     block_bytes = given.count("blockBytes", BLOCK_BYTES)
     options = {"roll_cycle": roll_cycle, "wire_type": wire_type, "block_bytes": block_bytes}
     location = given.text("stagingLocation")
@@ -148,6 +151,7 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
         options,
         sync=given.flag("sync", default=True),
         location=None if location is None else local_path(location),
+        key=key,
     )
     write_id, batch_id = _identity(given, report)
     return WriteOptions(
@@ -190,6 +194,8 @@ def _served(address: str, given: Given, report: Callable[[str], None]) -> WriteO
     for name in ("stagingLocation", "blockBytes"):
         if given.text(name) is not None:
             report(f"{name} is for queues of this machine: the server stages where it runs")
+    if given.key().is_known:
+        report("keyFile and keyVariable are for queues of this machine: a server has no key")
     server = given.server()
     asked = {"roll_cycle": given.text("rollCycle"), "wire_type": given.text("wireType")}
     made = {name: text for name, text in asked.items() if text is not None}
@@ -238,7 +244,11 @@ def _look_at_server(
 
 
 def _look_at(
-    path: str, roll_cycle: str | None, wire_type: str | None, report: Callable[[str], None]
+    path: str,
+    roll_cycle: str | None,
+    wire_type: str | None,
+    key: KeySource,
+    report: Callable[[str], None],
 ) -> str | None:
     """Compare with the queue, if there is one, and return the wire type to write with."""
     folder = Path(path)
@@ -256,7 +266,14 @@ def _look_at(
                 f" among its messages: path={path} format={adapter.name}"
             )
             return wire_type
-        with quire.open(path, read_only=True, roll_cycle=roll_cycle, wire_type=wire_type) as queue:
+        ring = key.ring()  # also of a queue that is not there yet
+        with quire.open(
+            path,
+            read_only=True,
+            roll_cycle=roll_cycle,
+            wire_type=wire_type,
+            key=None if adapter is None else ring,
+        ) as queue:
             found = queue.roll_cycle.name
         if roll_cycle not in {None, found}:
             report(f"the queue rolls otherwise: rollCycle={roll_cycle} found={found}")

@@ -72,7 +72,8 @@ class LocalPlace:
         self, writer: str, batch: int, partition: int, longest: int | None
     ) -> AbstractContextManager[Staging]:
         """Return what stages the messages of a task in a file."""
-        return PartWriter(self.target.staging.batch(writer, batch), partition, longest)
+        target = self.target
+        return PartWriter(target.staging.batch(writer, batch), partition, longest, target.ring())
 
     def commit(self, writer: str, batch: int, parts: Sequence[Part], *, kept: bool = True) -> bool:
         """Append a batch unless it is there; return whether it was new."""

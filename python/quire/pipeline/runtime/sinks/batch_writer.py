@@ -14,6 +14,7 @@ from quire.errors import PipelineError
 from quire.pipeline.runtime.event_order import OF_QUEUES
 from quire.pipeline.runtime.sinks.parquet_folder import ParquetFolder
 from quire.pipeline.spec.parts import FolderSink, Pipeline, QueueSink, Sink, TableSink
+from quire.spark.source_options import Given
 from quire.spark.topics import local_path
 from quire.staged import commits
 
@@ -81,10 +82,11 @@ class BatchWriter:
 
     def _to_queue(self, sink: QueueSink, frame: DataFrame, batch: int) -> bool:
         """Append to a queue, which stores the last batch of each writer."""
-        given = {name.lower(): value for name, value in sink.options.items()}
-        staged = given.get("staginglocation")
+        given = Given(sink.options, _ignore)
+        staged = given.text("stagingLocation")
         location = None if staged is None else local_path(staged)
-        if commits.has(local_path(sink.path), self._writer, batch, staging_location=location):
+        path, key = local_path(sink.path), given.key()
+        if commits.has(path, self._writer, batch, staging_location=location, key=key):
             return False
         writer = frame.write.format("quire").mode("append").options(**sink.options)
         writer = writer.option("writeId", self._writer).option("batchId", str(batch))
@@ -98,6 +100,11 @@ class BatchWriter:
             writer = writer.option("txnAppId", self._writer).option("txnVersion", str(batch))
         writer.mode("overwrite" if self._replace else "append").save(sink.path)
         return True
+
+
+def _ignore(problem: str) -> None:
+    """Do nothing: the write itself reports what is wrong with its options."""
+    del problem
 
 
 def _partitioned(sink: FolderSink | TableSink, writer: DataFrameWriter) -> DataFrameWriter:
