@@ -329,8 +329,13 @@ def test_spark_writes_what_it_reads_and_stages_nothing_plain(
     assert rows(spark, path, file) == [*range(100)]
 
     more = {"keyFile": file, "writeId": "once", "batchId": 1, "stagingLocation": staging}
+
+    def write() -> None:
+        quire.spark.register(spark)  # in this thread
+        save(numbers(spark), path, **more)
+
     with SafeFolder.at(path / FOLDER) as root, root.locked("lock", 10.0):
-        thread = Thread(target=save, args=(numbers(spark), path), kwargs=more)
+        thread = Thread(target=write)
         thread.start()
         wait_until(lambda: len(whole_parts(staging)) == 2)
         assert showing(path, staging) == []
