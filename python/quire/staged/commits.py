@@ -213,8 +213,9 @@ def _check_staged(found: _Open, writer: str, batch: int, parts: Sequence[Part]) 
     missing = parts[0].file
     with contextlib.suppress(FileNotFoundError), place.opened() as folder:
         missing = next((it.file for it in parts if folder.stat(it.file) is None), "")
-        for part in () if missing or found.ring is None else parts:
-            check_key(folder, part, found.ring)
+        if not missing and found.ring is not None:
+            for part in parts:
+                check_key(folder, part, found.ring)
     if missing:
         raise UnfinishedWriteError(
             "the staged part of a write was removed, nothing was appended:"

@@ -428,7 +428,8 @@ mod tests {
         let next = Place { cycle: 6, ..PLACE };
         let refused = made.seal(next, payload, &mut sealing);
         assert!(matches!(refused, Err(Error::KeyExpired { expired_ms: 1 })));
-        let refused = made.seal(PLACE, payload, &mut Sealing::default());
+        let mut another = Sealing::default();
+        let refused = made.seal(PLACE, payload, &mut another);
         assert!(matches!(refused, Err(Error::KeyExpired { .. })));
         assert_eq!(made.open(PLACE, &stored).unwrap().unwrap(), b"secret");
     }
