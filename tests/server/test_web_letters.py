@@ -165,13 +165,17 @@ def test_what_a_dead_letter_says_is_neither_markup_nor_believed(root: Path, visi
     with quire.open(root / "shop/orders") as orders, quire.open(root / "shop/failed") as failed:
         index = orders.appender().write_text("good")
         with failed.appender() as appender:
-            for source, reason in _SOURCES.items():
-                why = {"source": source.format(root=root), "index": index, "count": -1}
+            claims = [(source, reason, index) for source, reason in _SOURCES.items()]
+            claims += [
+                ("{root}/shop/orders", "", it) for it in (-1, 2**63 - 1, -(2**63), index + 1)
+            ]
+            for source, reason, claimed in claims:
+                why = {"source": source.format(root=root), "index": claimed, "count": -1}
                 why |= {"group": "<b>", "reason": reason}
                 with appender.writing_document(metadata=True) as document:
                     document.write_bytes(entry_bytes("deadLetter", why))
                 bad.append(appender.write_text("bad"))
-    pages = [visit.ask(letter_page(visit, number)) for number in range(len(_SOURCES))]
+    pages = [visit.ask(letter_page(visit, number)) for number in range(len(bad))]
     pages.append(visit.ask("/messages/shop/failed"))
     pages += [visit.ask(f"/queue/shop/{name}") for name in ("orders", "failed")]
     for page in pages:
