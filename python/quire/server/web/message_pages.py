@@ -125,9 +125,7 @@ def page_of(queue: ServedQueue, asked: Asked) -> MessagePage:
 
 
 def message_at(queue: ServedQueue, index: int) -> bytes | None:
-    """Return the bytes of the message of an index, which may be any number; None: there is none."""
-    if not 0 <= index < _PAST_INDEXES - 1:
-        return None
+    """Return the bytes of the message of an index; None: there is none."""
     found = _read(queue, index, index + 1, 1).messages
     return found[0][1] if found and found[0][0] == index else None
 
