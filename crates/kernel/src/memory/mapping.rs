@@ -247,13 +247,29 @@ impl Mapping {
         let to = bytes.spare_capacity_mut().as_mut_ptr().cast::<u8>();
         // SAFETY: all offsets are below `count`, which is in range (checked) and has room (reserved), and
         // at the end `count` bytes were written. The words are aligned, as `head` leads to a multiple of
-        // 8 and mappings start at a page; they are loaded as `byte` loads.
+        // 8 and mappings start at a page; so are halves of them before and after. They are loaded as
+        // `byte` loads.
         unsafe {
-            (0..head).chain(tail..count).for_each(|at| to.add(at).write(byte(from, at)));
-            for at in (head..tail).step_by(8) {
+            let copy_half = |at: usize| {
+                let half = AtomicU32::from_ptr(from.add(at).cast()).load(Ordering::Relaxed);
+                to.add(at).cast::<[u8; 4]>().write(half.to_le_bytes());
+            };
+            if head == 4 && position.is_multiple_of(4) {
+                copy_half(0);
+            } else {
+                (0..head).for_each(|at| to.add(at).write(byte(from, at)));
+            }
+            let mut at = head;
+            while at < tail {
                 let word = AtomicU64::from_ptr(from.add(at).cast()).load(Ordering::Relaxed);
                 to.add(at).cast::<[u8; 8]>().write(word.to_le_bytes());
+                at += 8;
             }
+            if count - at >= 4 {
+                copy_half(at);
+                at += 4;
+            }
+            (at..count).for_each(|at| to.add(at).write(byte(from, at)));
             bytes.set_len(bytes.len() + count);
         }
     }

@@ -227,7 +227,7 @@ impl CycleReader {
     #[inline]
     pub fn payload(&mut self, sequence: u64, entry: u64) -> Result<Payload<'_>> {
         let length = self.record(sequence, entry)?;
-        let (at, region) = self.last_used(entry);
+        let (at, region) = last_used(self.layout, &self.data, entry);
         Ok(Payload { region, at, length })
     }
 
@@ -235,21 +235,10 @@ impl CycleReader {
     #[inline]
     pub fn bytes(&mut self, sequence: u64, entry: u64) -> Result<&[u8]> {
         let length = self.record(sequence, entry)?;
-        let mut copy = std::mem::take(&mut self.copy);
-        copy.clear();
-        let (at, region) = self.last_used(entry);
-        let copied = region.append_to_relaxed(&mut copy, at.position, length);
-        self.copy = copy;
-        copied.map(|()| self.copy.as_slice())
-    }
-
-    /// Where the record of an entry is that `record` has just found.
-    #[inline]
-    fn last_used(&self, entry: u64) -> (Location, &Arc<Region>) {
-        let (Some(layout), Some((_, block))) = (self.layout, self.data.last()) else {
-            unreachable!("the record was found by its layout in an open data file")
-        };
-        (layout.packing.unpack(entry), block.region())
+        self.copy.clear();
+        let (at, region) = last_used(self.layout, &self.data, entry);
+        region.append_to_relaxed(&mut self.copy, at.position, length)?;
+        Ok(&self.copy)
     }
 
     /// The length of a record, whose data file is the last one used from here on.
@@ -329,6 +318,19 @@ impl CycleReader {
         let what = "the data file of an entry is missing";
         Error::corrupt(what, &path, at.position, "no file", "the file of a writer")
     }
+}
+
+/// Where the record of an entry is that `record` has just found.
+#[inline]
+fn last_used(
+    layout: Option<Layout>,
+    data: &[((u32, u64), Block)],
+    entry: u64,
+) -> (Location, &Arc<Region>) {
+    let (Some(layout), Some((_, block))) = (layout, data.last()) else {
+        unreachable!("the record was found by its layout in an open data file")
+    };
+    (layout.packing.unpack(entry), block.region())
 }
 
 #[cold]
