@@ -122,21 +122,40 @@ impl PayloadColumns {
     }
 
     /// Adds a message; false if it does not fit and must go to the next batch.
+    #[inline]
     pub fn add(&mut self, index: impl Index, bytes: &[u8]) -> bool {
-        let end = self.data.len().saturating_add(bytes.len());
-        let is_over = end > self.max_bytes && !self.indexes.is_empty();
-        let Some(end) = i32::try_from(end).ok().filter(|_| !is_over) else { return false };
-        self.added = self.reserve(bytes.len());
-        if self.added.is_err() {
+        if !self.has_room(bytes.len()) && !self.make_room(bytes.len()) {
             return false;
         }
         self.indexes.extend_from_slice(&index.bytes());
-        self.offsets.extend_from_slice(&end.to_le_bytes());
         self.data.extend_from_slice(bytes);
+        #[allow(clippy::cast_possible_truncation)] // at most `BATCH_BYTES_MAX`
+        self.offsets.extend_from_slice(&(self.data.len() as u32).to_le_bytes());
         true
     }
 
+    /// Whether a message of this many bytes fits into the memory there is.
     #[inline]
+    fn has_room(&self, more: usize) -> bool {
+        let spare = |column: &Vec<u8>| column.capacity() - column.len();
+        more <= spare(&self.data)
+            && self.data.len() + more <= self.max_bytes
+            && size_of::<i64>() <= spare(&self.indexes)
+            && size_of::<i32>() <= spare(&self.offsets)
+    }
+
+    /// Makes room for a message of this many bytes; false if it must go to the next batch.
+    #[cold]
+    fn make_room(&mut self, more: usize) -> bool {
+        let end = self.data.len().saturating_add(more);
+        let is_over = end > self.max_bytes && !self.indexes.is_empty();
+        if is_over || end > BATCH_BYTES_MAX {
+            return false;
+        }
+        self.added = self.reserve(more);
+        self.added.is_ok()
+    }
+
     fn reserve(&mut self, more: usize) -> quire_kernel::Result<()> {
         buffer::reserve(&mut self.indexes, size_of::<i64>())?;
         buffer::reserve(&mut self.offsets, size_of::<i32>())?;

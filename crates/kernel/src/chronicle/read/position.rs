@@ -15,8 +15,10 @@ use crate::memory::window::Region;
 mod lost;
 mod stalled;
 mod state;
+mod stretch;
 
 pub use state::{Direction, State};
+pub use stretch::Stretch;
 
 use stalled::{AtTail, tell_passed};
 

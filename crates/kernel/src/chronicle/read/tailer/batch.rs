@@ -1,9 +1,11 @@
 //! Many messages by one call.
 
 use super::step::{MESSAGES_BETWEEN_PAUSES, through};
-use super::{Ask, How, Scan, Tailer, Take, What};
+use super::{Ask, How, Inner, Scan, Tailer, Take, What};
+use crate::chronicle::read::position::Stretch;
 use crate::metrics::Timer;
 use crate::os::detached::Detached;
+use crate::sealed::packed;
 use crate::{Error, Result};
 
 /// A batch that is being read, in one call or, where that pauses, in several.
@@ -136,9 +138,43 @@ impl Tailer {
             if became == Take::Last {
                 break Ok(Scan::Found(()));
             }
+            if let How::Try = how {
+                let stretch = self.take_stretch(&mut inner, count - taken, bytes, &mut take);
+                taken += stretch.taken;
+                match stretch.became {
+                    Ok(Take::This) => {}
+                    ended => break ended.map(|_| Scan::Found(())),
+                }
+            }
         };
         reading.taken = taken;
         ended
+    }
+
+    /// Hands out the messages that follow at once and are stored as they are.
+    #[inline]
+    fn take_stretch(
+        &self,
+        inner: &mut Inner,
+        count: usize,
+        bytes: &mut u64,
+        take: &mut impl FnMut(i64, &[u8]) -> Result<Take>,
+    ) -> Stretch {
+        if self.queue.options().encryption.is_on() {
+            return Stretch::default();
+        }
+        let stretch = inner.cursor.take_stretch(&self.queue, count, |index, stored| {
+            if packed::may_be_packed(stored) {
+                return Ok(None);
+            }
+            let became = take(index, stored)?;
+            *bytes += if became == Take::NotThis { 0 } else { stored.len() as u64 };
+            Ok(Some(became))
+        });
+        if stretch.taken > 0 {
+            (inner.unfinished, inner.last_read) = (true, stretch.last);
+        }
+        stretch
     }
 
     /// As [`Tailer::read_batch`] without a pause; returns how many were taken. `take` ends it by
