@@ -182,6 +182,51 @@ def test_what_a_class_does_itself_is_done(
     assert (read.symbol, read.price) == ("EURUSD", 4.5)
 
 
+finalized: list[object] = []
+
+
+@quire.message
+@dataclass(slots=True)
+class Finalized:
+    symbol: str
+    price: float
+
+    def __del__(self) -> None:
+        finalized.append(self.symbol)
+
+
+def test_objects_are_finalized_only_if_they_were_read(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
+    appender.write_map({"symbol": "EURUSD", "price": 2.5})
+
+    read = tailer.read_message(Finalized)
+
+    assert read is not None
+    assert (read.symbol, read.price, finalized) == ("EURUSD", 2.5, [])
+
+
+@dataclass(slots=True)
+class OneSlot:
+    symbol: str
+    name: str
+
+
+OneSlot.name = OneSlot.symbol  # pyright: ignore[reportAttributeAccessIssue]
+quire.message(OneSlot)
+
+
+def test_attributes_that_share_a_slot_have_the_last_value(
+    appender: quire.JournalAppender, tailer: quire.JournalTailer
+) -> None:
+    appender.write_map({"symbol": "EURUSD", "name": "GBPUSD"})
+
+    read = tailer.read_message(OneSlot)
+
+    assert read is not None
+    assert (read.symbol, read.name) == ("GBPUSD", "GBPUSD")
+
+
 def test_a_list_that_a_default_makes_is_of_one_object_alone(
     appender: quire.JournalAppender, tailer: quire.JournalTailer
 ) -> None:

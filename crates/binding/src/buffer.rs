@@ -5,6 +5,7 @@
 //! The only `unsafe` of this crate.
 #![allow(unsafe_code)]
 
+use std::collections::HashSet;
 use std::ffi::c_int;
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
@@ -64,15 +65,88 @@ pub fn empty_dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyDict_New())?.cast_into_unchecked()) }
 }
 
-/// The attribute of a class that is kept in a slot, as its `__slots__` make them.
-pub struct Slot {
+/// Where the objects of a class keep attributes that each have a slot, as `__slots__` make them.
+pub struct Slots {
+    new: ffi::newfunc,
+    slots: Vec<Slot>,
+}
+
+struct Slot {
     descriptor: Py<PyAny>,
     set: ffi::descrsetfunc,
+    /// Where in an object it is, in bytes.
+    offset: Option<usize>,
+}
+
+impl Slots {
+    /// The slots of attributes; None if one of them is not kept in a slot.
+    pub fn of<'a, 'py: 'a>(
+        class: &Bound<'py, PyType>,
+        attributes: impl Iterator<Item = &'a Bound<'py, PyString>>,
+    ) -> Option<Self> {
+        let slots =
+            attributes.map(|attribute| Slot::of(class, attribute)).collect::<Option<_>>()?;
+        let mut slots = Self { new: object_new()?, slots };
+        slots.find_offsets(class);
+        Some(slots)
+    }
+
+    /// Finds where each slot is, which the stable interface of the interpreter does not tell: an object
+    /// refers there to what its descriptor has set, and nowhere else.
+    fn find_offsets(&mut self, class: &Bound<'_, PyType>) {
+        let py = class.py();
+        if class.hasattr("__del__").unwrap_or(true) {
+            return; // which would be called for the object here
+        }
+        let size = class.getattr("__basicsize__").and_then(|it| it.extract::<usize>());
+        let (Ok(size), Ok(object)) = (size, made(class, self.new)) else { return };
+        for slot in &mut self.slots {
+            let Ok(mark) = empty_list(py) else { return };
+            if slot.set(&object, mark.as_any()).is_err() {
+                return;
+            }
+            let first = object.as_ptr().cast::<usize>();
+            // SAFETY: an object begins with as many bytes as its class says, which are initialized.
+            let words = unsafe { std::slice::from_raw_parts(first, size / size_of::<usize>()) };
+            let mut places = words.iter().enumerate().filter(|it| *it.1 == mark.as_ptr().addr());
+            slot.offset = match (places.next(), places.next()) {
+                (Some((place, _)), None) => Some(place * size_of::<usize>()),
+                _ => None,
+            };
+        }
+        let places: HashSet<_> = self.slots.iter().filter_map(|slot| slot.offset).collect();
+        if places.len() < self.slots.len() {
+            self.slots.iter_mut().for_each(|slot| slot.offset = None); // two attributes, one slot
+        }
+    }
+
+    /// A new object of the class, by `object.__new__`, with these values in its slots.
+    #[inline]
+    pub fn object<'py>(
+        &self,
+        class: &Bound<'py, PyType>,
+        values: impl Iterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let object = made(class, self.new)?;
+        for (slot, value) in self.slots.iter().zip(values) {
+            let Some(offset) = slot.offset else {
+                slot.set(&object, &value)?;
+                continue;
+            };
+            // SAFETY: objects of this class have this slot there, as one had. It is empty, as the object
+            // is new and no other attribute has this slot, and takes over the reference.
+            unsafe {
+                let place = object.as_ptr().byte_add(offset).cast::<*mut ffi::PyObject>();
+                place.write(value.into_ptr());
+            }
+        }
+        Ok(object)
+    }
 }
 
 impl Slot {
     /// The slot of an attribute; None if it is not kept in one.
-    pub fn of(class: &Bound<'_, PyType>, attribute: &Bound<'_, PyString>) -> Option<Self> {
+    fn of(class: &Bound<'_, PyType>, attribute: &Bound<'_, PyString>) -> Option<Self> {
         static MEMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = class.py();
         let descriptor = class.getattr(attribute).ok()?;
@@ -85,12 +159,11 @@ impl Slot {
         let set = unsafe { ffi::PyType_GetSlot(kind.as_type_ptr(), ffi::Py_tp_descr_set) };
         // SAFETY: as above; a null pointer is None.
         let set: Option<ffi::descrsetfunc> = unsafe { std::mem::transmute(set) };
-        Some(Self { descriptor: descriptor.unbind(), set: set? })
+        Some(Self { descriptor: descriptor.unbind(), set: set?, offset: None })
     }
 
     /// Sets it as `object.__setattr__` does.
-    #[inline]
-    pub fn set(&self, object: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set(&self, object: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         // SAFETY: the interpreter is held, all three are objects, and the function is the descriptor's
         // own, which refuses an object of another class.
         let set = unsafe { (self.set)(self.descriptor.as_ptr(), object.as_ptr(), value.as_ptr()) };
@@ -99,20 +172,45 @@ impl Slot {
 }
 
 /// A new object of a class, by `object.__new__`.
-#[inline]
 pub fn object<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyAny>> {
-    let (py, none) = (class.py(), PyTuple::empty(class.py()));
-    // SAFETY: the interpreter is held, and `object` has this function, of this signature; a null pointer
-    // is None.
-    let new: Option<ffi::newfunc> = unsafe {
+    let new = object_new().ok_or_else(|| PyTypeError::new_err("object has no __new__"))?;
+    made(class, new)
+}
+
+/// `object.__new__`.
+fn object_new() -> Option<ffi::newfunc> {
+    // SAFETY: the type is there as long as the interpreter, and has this function, of this signature; a
+    // null pointer is None.
+    unsafe {
         std::mem::transmute(ffi::PyType_GetSlot(&raw mut ffi::PyBaseObject_Type, ffi::Py_tp_new))
-    };
-    let made = new.map_or(std::ptr::null_mut(), |new| {
-        // SAFETY: it gets a class, no arguments and no keywords, as it does from the interpreter.
-        unsafe { new(class.as_type_ptr(), none.as_ptr(), std::ptr::null_mut()) }
-    });
-    // SAFETY: the object is new, or null after an error.
-    unsafe { Bound::from_owned_ptr_or_err(py, made) }
+    }
+}
+
+/// A new object of a class, by `object.__new__`, which is `new`.
+#[inline]
+fn made<'py>(class: &Bound<'py, PyType>, new: ffi::newfunc) -> PyResult<Bound<'py, PyAny>> {
+    let (py, none) = (class.py(), PyTuple::empty(class.py()));
+    // SAFETY: the interpreter is held. The function gets a class, no arguments and no keywords, as it
+    // does from the interpreter, and returns an object that is new, or null after an error.
+    unsafe {
+        let object = new(class.as_type_ptr(), none.as_ptr(), std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(py, object)
+    }
+}
+
+/// What a callable returns for one argument.
+#[inline]
+pub fn call_one<'py>(
+    callable: &Bound<'py, PyAny>,
+    argument: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let end = std::ptr::null_mut::<ffi::PyObject>();
+    // SAFETY: the interpreter is held, and gets two objects and the null pointer that ends them. It
+    // returns a reference that is new, or null after an error.
+    unsafe {
+        let result = ffi::PyObject_CallFunctionObjArgs(callable.as_ptr(), argument.as_ptr(), end);
+        Bound::from_owned_ptr_or_err(callable.py(), result)
+    }
 }
 
 /// The interpreter's own error is replaced by one that says how much was needed.

@@ -42,7 +42,7 @@ impl Document {
     #[inline]
     pub const fn index(&self) -> i64 {
         match self {
-            Self::InPlace(open) => open.index,
+            Self::InPlace(open) => open.index(),
             Self::Received(it) => it.index,
         }
     }

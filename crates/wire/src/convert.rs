@@ -7,7 +7,7 @@ use crate::codes;
 use crate::error::{Result, WireError};
 use crate::latin1;
 use crate::number::{java_f64, parse_f64, parse_i64};
-use crate::reader::{self, Token, text as decoded};
+use crate::reader::{self, Reader, Token, text as decoded};
 
 /// The range of an integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,29 @@ impl Width {
     fn holds(self, value: i64) -> bool {
         self.min <= value && value <= self.max
     }
+}
+
+/// The next value as [`int`] reads it.
+#[inline]
+pub fn next_int(cursor: &mut Reader<'_>, width: Width) -> Result<i64> {
+    // Without a token in the usual case.
+    let mut ahead = *cursor;
+    if let Some(number) = ahead.integer_if().filter(|number| width.holds(*number)) {
+        *cursor = ahead;
+        return Ok(number);
+    }
+    let at = cursor.offset();
+    int(cursor.value()?, width, at)
+}
+
+/// The next value as [`float`] reads it.
+#[inline]
+pub fn next_float(cursor: &mut Reader<'_>) -> Result<f64> {
+    if let Some(number) = cursor.float_if() {
+        return Ok(number);
+    }
+    let at = cursor.offset();
+    float(cursor.value()?, at)
 }
 
 /// Reads an integer. Only the 64-bit type accepts floats, which it truncates. Java's value for

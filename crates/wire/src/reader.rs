@@ -117,6 +117,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next code, without consuming it; skips padding. None at the end.
+    #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.bytes.get(self.at)? {
@@ -132,12 +133,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Consumes the next code; skips padding.
+    #[inline]
     pub fn code(&mut self) -> Option<u8> {
         let code = self.peek()?;
         self.at += 1;
         Some(code)
     }
 
+    #[inline]
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(count)?;
         let found = self.bytes.get(self.at..end)?;
@@ -155,6 +158,7 @@ impl<'a> Reader<'a> {
         found
     }
 
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
@@ -164,10 +168,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The next stop-bit integer (`docs/format.md` §8.2).
+    #[inline]
     pub fn stop_bit(&mut self) -> Option<i64> {
         let (mut value, mut shift) = (0_u64, 0);
-        loop {
-            let [byte] = self.array()?;
+        for (place, &byte) in self.rest().iter().enumerate() {
+            if byte < 0x80 {
+                self.at += place + 1;
+            }
             if byte == 0 && shift > 0 {
                 return Some(!value.cast_signed());
             }
@@ -176,10 +183,11 @@ impl<'a> Reader<'a> {
             }
             value |= u64::from(byte & 0x7F) << shift;
             shift += 7;
-            if byte & 0x80 == 0 {
+            if byte < 0x80 {
                 return i64::try_from(value).ok();
             }
         }
+        None
     }
 
     /// The bytes after a stop-bit length.
@@ -209,18 +217,16 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    #[allow(clippy::cast_precision_loss)] // stop-bit floats are integers within 42 bits
     fn token(&mut self, code: u8) -> Option<Token<'a>> {
         Some(match code {
             STRING_0..=0xFF => Token::Text(self.take(usize::from(code & SHORT_LENGTH_MASK))?),
             0..=0x7F | UINT8..=SET_LOW_INT16 | INT64_0X => {
                 Token::Int(self.integer_after(code)?, code)
             }
-            FLOAT64 => Token::Float64(f64::from_le_bytes(self.array()?)),
             FLOAT32 => Token::Float32(f32::from_le_bytes(self.array()?)),
-            FLOAT_STOP_2 => Token::Float64(self.stop_bit()? as f64 / 1e2),
-            FLOAT_STOP_4 => Token::Float64(self.stop_bit()? as f64 / 1e4),
-            FLOAT_STOP_6 => Token::Float64(self.stop_bit()? as f64 / 1e6),
+            FLOAT64 | FLOAT_STOP_2 | FLOAT_STOP_4 | FLOAT_STOP_6 => {
+                Token::Float64(self.float_after(code)?)
+            }
             BYTES_LENGTH8..=BYTES_LENGTH32 => Token::Block(self.block_after(code)?),
             STRING_ANY => match self.stop_bit()? {
                 -1 => Token::Null,
@@ -251,6 +257,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The integer after `code`.
+    #[inline]
     pub fn integer_after(&mut self, code: u8) -> Option<i64> {
         match code {
             0..=0x7F => Some(i64::from(code)),
@@ -265,7 +272,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The float after `code`.
+    #[inline]
+    #[allow(clippy::cast_precision_loss)] // stop-bit floats are integers within 42 bits
+    fn float_after(&mut self, code: u8) -> Option<f64> {
+        Some(match code {
+            FLOAT64 => f64::from_le_bytes(self.array()?),
+            FLOAT32 => f64::from(f32::from_le_bytes(self.array()?)),
+            FLOAT_STOP_2 => self.stop_bit()? as f64 / 1e2,
+            FLOAT_STOP_4 => self.stop_bit()? as f64 / 1e4,
+            FLOAT_STOP_6 => self.stop_bit()? as f64 / 1e6,
+            _ => return None,
+        })
+    }
+
     /// The block after `code`.
+    #[inline]
     pub fn block_after(&mut self, code: u8) -> Option<Self> {
         let count = match code {
             BYTES_LENGTH8 => self.array().map(|[byte]| usize::from(byte))?,
@@ -336,8 +358,15 @@ impl<'a> Reader<'a> {
     }
 
     /// An integer of any width.
+    #[inline]
     pub fn integer_if(&mut self) -> Option<i64> {
         self.if_next(|reader| reader.code().and_then(|code| reader.integer_after(code)))
+    }
+
+    /// A float of any form, but those of integers.
+    #[inline]
+    pub fn float_if(&mut self) -> Option<f64> {
+        self.if_next(|reader| reader.code().and_then(|code| reader.float_after(code)))
     }
 
     /// An integer, also in the shortest form of one beyond 32 bits: a float that equals it.
@@ -352,6 +381,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A string of any length.
+    #[inline]
     pub fn string_if(&mut self) -> Option<&'a [u8]> {
         self.if_next(|reader| match reader.code()? {
             TIME..=ZONED_DATE_TIME | STRING_ANY => reader.stop_bit_bytes(),
@@ -369,10 +399,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The content of a length-prefixed block.
+    #[inline]
     pub fn block_if(&mut self) -> Option<Self> {
         self.if_next(|reader| reader.code().and_then(|code| reader.block_after(code)))
     }
 
+    #[inline]
     fn if_next<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut ahead = *self;
         let found = take(&mut ahead);
@@ -397,6 +429,7 @@ impl<'a> Reader<'a> {
     pub fn shape(&self) -> Shape {
         match self.rest().first() {
             None => Shape::Empty,
+            Some(&code) if is_name(code) => Shape::Map,
             Some(&U8_ARRAY) => Shape::Blob,
             Some(&HISTORY_MESSAGE) => Shape::History,
             Some(&I64_ARRAY) => Shape::Longs,
@@ -494,6 +527,8 @@ fn surrogates(bytes: &[u8]) -> Option<Vec<u16>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::out::Out;
+    use crate::writer;
 
     fn one(bytes: &[u8]) -> Result<Token<'_>> {
         Reader::new(bytes).value()
@@ -536,5 +571,29 @@ mod tests {
     #[test]
     fn a_stop_bit_without_an_end_is_refused() {
         assert_eq!(Reader::new(&[0x80; 20]).stop_bit(), None);
+        assert_eq!(Reader::new(&[0x80; 9]).stop_bit(), None);
+        assert_eq!(Reader::new(&[]).stop_bit(), None);
+    }
+
+    #[test]
+    fn a_stop_bit_ends_where_its_last_byte_does() {
+        for number in [0, 1, 0x7F, 0x80, 10_001, 1 << 42, i64::MAX, -1, -2, -0x81, i64::MIN] {
+            let mut out = Out::new();
+            writer::put_stop_bit(&mut out, number);
+            out.push(7);
+            let mut cursor = Reader::new(&out);
+            assert_eq!(cursor.stop_bit(), Some(number));
+            assert_eq!(cursor.rest(), [7], "{number}");
+        }
+    }
+
+    #[test]
+    fn values_of_another_kind_are_not_moved_over() {
+        let mut cursor = Reader::new(&[0x8F, 0x91, 1, 2]); // padding, and a float that ends early
+        assert_eq!(
+            (cursor.float_if(), cursor.integer_if(), cursor.string_if()),
+            (None, None, None)
+        );
+        assert_eq!(cursor.offset(), 0);
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::{How, Reading, Scan, Tailer, Take};
 use quire_kernel::os::detached::Detached;
-use quire_kernel::{Error, Result};
 use quire_wire::DEPTH_MAX;
 use quire_wire::WireError;
 use quire_wire::arrow::decode::Array;
@@ -275,8 +275,7 @@ pub fn at_next(py: Python<'_>, tailer: &Tailer, fault: WireError) -> PyResult<Py
     let Some(open) = scan::open(py, tailer, false)? else {
         return Ok(to_py(fault.into()));
     };
-    let placed: PyResult<()> = decode::placed(Err(Failure::Wire(fault)), tailer, &open);
-    Ok(placed.err().unwrap_or_else(|| to_py(Error::closed("tailer", tailer.queue().path()))))
+    Ok(decode::placed(Failure::Wire(fault), tailer, open.place()))
 }
 
 fn layout(plan: &Schema, name: &str) -> PyResult<Layout> {

@@ -79,7 +79,8 @@ impl From<History> for MessageHistory {
 thread_local! {
     /// The history of the message being handled, including that message and the time when it was
     /// read. Empty if there is none.
-    static CURRENT: RefCell<History> = RefCell::default();
+    static CURRENT: RefCell<History> =
+        const { RefCell::new(History { sources: Vec::new(), timings: Vec::new() }) };
 }
 
 /// The message being handled by this thread. When it ends, the enclosing one is restored.

@@ -24,6 +24,7 @@ use crate::document::Document;
 use crate::error::to_py;
 use crate::handles::documents::Source;
 use crate::handles::tailer::Tailer;
+use crate::handles::taken::Taken;
 use crate::repr;
 use crate::values::failure::Result;
 use crate::values::{classes, decode};
@@ -214,21 +215,41 @@ impl MethodReader {
         if self.state.load(Ordering::Acquire) != 0 {
             return Err(self.refusal());
         }
-        let metadata = self.metadata.as_ref();
-        let Some(open) = self.source.take(py, metadata.is_some())? else {
+        let mut taken = Taken::nothing();
+        let has_metadata = self.metadata.is_some();
+        if !self.source.take(py, has_metadata, &mut taken)? {
             return Ok(Read::Nothing);
-        };
-        let is_metadata = metadata.is_some() && open.is_metadata();
-        let handling = (!is_metadata).then(|| self.begin(&open));
-        let handled = self.handle(py, &open, handling.as_ref());
-        match self.source.placed(handled, &open) {
+        }
+        let is_metadata = has_metadata && taken.is_metadata();
+        let source = (self.source.source_id(), taken.index());
+        let handling = (!is_metadata).then(|| Handling::begin(source));
+        match self.handle(py, &taken, handling.as_ref()) {
             Ok(Progress::Done(is_known)) => Ok(Read::Done(is_known && !is_metadata)),
+            unfinished => self.unfinished(py, taken, handling, unfinished),
+        }
+    }
+
+    /// What becomes of a document whose handler is to be awaited, or has failed.
+    #[cold]
+    fn unfinished(
+        &self,
+        py: Python<'_>,
+        taken: Taken,
+        handling: Option<Handling>,
+        handled: Result<Progress<'_>>,
+    ) -> PyResult<Read> {
+        let Some(open) = taken.into_document() else { return Ok(Read::Nothing) };
+        match handled {
+            Ok(Progress::Done(is_known)) => Ok(Read::Done(is_known)),
             Ok(Progress::Awaits { coroutine, methods, offset }) => {
                 let (coroutine, history) = (coroutine.unbind(), handling.map(Handling::pause));
                 let pending = Pending { open, coroutine, methods, offset, history };
                 Ok(Read::Awaits(Box::new(pending)))
             }
-            Err(error) => self.failed(py, &open, error).map(|()| Read::Done(true)),
+            Err(failure) => {
+                let error = self.source.placed(failure, &open);
+                self.failed(py, &open, error).map(|()| Read::Done(true))
+            }
         }
     }
 
@@ -258,14 +279,10 @@ impl MethodReader {
         ))
     }
 
-    #[inline]
-    fn begin(&self, open: &Document) -> Handling {
-        Handling::begin((self.source.source_id(), open.index()))
-    }
-
     /// The handlers of a document.
-    fn table(&self, open: &Document) -> &Table {
-        self.metadata.as_ref().filter(|_| open.is_metadata()).unwrap_or(&self.events)
+    #[inline]
+    fn table(&self, is_metadata: bool) -> &Table {
+        self.metadata.as_ref().filter(|_| is_metadata).unwrap_or(&self.events)
     }
 
     /// Calls the handlers of a document's events, in order.
@@ -273,18 +290,18 @@ impl MethodReader {
     fn handle<'py>(
         &self,
         py: Python<'py>,
-        open: &Document,
+        taken: &Taken,
         handling: Option<&Handling>,
     ) -> Result<Progress<'py>> {
         if let Some(handling) = handling {
-            handling.read_before(open.before())?;
+            handling.read_before(taken.before())?;
         }
         compress::begin_message();
-        let cursor = Reader::new(open.payload());
+        let cursor = Reader::new(taken.payload());
         if !matches!(cursor.shape(), Shape::Map) {
             return Ok(Progress::Done(false)); // not a call: nobody knows it
         }
-        self.call_each(py, self.table(open), cursor, handling, false, None)
+        self.call_each(py, self.table(taken.is_metadata()), cursor, handling, false, None)
     }
 
     /// Calls the handlers of the events from the cursor on, after one that returned `returned`.
@@ -339,7 +356,7 @@ impl MethodReader {
             if self.refuses(py, method, Some(&argument))? {
                 return Ok(None);
             }
-            return Ok(Some(call.call1((argument,))?));
+            return Ok(Some(buffer::call_one(call, &argument)?));
         }
         let Some(arguments) = self.arguments(py, method, cursor, has_value)? else {
             return Ok(None);
@@ -475,9 +492,9 @@ impl Reads for Py<MethodReader> {
         cursor.take(pending.offset);
         let methods = pending.methods.as_ref().filter(|_| !result.is_none());
         let returned = methods.map(|it| Returned { target: result, methods: it.bind(py).clone() });
-        let table = this.table(&pending.open);
+        let table = this.table(pending.open.is_metadata());
         let handled = this.call_each(py, table, cursor, handling, true, returned);
-        this.source.placed(handled, &pending.open)
+        handled.map_err(|failure| this.source.placed(failure, &pending.open))
     }
 
     fn failed(&self, py: Python<'_>, open: &Document, error: PyErr) -> PyResult<()> {

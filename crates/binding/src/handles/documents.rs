@@ -10,12 +10,13 @@ use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::chronicle::read::tailer::Tailer as Kernel;
 
 use super::scan;
+use super::taken::Taken;
 use crate::detached::detached;
 use crate::document::{Document, Received};
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::decode;
-use crate::values::failure::{Failure, Result};
+use crate::values::failure::Failure;
 
 /// What hands out documents.
 pub enum Source {
@@ -55,12 +56,17 @@ impl Source {
 
     /// The next document, stepped over.
     #[inline]
-    pub fn take(&self, py: Python<'_>, include_metadata: bool) -> PyResult<Option<Document>> {
+    pub fn take(
+        &self,
+        py: Python<'_>,
+        include_metadata: bool,
+        taken: &mut Taken,
+    ) -> PyResult<bool> {
         match self {
-            Self::Files(tailer) => {
-                Ok(scan::next_document(py, tailer, include_metadata)?.map(Document::InPlace))
+            Self::Files(tailer) => taken.next(py, tailer, include_metadata),
+            Self::Handle(receiver) => {
+                Ok(taken.hold(receiver.next(py, "_take_document", include_metadata)?))
             }
-            Self::Handle(receiver) => receiver.next(py, "_take_document", include_metadata),
         }
     }
 
@@ -89,7 +95,7 @@ impl Source {
     pub fn return_to(&self, py: Python<'_>, document: &Document) -> PyResult<()> {
         match (self, document) {
             (Self::Files(tailer), Document::InPlace(open)) => {
-                detached(py, |may_wait| tailer.return_to(may_wait, open)).map_err(to_py)
+                detached(py, |may_wait| tailer.return_to(may_wait, open.place())).map_err(to_py)
             }
             (Self::Handle(receiver), document) => receiver.call(py, "_return_to", document),
             _ => Ok(()),
@@ -104,19 +110,19 @@ impl Source {
         }
     }
 
-    /// Adds the message to the error of a value.
-    pub fn placed<T>(&self, result: Result<T>, document: &Document) -> PyResult<T> {
-        match (self, document) {
-            (Self::Files(tailer), Document::InPlace(open)) => decode::placed(result, tailer, open),
-            _ => result.map_err(|failure| match failure {
-                Failure::Wire(fault) => Failure::Wire(
-                    fault
-                        .with("index", format_args!("{:#x}", document.index()))
-                        .with("queue", self.path().display()),
-                )
-                .into(),
-                Failure::Python(raised) => raised,
-            }),
+    /// The error of a value, with its message added.
+    #[cold]
+    pub fn placed(&self, failure: Failure, document: &Document) -> PyErr {
+        match (self, document, failure) {
+            (Self::Files(tailer), Document::InPlace(open), failure) => {
+                decode::placed(failure, tailer, open.place())
+            }
+            (_, _, Failure::Wire(fault)) => {
+                let index = format_args!("{:#x}", document.index());
+                let fault = fault.with("index", index).with("queue", self.path().display());
+                Failure::Wire(fault).into()
+            }
+            (_, _, Failure::Python(raised)) => raised,
         }
     }
 

@@ -6,8 +6,8 @@
 //! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes
 //! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
 //! wait without a pause, [`waits`] waits for messages, [`promise`] for replicas, [`direction`] where
-//! reads go, [`documents`] where documents come
-//! from, and [`sender`] where they go if not to files. [`render`]
+//! reads go, [`documents`] where documents come from, [`taken`] one that is being decoded, and
+//! [`sender`] where they go if not to files. [`render`]
 //! and [`render_columns`] are what the command line prints of a batch. [`raw_tailer`] is what the
 //! tailers of formats whose messages are raw bytes share, and [`queue_options`] what a queue is opened with.
 
@@ -34,5 +34,6 @@ pub mod scan;
 pub mod sender;
 pub mod spin;
 pub mod tailer;
+pub mod taken;
 pub mod waits;
 pub mod write_document;

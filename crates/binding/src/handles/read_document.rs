@@ -62,7 +62,7 @@ impl ReadDocument {
     /// What `decode` makes of the document. It runs without the lock: it may call Python code.
     fn decoded<T>(&self, decode: impl FnOnce(&[u8]) -> failure::Result<T>) -> PyResult<T> {
         let open = self.with(|open| Ok(open.clone()))?;
-        self.source.placed(decode(open.payload()), &open)
+        decode(open.payload()).map_err(|failure| self.source.placed(failure, &open))
     }
 
     /// Continues after the last value; an error leaves the position unchanged.

@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::{
-    Ask, How, OpenDocument, Reading, Scan, Tailer, What, wait_toward,
+    Ask, DocumentPlace, How, OpenDocument, Reading, Scan, Tailer, What, wait_toward,
 };
 use quire_kernel::os::detached::Detached;
 
@@ -108,30 +108,15 @@ pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> P
     Ok(true)
 }
 
-/// The next document, stepped over; what takes long is done with the interpreter let go.
-#[inline]
-pub fn next_document(
-    py: Python<'_>,
-    tailer: &Tailer,
-    include_metadata: bool,
-) -> PyResult<Option<OpenDocument>> {
-    let next = What::document(Ask::First, include_metadata);
-    match tailer.step(next, How::Try, |found| found.open()).map_err(to_py)? {
-        Scan::Found(open) => Ok(Some(open)),
-        Scan::Nothing => Ok(None),
-        _ => take(py, tailer, next)?.map_err(to_py),
-    }
-}
-
 /// Takes the next document. An interrupt takes precedence, and moves the tailer back to it.
 #[cold]
-fn take(py: Python<'_>, tailer: &Tailer, next: What) -> PyResult<Result<Option<OpenDocument>>> {
+pub fn take(py: Python<'_>, tailer: &Tailer, next: What) -> PyResult<Result<Option<OpenDocument>>> {
     loop {
         let taken =
             detached(py, |may_wait| tailer.step(next, How::Wait(may_wait), |found| found.open()));
         if let Err(raised) = log_warnings(py) {
             if let Ok(Scan::Found(open)) = &taken {
-                let _ = detached(py, |may_wait| tailer.return_to(may_wait, open));
+                let _ = detached(py, |may_wait| tailer.return_to(may_wait, open.place()));
             }
             return Err(raised);
         }
@@ -167,7 +152,7 @@ fn add_messages<'py>(
     count: usize,
     decode: impl Fn(&[u8]) -> failure::Result<Bound<'py, PyAny>>,
     found: &mut Vec<Bound<'py, PyAny>>,
-    first: &mut Option<OpenDocument>,
+    first: &mut Option<DocumentPlace>,
 ) -> PyResult<()> {
     while found.len() < count {
         let ask = if found.is_empty() { Ask::First } else { Ask::OfBatch };
@@ -177,14 +162,14 @@ fn add_messages<'py>(
             Err(_) if !found.is_empty() => break,
             Err(error) => return Err(to_py(error)),
         };
-        first.get_or_insert_with(|| open.clone());
+        first.get_or_insert(*open.place());
         match decode(open.payload()) {
             Ok(message) => found.push(message),
             Err(Failure::Wire(_)) if !found.is_empty() => {
-                let _ = detached(py, |may_wait| tailer.return_to(may_wait, &open));
+                let _ = detached(py, |may_wait| tailer.return_to(may_wait, open.place()));
                 break;
             }
-            Err(failure) => return decode::placed(Err(failure), tailer, &open),
+            Err(failure) => return Err(decode::placed(failure, tailer, open.place())),
         }
         if found.len().is_multiple_of(MESSAGES_BETWEEN_LOOKS) {
             py.check_signals()?;

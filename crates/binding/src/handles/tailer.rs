@@ -16,6 +16,7 @@ use super::documents::Source;
 use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
+use super::taken::Taken;
 use super::{scan, spin};
 use crate::arguments::{flag, integer, optional};
 use crate::arrow::decode as columns;
@@ -23,6 +24,7 @@ use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer;
 use crate::calls::history::MessageHistory;
 use crate::detached::detached;
+use crate::document::Document;
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::spare::Spare;
@@ -97,20 +99,31 @@ fn read_payloads<'py>(
     Ok(())
 }
 
-/// Decodes the next message in place, without the tailer's lock: `decode` may call
-/// Python code. If it fails, the tailer moves back to the message.
+/// Decodes the next message without the tailer's lock: `decode` may call Python code. If it fails, the
+/// tailer moves back to the message.
 fn decoded<R>(
     py: Python<'_>,
     tailer: &Kernel,
     decode: impl FnOnce(&[u8]) -> failure::Result<R>,
 ) -> PyResult<Option<R>> {
-    let Some(open) = scan::next_document(py, tailer, false)? else { return Ok(None) };
-    let found = decode::placed(decode(open.payload()), tailer, &open);
-    if found.is_err() {
-        // A tailer closed meanwhile has no position; the first error is the one to raise.
-        let _ = detached(py, |may_wait| tailer.return_to(may_wait, &open));
+    let mut taken = Taken::nothing();
+    if !taken.next(py, tailer, false)? {
+        return Ok(None);
     }
-    found.map(Some)
+    match decode(taken.payload()) {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) => Err(put_back(py, tailer, taken, failure)),
+    }
+}
+
+/// Moves back to a message that cannot be decoded; returns the error to raise.
+#[cold]
+fn put_back(py: Python<'_>, tailer: &Kernel, taken: Taken, failure: failure::Failure) -> PyErr {
+    let Some(Document::InPlace(open)) = taken.into_document() else { return failure.into() };
+    let error = decode::placed(failure, tailer, open.place());
+    // A tailer closed meanwhile has no position; the first error is the one to raise.
+    let _ = detached(py, |may_wait| tailer.return_to(may_wait, open.place()));
+    error
 }
 
 impl Tailer {

@@ -22,7 +22,7 @@ use quire_wire::writer::put_type_prefix;
 use super::failure::{Failure, Result};
 use super::schema::Kind;
 use super::{classes, decode, encode, fixed};
-use crate::buffer::Slot;
+use crate::buffer::Slots;
 
 mod objects;
 mod typed_dict;
@@ -48,7 +48,7 @@ pub struct Codec {
 }
 
 /// Values of objects with at most this number of fields are collected on the stack.
-const FEW: usize = 16;
+const FEW: usize = 8;
 
 /// How an object is created from its fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Plan {
     by_name: HashMap<Vec<u8>, usize>,
     post_init: bool,
     /// Where objects keep their fields, if each of them has a slot.
-    slots: Option<Vec<Slot>>,
+    slots: Option<Slots>,
 }
 
 /// One field of a message class.
@@ -93,6 +93,17 @@ impl Field {
     /// The name in messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Reads its value.
+    #[inline]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        block: &mut Reader<'_>,
+        depth: usize,
+    ) -> Result<Bound<'py, PyAny>> {
+        self.kind.get().get(py, block, depth).map_err(|failure| failure.inside(&self.name))
     }
 
     /// Whether objects may be without it.
@@ -341,9 +352,11 @@ impl Codec {
         if let Some(members) = &self.members {
             return members.get().get(py, cursor, depth);
         }
+        if let Some(mut block) = cursor.block_if() {
+            return self.get_fields(py, &mut block, reader::deeper(depth, at)?);
+        }
         match cursor.value()? {
             Token::Null => Ok(py.None().into_bound(py)),
-            Token::Block(mut block) => self.get_fields(py, &mut block, reader::deeper(depth, at)?),
             Token::TypePrefix(name) => {
                 let depth = reader::deeper(depth, at)?;
                 if name == self.alias.as_bytes() {
@@ -404,22 +417,30 @@ impl Codec {
         if self.bytes_layout {
             fixed::get(py, plan, block, found, depth)?;
         } else {
-            if block.shape() == Shape::List {
+            let mut next = 0;
+            // As a rule all fields are there, in this order.
+            for (field, slot) in plan.fields.iter().zip(&mut *found) {
+                if !block.take_if(&field.token) {
+                    break;
+                }
+                *slot = Some(field.get(py, block, depth)?);
+                next += 1;
+            }
+            if next == 0 && block.shape() == Shape::List {
                 Self::get_in_order(py, plan, block, depth, found)?;
             }
-            let mut next = 0;
             while let Some(name) = block.name()? {
                 let Some(place) = plan.find(&name, next) else {
                     self.take_unknown(py, &name, block, depth, &mut unknown)?;
                     continue;
                 };
-                let field = &plan.fields[place];
-                let value = field.kind.get().get(py, block, depth);
-                found[place] = Some(value.map_err(|failure| failure.inside(&field.name))?);
+                found[place] = Some(plan.fields[place].get(py, block, depth)?);
                 next = place + 1;
             }
         }
-        self.object(py, plan, found, unknown)
+        let object = self.object(py, plan, found, unknown)?;
+        std::mem::forget(few); // all were taken
+        Ok(object)
     }
 
     /// Reads the fields of a message without names, as in a `FIELDLESS_BINARY` queue.
@@ -434,8 +455,7 @@ impl Codec {
             if block.peek().is_none() {
                 break;
             }
-            let value = field.kind.get().get(py, block, depth);
-            *slot = Some(value.map_err(|failure| failure.inside(&field.name))?);
+            *slot = Some(field.get(py, block, depth)?);
         }
         Ok(block.end()?)
     }
@@ -499,7 +519,8 @@ impl Plan {
             let attribute = attribute.bind(py).clone();
             fields.push(Field { name, key, token, attribute: attribute.unbind(), kind, default });
         }
-        let slots = fields.iter().map(|field| Slot::of(class, field.attribute.bind(py))).collect();
+        let attributes = fields.iter().map(|field: &Field| field.attribute.bind(py));
+        let slots = Slots::of(class, attributes);
         Ok(Self { fields, by_name, post_init, slots })
     }
 

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyList, PySet, PyTuple};
-use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
+use quire_kernel::chronicle::read::tailer::{DocumentPlace, Tailer};
 use quire_wire::WireError;
 use quire_wire::codes::TYPE_PREFIX;
 use quire_wire::compress::{self, Method, UNPACKED_MAX};
@@ -299,13 +299,14 @@ pub fn named_message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, 
     Ok(found)
 }
 
-/// Adds the message to the error of a value.
-pub fn placed<T>(result: Result<T>, tailer: &Tailer, open: &OpenDocument) -> PyResult<T> {
-    result.map_err(|failure| match failure {
+/// The error of a value, with its message added.
+#[cold]
+pub fn placed(failure: Failure, tailer: &Tailer, place: &DocumentPlace) -> PyErr {
+    match failure {
         Failure::Wire(fault) => {
-            let (file, position) = tailer.place_of(open);
-            Failure::Wire(fault.in_message(open.index, file, position)).into()
+            let (file, position) = tailer.place_of(place);
+            Failure::Wire(fault.in_message(place.index, file, position)).into()
         }
         Failure::Python(raised) => raised,
-    })
+    }
 }

@@ -1,7 +1,7 @@
 //! Values of declared types from tokens.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString};
 use quire_wire::WireError;
 use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_wire::compress::Method;
@@ -30,13 +30,13 @@ impl Kind {
     ) -> Result<Bound<'py, PyAny>> {
         let at = cursor.offset();
         Ok(match &self.0 {
-            Form::Int(width, _) => {
-                let number = convert::int(cursor.value()?, *width, at)?;
-                buffer::int(py, number)?
-            }
-            Form::Float64 => buffer::float(py, convert::float(cursor.value()?, at)?)?,
+            Form::Int(width, _) => buffer::int(py, convert::next_int(cursor, *width)?)?,
+            Form::Float64 => buffer::float(py, convert::next_float(cursor)?)?,
             Form::Float32 => buffer::float(py, convert::float32(cursor.value()?, at)?)?,
             Form::Text => {
+                if let Some(bytes) = cursor.string_if() {
+                    return Ok(string(py, bytes, at)?.into_any());
+                }
                 let found = cursor.value()?;
                 if let Token::TypePrefix(name) = found
                     && let Some(method) = Method::named(name)
@@ -229,6 +229,15 @@ impl Kind {
             _ => Err(misfit().into()),
         }
     }
+}
+
+/// A string as it is in a message.
+#[inline]
+fn string<'py>(py: Python<'py>, bytes: &[u8], at: usize) -> Result<Bound<'py, PyString>> {
+    if bytes.is_ascii() {
+        return Ok(PyString::from_bytes(py, bytes)?); // which checks the rest, too, and is not told of surrogates
+    }
+    Ok(buffer::text(py, &reader::text(bytes, at)?)?)
 }
 
 /// The elements of a set, made hashable.

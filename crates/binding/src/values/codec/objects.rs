@@ -39,6 +39,8 @@ impl Codec {
             found.iter_mut().map(|value| value.take().unwrap_or_else(|| py.None().into_bound(py)));
         let object = if self.build == Build::CallInOrder {
             class.call1(PyTuple::new(py, values)?)?
+        } else if let (Build::FillSlots, Some(slots)) = (self.build, &plan.slots) {
+            slots.object(class, values)?
         } else {
             let object = buffer::object(class)?;
             self.set_attributes(plan, &object, values)?;
@@ -78,14 +80,6 @@ impl Codec {
                 attributes.set_item(field.attribute.bind(py), value)?;
             }
             return Ok(set_past_class(object, intern!(py, "__dict__"), attributes.as_any())?);
-        }
-        if self.build == Build::FillSlots
-            && let Some(slots) = &plan.slots
-        {
-            for (slot, (_, value)) in slots.iter().zip(fields) {
-                slot.set(object, &value)?;
-            }
-            return Ok(());
         }
         for (field, value) in fields {
             if matches!(self.build, Build::FillSlots | Build::ForceAttributes) {

@@ -59,7 +59,7 @@ impl LastWritten {
             let history = history_of(&self.tailer, &open)?;
             let last = history.and_then(|history| history.sources.last().copied());
             if let Some((_, index)) = last.filter(|(id, _)| *id == self.source_id) {
-                return Ok(Scan::Found((index, open.index)));
+                return Ok(Scan::Found((index, open.index())));
             }
             self.tailer.close_document(may_wait, &open)?;
         }
@@ -90,7 +90,7 @@ impl LastWritten {
 
 fn history_of(tailer: &Tailer, open: &OpenDocument) -> Result<Option<History>> {
     Ok(history::of_message(open.payload()).map_err(|fault| {
-        let (file, position) = tailer.place_of(open);
-        fault.in_message(open.index, file, position)
+        let (file, position) = tailer.place_of(open.place());
+        fault.in_message(open.index(), file, position)
     })?)
 }

@@ -29,7 +29,7 @@ mod step;
 
 pub use batch::Reading;
 use document::Message;
-pub use document::{Found, OpenDocument};
+pub use document::{DocumentPlace, Found, OpenDocument};
 pub use replica::Sent;
 pub use step::MESSAGES_BETWEEN_PAUSES;
 

@@ -46,56 +46,110 @@ impl<'a> Found<'a> {
         self.bytes
     }
 
+    /// Where it is.
+    #[inline]
+    #[must_use]
+    pub const fn place(&self) -> DocumentPlace {
+        let Message { document, start } = *self.message;
+        DocumentPlace { document, start, index: self.index }
+    }
+
     /// The document, to be read without the tailer's lock.
     #[inline]
     pub fn open(&self) -> Result<OpenDocument> {
         let region = self.cursor.region().ok_or_else(|| self.tailer.closed())?;
-        let Message { document, start } = *self.message;
-        let copied = match self.plain {
-            Some(plain) => Some(Arc::new(plain.to_vec())),
-            None if document.is_metadata => Some(copy_of(&region, &document)?),
-            None => None,
+        let bytes = match self.plain {
+            Some(plain) => Bytes::Copied(Arc::new(plain.to_vec())),
+            None if self.message.document.is_metadata => {
+                Bytes::Copied(copy_of(&region, &self.message.document)?)
+            }
+            None => Bytes::InPlace(region),
         };
-        Ok(OpenDocument { region, document, start, copied, index: self.index })
+        Ok(OpenDocument { place: self.place(), bytes })
+    }
+
+    /// Copies a message to the start of `room`; None if that is too small, or the message has a key
+    /// before it. [`DocumentPlace::with_copy`] makes a document of it.
+    #[inline]
+    pub fn copy_whole(&self, room: &mut [u8]) -> Option<usize> {
+        let room = room.get_mut(..self.bytes.len()).filter(|_| self.message.start == 0)?;
+        room.copy_from_slice(self.bytes);
+        Some(room.len())
+    }
+}
+
+/// Where a document is, for what is said of it and to go back to it.
+#[derive(Clone, Copy)]
+pub struct DocumentPlace {
+    pub(super) document: Document,
+    /// Where the message begins in the payload, after its key.
+    start: u32,
+    /// The message's index (metadata: that of the next message).
+    pub index: i64,
+}
+
+impl DocumentPlace {
+    /// The message that was copied.
+    #[must_use]
+    pub fn with_copy(self, copy: &[u8]) -> OpenDocument {
+        OpenDocument { place: self, bytes: Bytes::Copied(Arc::new(copy.to_vec())) }
     }
 }
 
 /// A document being read.
 #[derive(Clone)]
 pub struct OpenDocument {
-    region: Arc<Region>,
-    pub(super) document: Document,
-    /// Where the message begins in the payload, after its key.
-    start: u32,
-    /// A copy of metadata, in which words may change, or what an encrypted document holds.
-    copied: Option<Arc<Vec<u8>>>,
-    /// The message's index (metadata: that of the next message).
-    pub index: i64,
+    place: DocumentPlace,
+    bytes: Bytes,
+}
+
+#[derive(Clone)]
+enum Bytes {
+    /// Of a message in its file, which stays mapped.
+    InPlace(Arc<Region>),
+    /// Of metadata, in which words may change, of what an encrypted document holds, or of a message
+    /// that was copied.
+    Copied(Arc<Vec<u8>>),
 }
 
 impl OpenDocument {
+    /// Where it is.
+    #[must_use]
+    pub const fn place(&self) -> &DocumentPlace {
+        &self.place
+    }
+
+    /// The message's index (metadata: that of the next message).
+    #[inline]
+    #[must_use]
+    pub const fn index(&self) -> i64 {
+        self.place.index
+    }
+
     /// The payload: of a message in place, of metadata as it was when it was opened.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        match &self.copied {
-            None => self.region.bytes(self.document.from(self.start).payload()),
-            Some(copy) => &copy[(self.start as usize).min(copy.len())..],
+        let DocumentPlace { document, start, .. } = self.place;
+        match &self.bytes {
+            Bytes::InPlace(region) => region.bytes(document.from(start).payload()),
+            Bytes::Copied(copy) => &copy[(start as usize).min(copy.len())..],
         }
     }
 
     /// What a tailer of topics skipped before the message: its history and its key.
     #[must_use]
     pub fn before(&self) -> &[u8] {
-        match &self.copied {
-            None => self.region.bytes(self.document.payload_start(self.start)),
-            Some(copy) => &copy[..(self.start as usize).min(copy.len())],
+        let DocumentPlace { document, start, .. } = self.place;
+        match &self.bytes {
+            Bytes::InPlace(region) => region.bytes(document.payload_start(start)),
+            Bytes::Copied(copy) => &copy[..(start as usize).min(copy.len())],
         }
     }
 
     /// It is metadata.
     #[must_use]
     pub const fn is_metadata(&self) -> bool {
-        self.document.is_metadata
+        self.place.document.is_metadata
     }
 }
 

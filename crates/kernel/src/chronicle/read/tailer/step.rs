@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::document::Message;
-use super::{Ask, Entered, Found, How, Inner, OpenDocument, Scan, Tailer, What, wait_toward};
+use super::{
+    Ask, DocumentPlace, Entered, Found, How, Inner, OpenDocument, Scan, Tailer, What, wait_toward,
+};
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::table::NO_INDEX;
 use crate::chronicle::protocol::roll_file::Document;
@@ -231,30 +233,31 @@ impl Tailer {
     pub fn close_document(&self, may_wait: &Detached, open: &OpenDocument) -> Result<()> {
         let timer = Timer::start(self.queue.metrics());
         let mut inner = self.enter(may_wait)?;
-        if inner.cursor.is_at(&open.document) {
-            let index = (!open.is_metadata()).then_some(open.index);
-            inner.step_over(&self.queue, &open.document, index)?;
+        let DocumentPlace { document, index, .. } = open.place();
+        if inner.cursor.is_at(document) {
+            let index = (!document.is_metadata).then_some(*index);
+            inner.step_over(&self.queue, document, index)?;
         }
-        if !open.is_metadata() {
-            timer.read(1, u64::from(open.document.length));
+        if !document.is_metadata {
+            timer.read(1, u64::from(document.length));
         }
         self.finish(How::Wait(may_wait), &mut inner).map(drop)
     }
 
     /// Goes back to a document that was stepped over: it was not done with.
-    pub fn return_to(&self, may_wait: &Detached, open: &OpenDocument) -> Result<()> {
+    pub fn return_to(&self, may_wait: &Detached, place: &DocumentPlace) -> Result<()> {
         let mut inner = self.enter(may_wait)?;
-        inner.cursor.return_to(&self.queue, &open.document, open.index)?;
+        inner.cursor.return_to(&self.queue, &place.document, place.index)?;
         inner.turn_back();
         Ok(())
     }
 
-    /// The file and the position of an open document, for words about it.
+    /// The file and the position of a document, for words about it.
     #[must_use]
-    pub fn place_of(&self, open: &OpenDocument) -> (String, u64) {
-        let split = self.queue.roll().split(open.index);
+    pub fn place_of(&self, place: &DocumentPlace) -> (String, u64) {
+        let split = self.queue.roll().split(place.index);
         let file = split.and_then(|(cycle, _)| self.queue.file_for_cycle(cycle));
-        (file.map(|file| file.display().to_string()).unwrap_or_default(), open.document.position)
+        (file.map(|file| file.display().to_string()).unwrap_or_default(), place.document.position)
     }
 
     /// The index of the message stepped over last.
