@@ -318,6 +318,39 @@ def test_a_token_that_may_not_read_is_not_told_where(tmp_path: Path) -> None:
                 client.execute_command(*ask)
 
 
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_the_owner_has_a_certificate_of_its_own(tmp_path: Path, *, is_trusted: bool) -> None:
+    """It is checked before the token is sent."""
+    authority, other = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+
+    def certified(name: str, issuer: trustme.CA) -> tuple[object, ...]:
+        made = issuer.issue_cert("127.0.0.1")
+        made.private_key_and_cert_chain_pem.write_to_path(tmp_path / name)
+        return ("--certificate", tmp_path / name, "--key", tmp_path / name)
+
+    rights = [it for right in ("read", "append", "create") for it in (f"--{right}", "*")]
+    token = run("token", "add", "all", "--tokens", tmp_path / "tokens", *rights).out.strip()
+    tokens = ("--tokens", tmp_path / "tokens")
+    owned = certified("b.pem", authority if is_trusted else other)
+    with (
+        serving(tmp_path / "b", *tokens, *owned, "--audit", tmp_path / "audit") as (owner, _),
+        serving(
+            *(tmp_path / "a", *tokens, *certified("a.pem", authority)),
+            *("--peer", f"orders=127.0.0.1:{owner}"),
+        ) as (port, _),
+    ):
+        url, given = f"quire://127.0.0.1:{port}/orders", {"token": token, "timeout_s": 10}
+        if is_trusted:
+            with opened(url, tls=tmp_path / "ca.pem", **given) as queue:
+                assert queue.path == f"quire://127.0.0.1:{owner}/orders"
+        else:
+            with pytest.raises(ssl.SSLCertVerificationError):
+                opened(url, tls=tmp_path / "ca.pem", **given)
+    with quire.open(tmp_path / "audit", read_only=True) as audit:
+        assert bool(audit.entry_count) is is_trusted
+
+
 # Where a client may be sent.
 
 

@@ -204,9 +204,10 @@ class AheadAppender:
 
     def _take_answers(self, ends: float) -> bool:
         """Take those that there are, once there is one, or a message to send; whether any came."""
-        connection, had_any = self._connection, False
-        if not connection.wait(ends - monotonic(), self._wake):
-            self._take(connection.receive(ends))  # says that the server is silent
+        connection = self._connection
+        had_any = not connection.wait(ends - monotonic(), self._wake)
+        if had_any:
+            self._take(connection.receive(ends))  # an error, unless it came in the last moment
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         while self._sent > self._unplaced:
@@ -257,7 +258,7 @@ class AheadAppender:
         found = self._found([it.message for it in self._first(count)], past)
         for _ in range(count):
             lost = ServerLostError(
-                f"the message was appended, but its index is not known any more:"
+                "the message was appended, but its index is not known any more:"
                 f" queue={self._queue.url}"
             )
             self._resolve(next(found, None), lost)
