@@ -333,12 +333,10 @@ def test_the_owner_has_a_certificate_of_its_own(tmp_path: Path, *, is_trusted: b
     token = run("token", "add", "all", "--tokens", tmp_path / "tokens", *rights).out.strip()
     tokens = ("--tokens", tmp_path / "tokens")
     owned = certified("b.pem", authority if is_trusted else other)
+    own = certified("a.pem", authority)
     with (
         serving(tmp_path / "b", *tokens, *owned, "--audit", tmp_path / "audit") as (owner, _),
-        serving(
-            *(tmp_path / "a", *tokens, *certified("a.pem", authority)),
-            *("--peer", f"orders=127.0.0.1:{owner}"),
-        ) as (port, _),
+        serving(tmp_path / "a", *tokens, *own, "--peer", f"orders=127.0.0.1:{owner}") as (port, _),
     ):
         url, given = f"quire://127.0.0.1:{port}/orders", {"token": token, "timeout_s": 10}
         if is_trusted:
