@@ -272,10 +272,11 @@ impl View {
     #[inline]
     #[must_use]
     pub fn try_slot(&self, position: u64) -> Option<Slot> {
-        if position < self.clear_from {
+        let known = position >= self.clear_from && position + HEADER_LEN <= self.clear_to;
+        if !known || !self.file.layout.aligned {
             return None;
         }
-        self.slot_below(position, self.clear_to)
+        self.slot_before(position, self.clear_to)
     }
 
     /// What lies at a position where this process has stored something: it has reserved the space,
@@ -286,14 +287,16 @@ impl View {
         if end > self.region.len() {
             self.region = self.file.window.region();
         }
-        self.slot_below(position, end.min(self.region.len()))
-    }
-
-    #[inline]
-    fn slot_below(&self, position: u64, end: u64) -> Option<Slot> {
+        let end = end.min(self.region.len());
         if position + HEADER_LEN > end || !self.file.layout.aligned {
             return None;
         }
+        self.slot_before(position, end)
+    }
+
+    /// What lies at a position whose header can be read, if it does not go beyond `end`.
+    #[inline]
+    fn slot_before(&self, position: u64, end: u64) -> Option<Slot> {
         let (word, header) = self.region.observe_header_acquire(position);
         let (length, is_metadata) = match document::parse(word) {
             Header::Waiting => return Some(Slot::Waiting(word)),
