@@ -91,7 +91,7 @@ impl Slots {
         Some(slots)
     }
 
-    /// Finds where each slot is, which the stable interface of the interpreter does not tell: an object
+    /// Finds where each slot is, which the stable interface of the interpreter does not say: an object
     /// refers there to what its descriptor has set, and nowhere else.
     fn find_offsets(&mut self, class: &Bound<'_, PyType>) {
         let py = class.py();

@@ -18,7 +18,7 @@ pub struct Taken {
 
 enum Held {
     Nothing,
-    /// A message of so many bytes in `short`.
+    /// A message, and its length in `short`.
     Short(DocumentPlace, usize),
     Document(Document),
 }

@@ -234,8 +234,9 @@ impl Kind {
 /// A string as it is in a message.
 #[inline]
 fn string<'py>(py: Python<'py>, bytes: &[u8], at: usize) -> Result<Bound<'py, PyString>> {
+    // The interpreter decodes UTF-8 itself, but knows no surrogates as Java writes them.
     if bytes.is_ascii() {
-        return Ok(PyString::from_bytes(py, bytes)?); // which checks the rest, too, and is not told of surrogates
+        return Ok(PyString::from_bytes(py, bytes)?);
     }
     Ok(buffer::text(py, &reader::text(bytes, at)?)?)
 }

@@ -78,7 +78,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Where a document is, for what is said of it and to go back to it.
+/// Where a document is, for errors that name it and to go back to it.
 #[derive(Clone, Copy)]
 pub struct DocumentPlace {
     pub(super) document: Document,
