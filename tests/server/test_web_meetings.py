@@ -16,6 +16,7 @@ import quire
 from browsing import Visit, showing
 from cli_runs import started
 from quire.replication import Sink, Source
+from quire.server import Server
 
 _DAY_MS = 86_400_000
 
@@ -72,6 +73,27 @@ def test_a_queue_that_is_deleted_or_damaged_is_an_error_on_its_page_alone(
     assert visit.ask("/messages/damaged").status in {200, 500}
     assert visit.ask("/queue/other").status == 200
     assert "other 1 " in visit.ask("/").words
+
+
+def test_lists_leave_room_for_queues_that_clients_use(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        quire.open(root / f"q{number}").close()
+
+    async def look() -> None:
+        async with Server(root, host=None, web=("127.0.0.1", 0)) as server:
+            queues = server.context.queues
+            monkeypatch.setattr(queues, "_most", 6)
+            visit = Visit(server.web_address[1])
+            for address in ("/", "/queue/other"):
+                words = (await asyncio.to_thread(visit.ask, address)).words
+                assert len(queues.opened) == 3
+                assert ("not looked at" in words) == (address == "/")
+            assert (await asyncio.to_thread(visit.ask, "/queue/q5")).status == 200
+            assert len(queues.opened) == 4
+
+    asyncio.run(look())
 
 
 def test_no_link_is_followed(root: Path, tmp_path: Path) -> None:

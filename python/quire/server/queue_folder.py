@@ -179,6 +179,10 @@ class Queues:
             self.forget(topic)
         return self.get(topic)
 
+    def may_look(self, topic: str) -> bool:
+        """Return whether a queue is open, or few enough are that it may be opened to be listed."""
+        return topic in self._open or 2 * len(self._open) < self._most
+
     def _is_new(self, found: ServedQueue, parts: list[str]) -> bool:
         """Return whether a queue is of an older format, which has no files before a message."""
         return found.journal is None and found.is_in_place() and self._is_folder(parts)

@@ -24,6 +24,7 @@ _THREADS: Final = 2
 ON_A_PAGE: Final = 100
 """How many queues one page of the list shows."""
 _TOPICS_S: Final = 5.0
+_NOT_LOOKED_AT: Final = "not looked at, as many queues are open here: its own page opens it"
 
 
 class ShownQueues:
@@ -83,6 +84,9 @@ class ShownQueues:
         """Return the queues that there are of some names; of one that cannot be opened, why."""
         found: list[tuple[str, ServedQueue | str]] = []
         for topic in topics:
+            if not self._context.queues.may_look(topic):
+                found.append((topic, _NOT_LOOKED_AT))
+                continue
             try:
                 queue = self._context.queues.current(topic)
             except (RefusedError, OSError) as error:
