@@ -422,4 +422,19 @@ mod tests {
         assert!(!is_unsupported(&error));
         assert!(is_unsupported(&io::ErrorKind::Unsupported.into()));
     }
+
+    #[test]
+    fn copies_are_whole_at_every_alignment() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let mapping = Mapping::new(&file, 4096, true).unwrap();
+        let content: Vec<u8> = (1..=64).collect();
+        mapping.copy_in(0, &content);
+        for start in 0..16 {
+            for count in 0..40 {
+                let copy = mapping.copy_out(start as u64, count as u64);
+                assert_eq!(copy, content[start..start + count], "start={start} count={count}");
+            }
+        }
+    }
 }
