@@ -21,13 +21,14 @@ _LEAST_SLEEP_NS = 10_000
 """A sleep takes longer than this in any case."""
 
 
-def open_queue(
+def open_queue(  # noqa: PLR0913 - options
     path: Path,
     *,
     read_only: bool = False,
     double_buffer: bool = False,
     pretouch: bool = True,
     buffer_mode: Literal["none", "async"] = "none",
+    durability: Literal["process", "each"] = "process",
 ) -> quire.JournalQueue:
     """Open a queue as all measured queues are opened."""
     return quire.open(
@@ -39,6 +40,7 @@ def open_queue(
         wait=quire.WaitOptions(double_buffer=double_buffer),
         pretouch=pretouch,
         buffer_mode=buffer_mode,
+        durability=durability,
     )
 
 

@@ -37,6 +37,9 @@ def settings(places: Sequence[Path], volume: Volume) -> Iterator[Described]:
         yield {"kind": "acceptable", "rate": rate}, scenario, partial(following, scenario, rate)
     yield life.alone("catch-up", place, amounts.caught_up, size=REPLICATION_SIZE)
     yield life.alone("cost", place, amounts.cost, size=REPLICATION_SIZE)
+    # On a disk, the last place.
+    yield life.alone("waits", places[-1], amounts.waits, size=REPLICATION_SIZE)
+    yield life.alone("flights", place, amounts.flights, size=REPLICATION_SIZE)
 
 
 @contextmanager
@@ -125,5 +128,7 @@ _TABLES: dict[str, tuple[str, Callable[[Sequence[Result]], str]]] = {
     ),
     "acceptable": ("The same at 7, 20, 50 and 80 million messages a minute", _delays),
     "catch-up": ("One connection", _rates),
+    "waits": ("Appends that wait, for a replica or for the disk", _rates),
+    "flights": ("With 64 messages under way to a replica", _rates),
     "cost": ("What an append takes of its thread, 100,000 a second", _cost),
 }

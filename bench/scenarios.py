@@ -220,6 +220,8 @@ REPLICATION = {
     ),
     "catch-up": (Operation("replicated", "catch_up"),),
     "cost": (Operation("replicated", "cost@alone"), Operation("replicated", "cost@replicated")),
+    "waits": (Operation("replicated", "wait@each"), Operation("replicated", "wait@all")),
+    "flights": (Operation("replicated", "flight"), Operation("replicated", "flight@busy")),
 }
 """From one process to another through a replica, and what replication takes of the appender."""
 
@@ -387,6 +389,8 @@ class Replication:
     """How long messages are sent at each rate, after two thirds of that to warm up."""
     caught_up: Amount
     cost: Amount
+    waits: Amount
+    flights: Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,6 +529,8 @@ FULL = Volume(
         seconds=2,
         caught_up=Amount(10_000_000, 0),
         cost=Amount(300_000, 50_000),
+        waits=Amount(10_000, 1000),
+        flights=Amount(500_000, 50_000),
     ),
     sealed=Amount(200_000, 50_000),
     served=Served(
@@ -582,6 +588,8 @@ QUICK = Volume(
         seconds=0.5,
         caught_up=Amount(2_000_000, 0),
         cost=Amount(50_000, 10_000),
+        waits=Amount(1000, 200),
+        flights=Amount(100_000, 20_000),
     ),
     sealed=Amount(50_000, 10_000),
     served=Served(

@@ -186,6 +186,10 @@ def _replication(scenario: Result) -> Iterator[Verdict]:
         more = summary.ratio(scenario, alone, replicated, CPU_TIME)
         what = "replicate: CPU time of the appender's thread"
         yield _at_most(scenario, what, more, replicated_targets.MOST_COST)
+    synced, waiting = replicated_targets.SYNCING, replicated_targets.WAITING
+    if {synced, waiting} <= measured:
+        what = "replicate: an append that waits for a replica, against one for the disk"
+        yield _at_most(scenario, what, summary.ratio(scenario, synced, waiting), 1.0)
     for peer in replicated_targets.PEERS:
         pair = replicated_targets.OURS, f"{peer}.latency"
         if set(pair) <= measured:

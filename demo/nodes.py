@@ -46,18 +46,19 @@ class Node:
 
 
 @contextmanager
-def source(queue: Path, log: Path) -> Generator[Node]:
+def source(queue: Path, log: Path, *options: str) -> Generator[Node]:
     """Replicate a queue, on a free port of this machine."""
-    with _started(["replicate", "source", str(queue), "--listen", "127.0.0.1:0"], log) as process:
+    verb = ["replicate", "source", str(queue), "--listen", "127.0.0.1:0", *options]
+    with _started(verb, log) as process:
         line = process.stdout.readline() if process.stdout else ""
         yield Node(process, _found(_LISTENING, line, log))
 
 
 @contextmanager
-def sink(copy: Path, origin: str, log: Path) -> Generator[Node]:
+def sink(copy: Path, origin: str, log: Path, *options: str) -> Generator[Node]:
     """Keep a copy of a source's queue; it replicates when this returns."""
     begin = log.stat().st_size
-    with _started(["replicate", "sink", str(copy), "--from", origin], log) as process:
+    with _started(["replicate", "sink", str(copy), "--from", origin, *options], log) as process:
         deadline = time.monotonic() + _TIMEOUT_S
         while _REPLICATING not in log.read_text("utf-8")[begin:]:
             if process.poll() is not None:

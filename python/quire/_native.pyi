@@ -1583,7 +1583,7 @@ class ReplicaStates:
 
     def note(
         self, slot: int, /, *, sent: int | None, acknowledged: int | None, time_ns: int
-    ) -> None:
+    ) -> bool:
         """
         Store the last index that a replica was sent, and the last that it has acknowledged.
 
@@ -1592,6 +1592,9 @@ class ReplicaStates:
             sent: None before the first.
             acknowledged: None before the first.
             time_ns: When what it has acknowledged was sent, since 1970.
+
+        Returns:
+            Whether anybody waited for what replicas acknowledge, and was woken.
 
         """
 
@@ -1768,6 +1771,17 @@ class EventLoopWaits:
     def fileno(self) -> int:
         """Return the descriptor that is readable when a wait is due."""
 
+    @property
+    def is_prompt(self) -> bool:
+        """
+        Whether waits that begin are announced the very next message, however many come.
+
+        Each such wake-up is the appender's work; so others are announced one only when the last
+        has been for a while.
+        """
+
+    @is_prompt.setter
+    def is_prompt(self, is_prompt: bool, /) -> None: ...
     def wake(self, number: int, /) -> None:
         """Make the wait with a number due; from any thread."""
 

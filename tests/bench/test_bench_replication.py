@@ -10,7 +10,14 @@ from bench import harness, replicated, targets
 from bench.harness import Result
 from bench.scenarios import QUICK, REPLICATION, Amount, Operation, Replication
 
-TINY = Replication(pairs=1, seconds=0.2, caught_up=Amount(2000, 0), cost=Amount(2000, 1000))
+TINY = Replication(
+    pairs=1,
+    seconds=0.2,
+    caught_up=Amount(2000, 0),
+    cost=Amount(2000, 1000),
+    waits=Amount(1000, 0),
+    flights=Amount(2000, 1000),
+)
 
 
 def _measured(kind: str, folder: Path, wanted: list[Operation]) -> Result:
@@ -49,8 +56,9 @@ def test_java_hands_on_each_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.check
-def test_a_sink_catches_up_and_costs_the_appender_are_measured(tmp_path: Path) -> None:
-    scenarios = [_measured(kind, tmp_path, [*REPLICATION[kind]]) for kind in ("catch-up", "cost")]
+def test_what_a_sink_costs_and_what_it_keeps_up_with_is_measured(tmp_path: Path) -> None:
+    kinds = ("catch-up", "cost", "waits", "flights")
+    scenarios = [_measured(kind, tmp_path, [*REPLICATION[kind]]) for kind in kinds]
 
     results: dict[str, Result] = {"replication": {"scenarios": scenarios}}
     shown = replicated.text(results)
@@ -59,6 +67,9 @@ def test_a_sink_catches_up_and_costs_the_appender_are_measured(tmp_path: Path) -
     assert {one.what for one in targets.verdicts(results)} == {
         "replicate: one connection",
         "replicate: CPU time of the appender's thread",
+        "replicate: an append that waits for a replica, against one for the disk",
+        "replicate: 64 messages under way",
+        "replicate: 64 messages under way, busy threads",
     }
 
 

@@ -130,7 +130,7 @@ impl ReplicaStates {
         sent: Option<i64>,
         acknowledged: Option<i64>,
         time_ns: u64,
-    ) -> PyResult<()> {
+    ) -> PyResult<bool> {
         self.states.note(slot, sent, acknowledged, time_ns).map_err(to_py)
     }
 

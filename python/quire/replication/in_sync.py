@@ -51,21 +51,22 @@ class InSyncSet:
         self._targets: dict[SourceSession, tuple[int | None, float]] = {}
         self._away_since: dict[str, float] = {}
 
-    def note(self, session: SourceSession) -> None:
-        """Store what a session's sink has acknowledged, for all who wait for it."""
+    def note(self, session: SourceSession) -> bool:
+        """Store what a session's sink has acknowledged; whether anybody waited for that."""
         if session.reader is None:
-            return
+            return False
         slot = self._slot_of(session)
         if self._sessions.get(slot) is not session:
-            return  # the sink has connected again
+            return False  # the sink has connected again
         sent, acknowledged = self._index(session.sent), self._index(session.acknowledged)
         time_ns = session.acknowledged_ns
-        self._states.note(slot, sent=sent, acknowledged=acknowledged, time_ns=time_ns)
+        is_awaited = self._states.note(slot, sent=sent, acknowledged=acknowledged, time_ns=time_ns)
         if session not in self._joined and self._has_caught_up(session, acknowledged):
             self._joined.add(session)
             self._states.set_member(slot, True)  # noqa: FBT003 - positional alone
             _log.info("a sink is in sync: name=%s peer=%s", session.name, session.peer)
         self._queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return is_awaited
 
     def _slot_of(self, session: SourceSession) -> int:
         """Return the slot of a session, which gets it with its first note."""

@@ -16,6 +16,7 @@ from quire.errors import DivergedError, ReplicationError
 from quire.replication import layout, standing, wire
 from quire.replication.drivers.any_sink import AnySink
 from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.own_thread import threads_for
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
 from quire.replication.tls import Tls, check_allowed
@@ -55,8 +56,8 @@ class Sink(AnySink[SinkSession]):
             from a :class:`RefillSource` what it lacks, and is the source again.
         listens: Listen at *host* and *port* for the source to connect, as ``connects=True`` has it
             do, one at a time. A source that cannot be followed is logged, and does not end it.
-        busy: Have a thread of its own for the connection, which never sleeps: messages are stored,
-            and acknowledged, sooner, for a core. Not with *tls*.
+        busy: Have the thread of the connection never sleep: messages are stored, and acknowledged,
+            sooner, for a core. Not with *tls*.
         options: Those of :func:`quire.open` for the copy, without the ones that the source decides.
 
     Raises:
@@ -102,16 +103,17 @@ class Sink(AnySink[SinkSession]):
     ) -> None:
         layout.check_own(options)
         check_allowed(host, tls, insecure=insecure)
+        context = None if tls is None else tls.context(is_listening=listens)
         super().__init__(
             os.fspath(path),
             host=host,
             port=port,
-            tls=None if tls is None else tls.context(is_listening=listens),
+            tls=context,
             connect_s=_CONNECT_S,
             reconnect_s=reconnect_s,
             attempts=attempts,
             listens=listens,
-            is_busy=arguments.flag("busy", busy),
+            threads=threads_for(context, is_busy=arguments.flag("busy", busy)),
         )
         self._name = name or f"{socket.gethostname()}:{os.fspath(path)}"[-200:]
         self._level = arguments.one_of("stored", "synced")("acknowledge", acknowledge)
@@ -191,6 +193,9 @@ class Sink(AnySink[SinkSession]):
         if serve is not None:
             address = await serve(epoch)
         session.take_over(address)
+
+    def _is_to_act(self, session: SinkSession) -> bool:
+        return session.awaits_action or self._replica.has_positions_waiting
 
     async def _keep_positions(self, session: SinkSession) -> None:
         """Keep where the readers of the source are, and now and then what had to wait."""

@@ -102,6 +102,11 @@ class SinkSession(Session):
         return not self.is_started
 
     @property
+    def awaits_action(self) -> bool:
+        """Whether the source has handed over, or said where its readers are."""
+        return self.handed_over is not None or bool(self._positions)
+
+    @property
     def awaits_sync(self) -> bool:
         """Whether :meth:`sync` is due before what is stored can be acknowledged."""
         return self._level == SYNCED and self._unacknowledged is not None

@@ -21,6 +21,7 @@ from quire.errors import (
 from quire.handles.journal.queue import JournalQueue
 from quire.replication.drivers.any_source import AnySource
 from quire.replication.drivers.connection import Connection
+from quire.replication.drivers.own_thread import threads_for
 from quire.replication.handover_requests import MAILBOX, take_request
 from quire.replication.in_sync import InSyncSet
 from quire.replication.original import Original
@@ -75,8 +76,8 @@ class Source(AnySource[SourceSession]):
         connects: Connect to the sink that listens at *host* and *port*, instead of listening.
         drop_after_s: Take a sink out of the in-sync set once it was away for this long: appends
             with ``wait="all"`` do not wait for it any more. None: never.
-        busy: Have a thread of its own for each sink, which never sleeps: messages are sent, and
-            acknowledgements seen, sooner, for a core each. Not with *tls*.
+        busy: Have the thread of each sink never sleep: messages are sent, and acknowledgements
+            seen, sooner, for a core each. Not with *tls*.
         compress: Send batches compressed by zstd to sinks that take that.
 
     Raises:
@@ -128,7 +129,7 @@ class Source(AnySource[SourceSession]):
             tls=context,
             max_sinks=max_sinks,
             connects=connects,
-            is_busy=arguments.flag("busy", busy),
+            threads=threads_for(context, is_busy=arguments.flag("busy", busy)),
         )
         self._original, self._insecure = Original(queue), insecure
         self._in_sync: InSyncSet | None = None
@@ -304,10 +305,9 @@ class Source(AnySource[SourceSession]):
     def _new_session(self, peer: str) -> SourceSession:
         return SourceSession(self._original, peer, time.monotonic_ns(), compress=self._compress)
 
-    def _note_progress(self, session: SourceSession) -> None:
+    def _note_progress(self, session: SourceSession) -> bool:
         """Have every process know what a sink has."""
-        if self._in_sync is not None:
-            self._in_sync.note(session)
+        return self._in_sync is not None and self._in_sync.note(session)
 
     def _note_end(self, session: SourceSession) -> None:
         if self._in_sync is not None:

@@ -203,11 +203,12 @@ class SourceSession(Session):
         documents = self._reader.read()
         if documents is None:
             return False
-        self.sent = self._reader.end
-        self._in_flight.append((self.sent, len(documents)))
+        end = self._reader.end
+        self._in_flight.append((end, len(documents)))
         self._in_flight_bytes += len(documents)
         self._send_files()
         self._out.append(self._batch(time_ns, documents))
+        self.sent = end  # last: what another thread says of messages before it comes after them
         self._spoke_ns = now_ns
         return True
 

@@ -40,6 +40,17 @@ impl EventLoopWaits {
         self.0.descriptor()
     }
 
+    #[doc = stub!("EventLoopWaits.is_prompt")]
+    #[getter]
+    fn is_prompt(&self) -> bool {
+        self.0.is_prompt()
+    }
+
+    #[setter]
+    fn set_is_prompt(&self, is_prompt: bool) {
+        self.0.set_prompt(is_prompt);
+    }
+
     #[doc = stub!("EventLoopWaits.wake")]
     #[pyo3(signature = (number, /))]
     fn wake(&self, number: u64) {

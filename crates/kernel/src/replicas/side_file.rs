@@ -314,23 +314,23 @@ impl ReplicaStates {
     }
 
     /// Stores what a replica was sent, and what of it it has acknowledged: the last index of each, or
-    /// None before the first. Wakes those who wait for it.
+    /// None before the first. Wakes those who wait for it; whether there is one.
     pub fn note(
         &self,
         slot: u64,
         sent: Option<i64>,
         acknowledged: Option<i64>,
         time_ns: u64,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let slot = self.checked(slot)?;
         self.store(at(slot, layout::SENT), word_of(sent));
         self.store(at(slot, layout::TIME), time_ns);
         let position = at(slot, layout::ACKNOWLEDGED);
-        if self.cells.load_acquire(position) != word_of(acknowledged) {
-            self.store(position, word_of(acknowledged));
-            self.wake();
+        if self.cells.load_acquire(position) == word_of(acknowledged) {
+            return Ok(false);
         }
-        Ok(())
+        self.store(position, word_of(acknowledged));
+        Ok(self.wake())
     }
 
     /// Makes a replica a member of the in-sync set, or takes it out of it.
@@ -475,11 +475,14 @@ impl ReplicaStates {
         self.is_writable
     }
 
-    fn wake(&self) {
+    /// Wakes those who wait; whether there is one.
+    fn wake(&self) -> bool {
         word::settle(); // between the index and the look at the word
-        if self.word().clear() {
+        let is_awaited = self.word().clear();
+        if is_awaited {
             futex::wake(self.cells.word(layout::WORD_AT), true);
         }
+        is_awaited
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -15,6 +16,7 @@ pub struct EventLoop {
     reader: PipeReader,
     writer: PipeWriter,
     generation: u32,
+    is_prompt: AtomicBool,
 }
 
 impl EventLoop {
@@ -23,13 +25,26 @@ impl EventLoop {
         let (reader, writer) = io::pipe()?;
         fcntl_setfl(&reader, OFlags::NONBLOCK)?;
         fcntl_setfl(&writer, OFlags::NONBLOCK)?;
-        Ok(Self { due: Mutex::default(), reader, writer, generation: process::generation() })
+        let (due, generation) = (Mutex::default(), process::generation());
+        Ok(Self { due, reader, writer, generation, is_prompt: AtomicBool::new(false) })
     }
 
     /// The descriptor that becomes readable when a wait is due.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.reader.as_raw_fd()
+    }
+
+    /// Whether waits that begin are to be announced the very next message, although appenders pay
+    /// for the wake-up.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        self.is_prompt.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether waits that begin from now on are.
+    pub fn set_prompt(&self, is_prompt: bool) {
+        self.is_prompt.store(is_prompt, Ordering::Relaxed);
     }
 
     /// Notes that a wait is due. A full pipe is readable, too.

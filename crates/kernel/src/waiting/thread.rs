@@ -159,10 +159,18 @@ impl Thread {
     fn take_new(&mut self) {
         let new = std::mem::take(&mut INBOX.lock().new);
         for wait in new {
-            let file = wait.side_file();
-            let key = file.map_or(0, |file| Arc::as_ptr(file) as usize);
-            self.queues.entry(key).or_insert_with(|| Waits::new(file.cloned())).all.push(wait);
+            self.add(wait);
         }
+    }
+
+    fn add(&mut self, wait: Arc<Wait>) {
+        let file = wait.side_file();
+        let key = file.map_or(0, |file| Arc::as_ptr(file) as usize);
+        let queue = self.queues.entry(key).or_insert_with(|| Waits::new(file.cloned()));
+        if wait.is_prompt() {
+            queue.arm_at = Instant::now();
+        }
+        queue.all.push(wait);
     }
 
     /// Looks at those that are new or announced, and from time to time at all.
@@ -238,7 +246,7 @@ impl Waits {
         let (found, found_old) = self.look(which, may_wait);
         if found {
             self.in_vain = 0;
-        } else if is_announced {
+        } else if is_announced && !self.all.is_empty() {
             self.in_vain = MOST_IN_VAIN.min(self.in_vain + 1);
         }
         if found || is_announced {
@@ -335,5 +343,67 @@ impl Waits {
 
     fn expected(&self) -> Option<Expected<'_>> {
         Some(self.side_file.as_ref()?.expected(self.value?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event_loop::EventLoop;
+    use super::super::wait::Look;
+    use super::*;
+    use crate::os::own_directory::OwnDirectory;
+
+    /// A tailer that never finds anything.
+    struct Quiet(Arc<SideFile>);
+
+    impl Look for Quiet {
+        fn is_due(&self, _: &Detached) -> bool {
+            false
+        }
+
+        fn side_file(&self, _: &Detached) -> Option<Arc<SideFile>> {
+            Some(Arc::clone(&self.0))
+        }
+    }
+
+    /// A thread with one wait, at a word that it leaves alone for long.
+    fn waiting(is_prompt: bool, dir: &Path) -> (Thread, Arc<SideFile>, Arc<Wait>) {
+        let directory = OwnDirectory::open(dir).expect("a directory");
+        let file = Arc::new(SideFile::open_or_create(&directory, 0o600).expect("a file"));
+        let event_loop = Arc::new(EventLoop::new().expect("a pipe"));
+        event_loop.set_prompt(is_prompt);
+        let look = Arc::new(Quiet(Arc::clone(&file)));
+        let wait = Wait::of_task(look, &event_loop, 1, &Detached::here());
+        let mut left_alone = Waits::new(Some(Arc::clone(&file)));
+        left_alone.arm_at = Instant::now() + Duration::from_secs(3600);
+        let mut thread = Thread::default();
+        thread.queues.insert(Arc::as_ptr(&file) as usize, left_alone);
+        thread.add(Arc::clone(&wait));
+        thread.look(&Detached::here());
+        (thread, file, wait)
+    }
+
+    #[test]
+    fn a_prompt_wait_has_the_next_message_announced() {
+        for is_prompt in [false, true] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let (_, file, _) = waiting(is_prompt, dir.path());
+            assert_eq!(file.word().is_armed(), is_prompt);
+        }
+    }
+
+    #[test]
+    fn a_wait_that_was_cancelled_does_not_make_others_wait_longer() {
+        for is_cancelled in [false, true] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let (mut thread, file, wait) = waiting(true, dir.path());
+            if is_cancelled {
+                wait.cancel(&Detached::here());
+            }
+            file.wake();
+            thread.look(&Detached::here());
+            let in_vain = thread.queues.values().map(|queue| queue.in_vain).max();
+            assert_eq!(in_vain, Some(u32::from(!is_cancelled)));
+        }
     }
 }

@@ -38,6 +38,7 @@ pub struct Wait {
     side_file: Option<Arc<SideFile>>,
     place: Option<Place>,
     generation: u32,
+    is_prompt: bool,
     who: Who,
 }
 
@@ -70,7 +71,8 @@ impl Wait {
     fn new(look: Arc<dyn Look>, who: Who, may_wait: &Detached) -> Arc<Self> {
         let (side_file, place) = (look.side_file(may_wait), look.place());
         let (look, generation) = (Mutex::new(Some(look)), process::generation());
-        Arc::new(Self { look, side_file, place, generation, who })
+        let is_prompt = matches!(&who, Who::Task(event_loop, _) if event_loop.is_prompt());
+        Arc::new(Self { look, side_file, place, generation, is_prompt, who })
     }
 
     /// Sleeps until the wait of this thread is due, a signal comes, or `timeout` is over; whether it
@@ -126,6 +128,11 @@ impl Wait {
             }
             Who::Task(event_loop, number) => event_loop.wake(*number),
         }
+    }
+
+    /// Whether appenders are to announce the very next message.
+    pub(super) const fn is_prompt(&self) -> bool {
+        self.is_prompt
     }
 
     /// Where its reader waits.

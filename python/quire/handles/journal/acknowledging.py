@@ -191,6 +191,7 @@ class Line:
         timeout_s: For how long each; None: the queue's ``timeout_s``.
 
     Attributes:
+        waiting: Those that wait.
         error: The first one.
 
     """
@@ -205,7 +206,7 @@ class Line:
         from quire.handles.journal.acknowledgement import Acknowledgement
 
         self._new_future = Acknowledgement
-        self._waiting: deque[Acknowledgement] = deque()
+        self.waiting: Final[deque[Acknowledgement]] = deque()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._has_thread = self._is_helped = False
@@ -215,36 +216,34 @@ class Line:
         """Return a future that is resolved when the index is acknowledged."""
         future = self._new_future(index, monotonic() + self._timeout_s, self._lock)
         with self._lock:  # the condition's own, which costs an append less
-            waiting = self._waiting
-            if waiting and waiting[-1].index > index:
-                insort(waiting, future, key=_index_of)
+            waiting = self.waiting
+            if waiting:
+                if waiting[-1].index > index:
+                    insort(waiting, future, key=_index_of)
+                else:
+                    waiting.append(future)
+                return future
+            waiting.append(future)
+            if self._has_thread:
+                self._changed.notify()
             else:
-                waiting.append(future)
-            if not self._has_thread:
                 self._has_thread = True
                 threading.Thread(target=self._run, name="quire-acknowledged", daemon=True).start()
-            elif len(waiting) == 1:
-                self._changed.notify()
         return future
-
-    @property
-    def count(self) -> int:
-        """How many indexes wait."""
-        return len(self._waiting)
 
     def reduce(self, count: int) -> None:
         """Wait in this thread until no more than a number of indexes wait."""
-        while len(self._waiting) > count:
+        while len(self.waiting) > count:
             self._is_helped = True
             self._help(count)
 
     def _help(self, count: int) -> None:
         """Wait for a moment until *count* are left, and resolve what is due."""
         with self._lock:
-            if len(self._waiting) <= count:
+            if len(self.waiting) <= count:
                 return
-            index = self._waiting[len(self._waiting) - count - 1].index
-            deadline_s = self._waiting[0].deadline_s
+            index = self.waiting[len(self.waiting) - count - 1].index
+            deadline_s = self.waiting[0].deadline_s
         left_s = min(max(0.0, deadline_s - monotonic()), self._appender._slice_s)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         try:
             self._states.wait(index, self._wait, timeout_s=left_s)
@@ -261,12 +260,10 @@ class Line:
                 sleep(_HELPED_S)
                 continue
             with self._changed:
-                if not self._waiting and not self._changed.wait_for(
-                    lambda: self._waiting, _STAYS_S
-                ):
+                if not self.waiting and not self._changed.wait_for(lambda: self.waiting, _STAYS_S):
                     self._has_thread = False
                     return
-                count = len(self._waiting) - 1
+                count = len(self.waiting) - 1
             self._help(count)
 
     def _resolve(self, up_to: int | None) -> None:
@@ -281,12 +278,12 @@ class Line:
     def _late(self) -> Acknowledgement | None:
         """Return the one with the lowest index if its time is up."""
         with self._lock:
-            late = self._waiting[0] if self._waiting else None
+            late = self.waiting[0] if self.waiting else None
         return None if late is None or late.deadline_s > monotonic() else late
 
     def _taken(self, up_to: int) -> Iterator[Acknowledgement]:
         """Take those up to an index from the line."""
-        waiting = self._waiting
+        waiting = self.waiting
         while waiting and waiting[0].index <= up_to:
             yield waiting.popleft()
 
@@ -297,9 +294,9 @@ class Line:
         except (QuireError, OSError) as found:
             error = found
         with self._lock:
-            if not self._waiting or self._waiting[0] is not late:
+            if not self.waiting or self.waiting[0] is not late:
                 return  # another thread was faster
-            self._waiting.popleft()
+            self.waiting.popleft()
             self.error = self.error or error
             is_whole = late.end(error)
         if is_whole:
@@ -307,7 +304,8 @@ class Line:
 
     def _fail_all(self, error: Exception) -> None:
         with self._lock:
-            failed, self._waiting = self._waiting, deque()
+            failed = [*self.waiting]
+            self.waiting.clear()
             self.error = self.error or error
             whole = [it for it in failed if it.end(error)]
         for future in whole:
@@ -332,7 +330,7 @@ class InFlight:
 
     def __init__(self, appender: Awaiting, limit: int, wait: Wait, timeout_s: float | None) -> None:
         self._line = Line(appender, wait, timeout_s)
-        self._limit = limit
+        self._waiting, self._limit = self._line.waiting, limit
         self._appender = appender._without_wait()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def write_bytes(self, payload: Buffer, /) -> Future[int]:
@@ -380,5 +378,5 @@ class InFlight:
 
     def _make_room(self) -> None:
         """Wait for half of the messages if as many are under way as may be."""
-        if self._line.count >= self._limit:
+        if len(self._waiting) >= self._limit:
             self._line.reduce(self._limit // 2)

@@ -114,6 +114,11 @@ class ReceivingSession(AnySession, Protocol):
         ...
 
     @property
+    def awaits_action(self) -> bool:
+        """Whether the peer asked for something beside storing messages."""
+        ...
+
+    @property
     def awaits_sync(self) -> bool:
         """Whether :meth:`sync` is due."""
         ...

@@ -15,8 +15,8 @@ from quire.replication.drivers.any_session import TICK_S, ReceivingSession
 from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
+from quire.replication.drivers.own_thread import Threads
 from quire.replication.drivers.receiving import Receiving
-from quire.replication.drivers.spinning import check_busy
 
 _S = TypeVar("_S", bound=ReceivingSession)
 _log = logging.getLogger("quire")
@@ -35,6 +35,7 @@ class AnySink(ABC, Generic[_S]):
         connect_s: How long the source may take to answer.
         reconnect_s: How long to wait before connecting again.
         attempts: Give up after this many connections in a row that brought nothing; None: never.
+        threads: What drives connections once their messages follow.
 
     """
 
@@ -49,10 +50,9 @@ class AnySink(ABC, Generic[_S]):
         reconnect_s: float,
         attempts: int | None,
         listens: bool = False,
-        is_busy: bool = False,
+        threads: Threads = "none",
     ) -> None:
-        check_busy(tls, is_busy=is_busy)
-        self._is_busy = is_busy
+        self._threads: Threads = threads
         self._listener: Listener | None = None
         if listens:
             limit = ("sources", 1)
@@ -70,7 +70,7 @@ class AnySink(ABC, Generic[_S]):
             before=self._is_to_go_on,
         )
         self._path = path
-        self._progress = asyncio.Event()
+        self._progress, self._awaiting = asyncio.Event(), 0
         self._running: asyncio.Task[None] | None = None
         self._failed: asyncio.Future[None]
 
@@ -108,6 +108,10 @@ class AnySink(ABC, Generic[_S]):
 
     async def _act(self, session: _S) -> None:
         """Do what a session asks for beside storing messages."""
+
+    def _is_to_act(self, session: _S) -> bool:
+        """Whether there is something of that."""
+        return session.awaits_action
 
     async def __aenter__(self) -> Self:
         """Connect or listen, and go on in the background."""
@@ -154,14 +158,18 @@ class AnySink(ABC, Generic[_S]):
 
     async def _until(self, is_reached: Callable[[], bool]) -> None:
         running = self._started()
-        while not is_reached():
-            progress = asyncio.ensure_future(self._progress.wait())
-            try:
-                await asyncio.wait({progress, running}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                progress.cancel()
-            if running.done() and not is_reached():
-                raise self._failure()
+        self._awaiting += 1
+        try:
+            while not is_reached():
+                progress = asyncio.ensure_future(self._progress.wait())
+                try:
+                    await asyncio.wait({progress, running}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    progress.cancel()
+                if running.done() and not is_reached():
+                    raise self._failure()
+        finally:
+            self._awaiting -= 1
 
     def _started(self) -> asyncio.Task[None]:
         if self._running is None:
@@ -205,9 +213,8 @@ class AnySink(ABC, Generic[_S]):
     async def _replicate(self, connection: Connection) -> None:
         session = self._new_session(connection.peer)
 
-        def note() -> None:
+        def notify() -> None:
             self._connector.note_progress()
-            self._note(session)
             self._progress.set()
             self._progress = asyncio.Event()
 
@@ -219,9 +226,12 @@ class AnySink(ABC, Generic[_S]):
             session,
             connection,
             path=self._path,
-            notify=note,
+            note=lambda: self._note(session),
+            notify=notify,
+            is_awaited=lambda: self._awaiting > 0,
             check=self._check,
             act=act,
-            is_busy=self._is_busy,
+            is_to_act=lambda: self._is_to_act(session),
+            threads=self._threads,
         )
         await receiving.run()

@@ -16,8 +16,8 @@ from quire.replication.drivers.any_session import TICK_S, SendingSession
 from quire.replication.drivers.connection import LAST_WORDS_S, Connection
 from quire.replication.drivers.connector import Connector
 from quire.replication.drivers.listener import Listener
+from quire.replication.drivers.own_thread import Threads
 from quire.replication.drivers.sending import Sending
-from quire.replication.drivers.spinning import check_busy
 
 CONNECT_S: Final = 10.0
 """How long a peer may take to answer."""
@@ -38,10 +38,7 @@ class AnySource(ABC, Generic[_S]):
         tls: How connections are encrypted.
         max_sinks: How many sinks there may be at once.
         connects: Whether to connect to a sink that listens.
-        is_busy: Whether each connection has a thread of its own, which never sleeps.
-
-    Raises:
-        OptionsError: Connections are encrypted, and would have such threads.
+        threads: What drives connections once their messages follow.
 
     """
 
@@ -54,10 +51,9 @@ class AnySource(ABC, Generic[_S]):
         tls: ssl.SSLContext | None = None,
         max_sinks: int,
         connects: bool = False,
-        is_busy: bool = False,
+        threads: Threads = "none",
     ) -> None:
-        check_busy(tls, is_busy=is_busy)
-        self._is_busy = is_busy
+        self._threads: Threads = threads
         self._way: Connector | Listener
         if connects:
             self._way = Connector(
@@ -79,7 +75,7 @@ class AnySource(ABC, Generic[_S]):
             )
         self._path = path
         self._sessions: list[_S] = []
-        self._changed = asyncio.Event()
+        self._changed, self._awaiting = asyncio.Event(), 0
         self._ended: asyncio.Future[None] | None = None
 
     @abstractmethod
@@ -138,7 +134,7 @@ class AnySource(ABC, Generic[_S]):
         while not is_reached():
             if ended.done():
                 ended.result()
-            await self._changed.wait()
+            await self._change()
 
     def _is_served(self, session: _S) -> Callable[[], bool]:
         """Return what says whether a sink is still connected."""
@@ -148,7 +144,15 @@ class AnySource(ABC, Generic[_S]):
         """Wait until a sink has said something, or for a moment."""
         with suppress(TimeoutError):
             async with asyncio.timeout(TICK_S):
-                await self._changed.wait()
+                await self._change()
+
+    async def _change(self) -> None:
+        """Wait until a sink has said something."""
+        self._awaiting += 1
+        try:
+            await self._changed.wait()
+        finally:
+            self._awaiting -= 1
 
     def _notify(self) -> None:
         """Wake those who wait for what sinks do."""
@@ -180,7 +184,8 @@ class AnySource(ABC, Generic[_S]):
                 connection,
                 note=lambda: self._note_progress(session),
                 notify=self._notify_progress,
-                is_busy=self._is_busy,
+                is_awaited=lambda: self._awaiting > 0,
+                threads=self._threads,
             )
             await sending.run()
         except PeerLostError as lost:
@@ -196,8 +201,16 @@ class AnySource(ABC, Generic[_S]):
             self._note_end(session)
             self._notify()
 
-    def _note_progress(self, session: _S) -> None:
-        """Note that a sink did something, in the thread that drives its session."""
+    def _note_progress(self, session: _S) -> bool:
+        """
+        Note that a sink did something, in the thread that drives its session.
+
+        Returns:
+            Whether an appender waited for it.
+
+        """
+        del session
+        return False
 
     def _notify_progress(self) -> None:
         """Have those who wait know that a sink did something."""

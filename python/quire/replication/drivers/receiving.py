@@ -11,7 +11,7 @@ from typing import Any
 from quire.errors import PeerLostError, PeerSilentError, ReplicationError
 from quire.replication.drivers.any_session import ReceivingSession
 from quire.replication.drivers.connection import LAST_WORDS_S, Connection
-from quire.replication.drivers.spinning import Spinning
+from quire.replication.drivers.own_thread import OwnThread, Threads
 
 _log = logging.getLogger("quire")
 
@@ -24,10 +24,13 @@ class Receiving:
         session: What the sink takes.
         connection: Where from.
         path: The directory of the copy, for the log.
-        notify: Called after each step that somebody may wait for.
+        note: Called after each step forward, by the thread that drives the session.
+        notify: Called after it in the event loop, for tasks that wait.
+        is_awaited: Whether there are such tasks.
         check: Called all the time; may raise what ends the sink.
         act: Does what the session asks for; whether the connection has served its purpose.
-        is_busy: Whether a thread of its own, which never sleeps, drives it once the stream begins.
+        is_to_act: Whether there is something to do.
+        threads: What drives it once the stream begins.
 
     """
 
@@ -37,14 +40,18 @@ class Receiving:
         connection: Connection,
         *,
         path: str,
+        note: Callable[[], None],
         notify: Callable[[], None],
+        is_awaited: Callable[[], bool],
         check: Callable[[], None],
         act: Callable[[], Coroutine[Any, Any, bool]],
-        is_busy: bool = False,
+        is_to_act: Callable[[], bool],
+        threads: Threads,
     ) -> None:
         self._session, self._connection, self._path = session, connection, path
-        self._notify, self._check, self._act = notify, check, act
-        self._is_busy, self._has_served = is_busy, False
+        self._note, self._notify, self._is_awaited = note, notify, is_awaited
+        self._check, self._act, self._is_to_act = check, act, is_to_act
+        self._threads, self._has_served = threads, False
         self._progress = session.progress
 
     async def run(self) -> None:
@@ -84,13 +91,13 @@ class Receiving:
             if await self._act():
                 break
             session.tick(now_ns)
-            if was_started and self._is_busy:
-                await self._spin()
+            if was_started and self._threads != "none":
+                await self._in_own_thread()
                 break
         await self._answer()
         await connection.send_last(b"", LAST_WORDS_S)
 
-    async def _spin(self) -> None:
+    async def _in_own_thread(self) -> None:
         """Have a thread of its own do the rest."""
         session, loop = self._session, asyncio.get_running_loop()
 
@@ -102,18 +109,26 @@ class Receiving:
 
         def each_tick() -> None:
             self._check()
-            self._has_served = asyncio.run_coroutine_threadsafe(self._act(), loop).result()
+            if self._is_to_act():  # else nobody waits for the event loop
+                self._has_served = asyncio.run_coroutine_threadsafe(self._act(), loop).result()
 
-        spinning = Spinning(
+        def note() -> bool:
+            self._note()
+            return False
+
+        thread = OwnThread(
             session,
             self._connection,
             work=work,
             is_over=lambda: session.has_ended or self._has_served,
-            note=lambda: None,
+            note=note,
             notify=self._notify,
+            is_awaited=self._is_awaited,
             each_tick=each_tick,
+            is_due=lambda: session.awaits_action,
+            is_busy=self._threads == "busy",
         )
-        await spinning.run()
+        await thread.run()
 
     async def _receive(self, data: bytes, now_ns: int) -> None:
         session = self._session
@@ -138,4 +153,5 @@ class Receiving:
         await self._connection.send(session.outgoing(), session.timeout_s)
         if session.progress != self._progress:
             self._progress = session.progress
+            self._note()
             self._notify()

@@ -14,7 +14,7 @@ from quire._waiting.sleeping import Sleep, Sleeper, sleep_async
 from quire.errors import QuireError
 from quire.replication.drivers.any_session import SendingSession
 from quire.replication.drivers.connection import LAST_WORDS_S, Connection
-from quire.replication.drivers.spinning import Spinning
+from quire.replication.drivers.own_thread import OwnThread, Threads
 
 _PULLS_IN_A_ROW: Final = 8
 
@@ -28,23 +28,27 @@ class Sending:
     Args:
         session: What the source sends.
         connection: Where to.
-        note: Called after each step forward, by the thread that drives the session.
+        note: Called after each step forward, by the thread that drives the session; whether
+            somebody waited for it.
         notify: Called after it in the event loop, for tasks that wait.
-        is_busy: Whether a thread of its own, which never sleeps, drives it once the stream begins.
+        is_awaited: Whether there are such tasks.
+        threads: What drives it once the stream begins.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what its source does
         self,
         session: SendingSession,
         connection: Connection,
         *,
-        note: Callable[[], None],
+        note: Callable[[], bool],
         notify: Callable[[], None],
-        is_busy: bool = False,
+        is_awaited: Callable[[], bool],
+        threads: Threads,
     ) -> None:
         self._session, self._connection = session, connection
-        self._note, self._notify, self._is_busy = note, notify, is_busy
+        self._note, self._notify, self._is_awaited = note, notify, is_awaited
+        self._threads: Threads = threads
         self._is_replicating = False
         self._news = asyncio.Event()
         self._sleep: Sleep | None = None  # while it sleeps
@@ -72,23 +76,26 @@ class Sending:
         for task in (reading, sending):
             if not task.cancelled():
                 task.result()
-        await self._spin()
+        await self._in_own_thread()
 
-    async def _spin(self) -> None:
+    async def _in_own_thread(self) -> None:
         """Have a thread of its own do the rest."""
         session = self._session
-        spinning = Spinning(
+        thread = OwnThread(
             session,
             self._connection,
             work=lambda now_ns: session.pull(time.time_ns(), now_ns),
             is_over=lambda: False,
             note=self._note,
             notify=self._notify,
+            is_awaited=self._is_awaited,
+            sleeper=lambda: session.sleeper if session.is_waiting else None,
+            is_busy=self._threads == "busy",
         )
         try:
-            await spinning.run()
+            await thread.run()
         except asyncio.CancelledError:
-            self._is_busy = False
+            self._threads = "none"
             await self._finish(asyncio.create_task(self._read_all()))
             raise
 
@@ -139,7 +146,7 @@ class Sending:
                 self._note()
                 self._notify()
             self._news.set()
-            if self._is_replicating and self._is_busy:
+            if self._is_replicating and self._threads != "none":
                 return
             if self._sleep is not None and session.sleeper is not sleeper:
                 self._sleep.unpause()

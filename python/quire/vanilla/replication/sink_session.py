@@ -47,6 +47,8 @@ class SinkSession:
 
     has_ended = False  # nothing in the protocol says that a stream ends
 
+    awaits_action = False  # there is nothing that it could ask for
+
     takes_long: bool = False
     """Whether it computes anything before it answers."""
 

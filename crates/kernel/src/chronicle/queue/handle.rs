@@ -308,6 +308,11 @@ impl Queue {
         self.sleepers.look_for(&self.opened, found);
     }
 
+    /// The side file of sleeping readers, for one who wakes them.
+    pub(super) fn sleepers_to_wake(&self) -> Option<Arc<SideFile>> {
+        self.sleepers.to_wake(&self.opened)
+    }
+
     pub(super) fn names(&self) -> Names<'_> {
         Names { dir: &self.opened.dir, roll: self.roll(), epoch_ms: self.epoch_ms() }
     }

@@ -85,9 +85,7 @@ impl Queue {
 
     /// Wakes readers that sleep: there is more to see for those that read what a replica has.
     pub fn wake_sleepers(&self) {
-        let mut found = None;
-        self.look_for_sleepers(&mut found);
-        if let Some(file) = found {
+        if let Some(file) = self.sleepers_to_wake() {
             file.wake();
         }
     }

@@ -1,6 +1,6 @@
 //! The side file of a queue's sleeping readers, shared by all handles of the queue.
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::open::Opened;
 use crate::chronicle::format::table::FILE_NAME as TABLE;
@@ -22,6 +22,8 @@ struct Known {
     file: Option<Arc<SideFile>>,
     /// When a reader last checked.
     looked_ms: Option<i64>,
+    /// When one who wakes readers last did.
+    woke_ms: Option<i64>,
     has_warned: bool,
 }
 
@@ -49,22 +51,45 @@ impl Sleepers {
     /// Finds the side file for an appender, which does not make one, and waits for nobody: it holds
     /// the write lock, and has seen that the table is in its place.
     pub fn look_for(&self, opened: &Opened, found: &mut Option<Arc<SideFile>>) {
-        let mut known = match self.0.try_lock() {
-            Ok(known) => known,
-            Err(TryLockError::Poisoned(known)) => known.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        if known.file.as_ref().is_none_or(|file| !file.is_in(&opened.dir)) {
-            known.file = match SideFile::open_existing(&opened.dir) {
-                Ok(file) => file.map(Arc::new),
-                Err(error) => known.without(&error),
-            };
+        if let Some(mut known) = self.known() {
+            known.look(opened);
+            found.clone_from(&known.file);
         }
-        found.clone_from(&known.file);
+    }
+
+    /// The side file for one who wakes readers often, found as for an appender once a second.
+    pub fn to_wake(&self, opened: &Opened) -> Option<Arc<SideFile>> {
+        let mut known = self.known()?;
+        let now = clock::coarse_time_ms();
+        let is_old = known.woke_ms.is_none_or(|then| now.abs_diff(then) >= LOOK_MS);
+        if is_old || known.file.is_none() {
+            known.woke_ms = Some(now);
+            known.look(opened);
+        }
+        known.file.clone()
+    }
+
+    /// What is known, unless another thread is at it.
+    fn known(&self) -> Option<MutexGuard<'_, Known>> {
+        match self.0.try_lock() {
+            Ok(known) => Some(known),
+            Err(TryLockError::Poisoned(known)) => Some(known.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
 impl Known {
+    /// Finds the side file if it is not the one that is known.
+    fn look(&mut self, opened: &Opened) {
+        if self.file.as_ref().is_none_or(|file| !file.is_in(&opened.dir)) {
+            self.file = match SideFile::open_existing(&opened.dir) {
+                Ok(file) => file.map(Arc::new),
+                Err(error) => self.without(&error),
+            };
+        }
+    }
+
     /// A process that may not write to the file does without; what is wrong with it is reported once.
     fn without(&mut self, error: &Error) -> Option<Arc<SideFile>> {
         if matches!(error, Error::Corrupt { .. }) && !std::mem::replace(&mut self.has_warned, true)

@@ -1,55 +1,67 @@
-"""A session's bytes moved by a thread of its own, which never sleeps."""
+"""A session's bytes moved by a thread of its own, which sleeps or spins between them."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+from quire._waiting.sleeping import Sleeper
 from quire.errors import OptionsError, PeerLostError, PeerSilentError
 from quire.replication.drivers.any_session import AnySession
 from quire.replication.drivers.connection import READ_BYTES, Connection, failure
+from quire.replication.drivers.idling import Idling, Sleeping, Spinning
+
+Threads: TypeAlias = Literal["none", "sleeping", "busy"]
+"""What thread a connection has once its stream begins; none: the event loop drives it."""
 
 _NOT_NOW: Final = (BlockingIOError, InterruptedError)
+_FEW_BYTES: Final = 16 << 10
 _NEWS_NS: Final = 10_000_000
-"""How often, at most, the event loop learns that the session went on."""
+"""How often, at most, the event loop learns of steps forward that no task waits for."""
 
 
-def check_busy(tls: ssl.SSLContext | None, *, is_busy: bool) -> None:
+def threads_for(tls: ssl.SSLContext | None, *, is_busy: bool) -> Threads:
     """
-    Check that a thread can have the socket of a connection.
+    Return which threads connections have.
 
     Raises:
-        OptionsError: The connection is encrypted, and *is_busy* was given.
+        OptionsError: The connections are encrypted, and *is_busy* was given.
 
     """
-    if is_busy and tls is not None:
+    if tls is None:
+        return "busy" if is_busy else "sleeping"
+    if is_busy:
         text = "a busy thread moves bytes as they are, and does not encrypt"
         hint = "leave out the certificates or the busy threads"
         raise OptionsError(f"{text}: busy=True tls=... ({hint})")
+    return "none"
 
 
-class Spinning:
+class OwnThread:
     """
-    Looks all the time whether there is something to receive or to send.
+    Receives, and sends, in a thread of its own.
 
-    Nothing is handed over between threads, and no thread wakes another one: a message is on its way
-    a few microseconds after it can be read. Only :meth:`run` belongs to the event loop.
+    The event loop has no part in what passes: a message costs none of its rounds, and the thread
+    goes on while the loop is held up. Only :meth:`run` belongs to the loop.
 
     Args:
         session: A session, which nobody else drives meanwhile.
         connection: Whose socket is used.
         work: Puts what comes next into what is to be sent; whether there was something.
         is_over: Whether the connection has served its purpose.
-        note: Called after each step forward, in the thread.
-        notify: The same, in the event loop, every 10 ms at most.
+        note: Called after each step forward, in the thread; whether somebody waited for it.
+        notify: The same, in the event loop, now and then.
+        is_awaited: Whether tasks of the event loop wait for a step: then after each.
         each_tick: Called now and then, in the thread.
+        is_due: Whether to call it at once.
+        sleeper: What the thread is woken by, beside the peer, if it sleeps.
+        is_busy: Whether it never sleeps.
 
     """
 
@@ -60,15 +72,21 @@ class Spinning:
         *,
         work: Callable[[int], bool],
         is_over: Callable[[], bool],
-        note: Callable[[], None],
+        note: Callable[[], bool],
         notify: Callable[[], None],
+        is_awaited: Callable[[], bool],
         each_tick: Callable[[], None] = lambda: None,
+        is_due: Callable[[], bool] = lambda: False,
+        sleeper: Callable[[], Sleeper | None] = lambda: None,
+        is_busy: bool,
     ) -> None:
         self._session, self._connection = session, connection
-        self._work, self._is_over, self._each_tick = work, is_over, each_tick
-        self._note, self._notify = note, notify
-        self._progress = session.progress
-        self._is_stopped = self._has_news = False
+        self._work, self._is_over = work, is_over
+        self._each_tick, self._is_due = each_tick, is_due
+        self._note, self._notify, self._is_awaited = note, notify, is_awaited
+        self._sleeper, self._is_busy = sleeper, is_busy
+        self._progress: object = None  # of before: the session may have gone on without a note
+        self._is_stopped = self._has_news = self._is_telling = self._is_asked = False
         self._left = memoryview(b"")
         self._room = memoryview(bytearray(READ_BYTES))
         self._took_ns = self._ticks_ns = self._news_ns = 0
@@ -84,6 +102,7 @@ class Spinning:
 
         """
         loop = asyncio.get_running_loop()
+        idling: Idling = Spinning() if self._is_busy else Sleeping(self._sleeper)
         lent, first = await self._connection.lend(self._session.timeout_s)
         ended: asyncio.Future[None] = loop.create_future()
 
@@ -94,50 +113,74 @@ class Spinning:
                 ended.set_exception(error)
                 ended.exception()  # a task that was cancelled twice no longer asks
 
-        def spin() -> None:
+        def drive() -> None:
             found: BaseException | None = None
             try:
                 with lent:
-                    self._spin(lent, first, loop)
+                    self._drive(lent, first, idling, loop)
             except BaseException as error:  # noqa: BLE001 - the task raises it
                 found = error
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(end, found)
 
-        threading.Thread(target=spin, name="quire-busy", daemon=True).start()
+        threading.Thread(target=drive, name="quire-replication", daemon=True).start()
         try:
             await asyncio.wait({ended})
         finally:
             self._is_stopped = True
+            idling.wake()
             await asyncio.wait({ended})
             self._connection.take_back(self._left)
             self._notify()
         ended.result()
 
-    def _spin(self, lent: socket.socket, first: bytes, loop: asyncio.AbstractEventLoop) -> None:
-        session, data = self._session, first
+    def _drive(
+        self, lent: socket.socket, first: bytes, idling: Idling, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        session, data, is_dense = self._session, first, False
         while True:
             now_ns = time.monotonic_ns()
             if data:
                 session.receive(data, now_ns)
             if session.progress != self._progress:
                 self._progress, self._has_news = session.progress, True
-                self._note()
+                self._is_asked |= self._note()
             if self._is_stopped or self._is_over():
                 self._send(lent, now_ns)
                 return
             has_worked = not self._left and self._work(now_ns)
-            if now_ns >= self._ticks_ns:
+            if now_ns >= self._ticks_ns or self._is_due():
                 self._ticks_ns = now_ns + int(session.tick_s * 1e9)
                 session.tick(now_ns)
                 self._each_tick()
-            self._send(lent, now_ns)
-            if self._has_news and now_ns >= self._news_ns:
-                self._has_news, self._news_ns = False, now_ns + _NEWS_NS
-                loop.call_soon_threadsafe(self._notify)
+            size = self._send(lent, now_ns)
+            self._tell(loop, now_ns)
             if not (data or has_worked):
-                os.sched_yield()  # where cores are scarce, others go first
+                until_ns = min(self._ticks_ns, self._news_ns) if self._has_news else self._ticks_ns
+                left_s = max(0, until_ns - now_ns) / 1e9
+                idling.wait(lent, left_s, has_more=bool(self._left), is_asked=self._is_asked)
+                self._is_asked = is_dense = False
+            elif has_worked and is_dense and size < _FEW_BYTES and not self._is_asked:
+                idling.rest()
+                is_dense = False
+            else:
+                is_dense = has_worked or is_dense
             data = self._read(lent)
+
+    def _tell(self, loop: asyncio.AbstractEventLoop, now_ns: int) -> None:
+        """Have the event loop know that the session went on: it costs both of them time."""
+        if not self._has_news:
+            return
+        if not self._is_telling:
+            if now_ns < self._news_ns and not self._is_awaited():
+                return
+            self._is_telling, self._news_ns = True, now_ns + _NEWS_NS
+            loop.call_soon_threadsafe(self._told)
+        self._has_news = False
+
+    def _told(self) -> None:
+        self._is_telling = False  # first: what comes from now on is told again
+        self._notify()
 
     def _read(self, lent: socket.socket) -> bytes:
         """Return what the peer has sent, if anything."""
@@ -151,12 +194,19 @@ class Spinning:
             raise PeerLostError(f"the peer closed the connection: peer={self._connection.peer}")
         return bytes(self._room[:size])
 
-    def _send(self, lent: socket.socket, now_ns: int) -> None:
-        """Send as much as the peer takes now: it may have to be read before it takes more."""
+    def _send(self, lent: socket.socket, now_ns: int) -> int:
+        """
+        Send as much as the peer takes now: it may have to be read before it takes more.
+
+        Returns:
+            How many bytes there were to be sent.
+
+        """
         if not self._left:
             self._left, self._took_ns = memoryview(self._session.outgoing()), now_ns
-        if not self._left:
-            return
+        size = len(self._left)
+        if not size:
+            return 0
         try:
             self._left, self._took_ns = self._left[lent.send(self._left) :], now_ns
         except OSError as error:
@@ -167,3 +217,4 @@ class Spinning:
                 text = "the peer took nothing for too long"
                 where = f"peer={self._connection.peer} timeout_s={timeout_s}"
                 raise PeerSilentError(f"{text}: {where}") from None
+        return size
