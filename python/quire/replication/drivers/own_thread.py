@@ -86,7 +86,7 @@ class OwnThread:
         self._note, self._notify, self._is_awaited = note, notify, is_awaited
         self._sleeper, self._is_busy = sleeper, is_busy
         self._progress: object = None  # of before: the session may have gone on without a note
-        self._is_stopped = self._has_news = self._is_telling = self._is_asked = False
+        self._is_stopped = self._has_news = self._is_reporting = self._is_asked = False
         self._left = memoryview(b"")
         self._room = memoryview(bytearray(READ_BYTES))
         self._took_ns = self._ticks_ns = self._news_ns = 0
@@ -154,7 +154,7 @@ class OwnThread:
                 session.tick(now_ns)
                 self._each_tick()
             size = self._send(lent, now_ns)
-            self._tell(loop, now_ns)
+            self._report(loop, now_ns)
             if not (data or has_worked):
                 until_ns = min(self._ticks_ns, self._news_ns) if self._has_news else self._ticks_ns
                 left_s = max(0, until_ns - now_ns) / 1e9
@@ -167,19 +167,19 @@ class OwnThread:
                 is_dense = has_worked or is_dense
             data = self._read(lent)
 
-    def _tell(self, loop: asyncio.AbstractEventLoop, now_ns: int) -> None:
+    def _report(self, loop: asyncio.AbstractEventLoop, now_ns: int) -> None:
         """Have the event loop know that the session went on: it costs both of them time."""
         if not self._has_news:
             return
-        if not self._is_telling:
+        if not self._is_reporting:
             if now_ns < self._news_ns and not self._is_awaited():
                 return
-            self._is_telling, self._news_ns = True, now_ns + _NEWS_NS
-            loop.call_soon_threadsafe(self._told)
+            self._is_reporting, self._news_ns = True, now_ns + _NEWS_NS
+            loop.call_soon_threadsafe(self._reported)
         self._has_news = False
 
-    def _told(self) -> None:
-        self._is_telling = False  # first: what comes from now on is told again
+    def _reported(self) -> None:
+        self._is_reporting = False  # first: what comes from now on is reported again
         self._notify()
 
     def _read(self, lent: socket.socket) -> bytes:

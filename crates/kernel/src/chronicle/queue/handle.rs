@@ -64,7 +64,7 @@ impl CycleEnd {
 
 /// An open queue; appenders and tailers share it.
 pub struct Queue {
-    opened: Opened,
+    pub(super) opened: Opened,
     options: Options,
     generation: u32,
     closed: AtomicBool,
@@ -77,7 +77,7 @@ pub struct Queue {
     /// What syncs in the background, once there is an appender.
     committer: OnceLock<Arc<dyn Handle>>,
     counting: Counting,
-    sleepers: Sleepers,
+    pub(super) sleepers: Sleepers,
     /// When a reader last looked whether the table was replaced.
     looked_ms: AtomicI64,
     file_events: Option<Arc<FileEvents>>,
@@ -306,11 +306,6 @@ impl Queue {
     /// Finds the side file of sleeping readers, for an appender.
     pub fn look_for_sleepers(&self, found: &mut Option<Arc<SideFile>>) {
         self.sleepers.look_for(&self.opened, found);
-    }
-
-    /// The side file of sleeping readers, for one who wakes them.
-    pub(super) fn sleepers_to_wake(&self) -> Option<Arc<SideFile>> {
-        self.sleepers.to_wake(&self.opened)
     }
 
     pub(super) fn names(&self) -> Names<'_> {

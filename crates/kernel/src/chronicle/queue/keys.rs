@@ -85,7 +85,7 @@ impl Queue {
 
     /// Wakes readers that sleep: there is more to see for those that read what a replica has.
     pub fn wake_sleepers(&self) {
-        if let Some(file) = self.sleepers_to_wake() {
+        if let Some(file) = self.sleepers.to_wake(&self.opened) {
             file.wake();
         }
     }
