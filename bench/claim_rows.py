@@ -8,7 +8,8 @@ from typing import NamedTuple
 from bench import summary, tables
 from bench.claims import a_second, is_held, of_writer
 from bench.harness import Result
-from bench.scenarios import ACCEPTABLE, PACED_SIZES, REPLICATION_RATES
+from bench.replicated_scenarios import ACCEPTABLE, REPLICATION_RATES
+from bench.scenarios import PACED_SIZES
 from bench.summary import taking
 
 _P99S = {10: ("0.78", "1.2"), 60: ("0.78", "1.3"), 100: ("1.2", "1.5")}

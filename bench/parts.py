@@ -26,6 +26,7 @@ from bench import (
     messages,
     older,
     replicated,
+    replicated_scenarios,
     scaling,
     scenarios,
     sealed,
@@ -215,7 +216,9 @@ def _by_kind(
 def _replication(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
-    measure = _by_kind(scenarios.REPLICATION, lambda volume: replicated.settings(places(), volume))
+    measure = _by_kind(
+        replicated_scenarios.REPLICATION, lambda volume: replicated.settings(places(), volume)
+    )
     yield from measure(operations, _fewer(volume, volume.replication.pairs), say)
 
 
@@ -283,7 +286,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "tools": [one for wanted in scenarios.TOOLS.values() for one in wanted],
     "life": [one for wanted in scenarios.LIFE.values() for one in wanted],
     "idle": [one for wanted in scenarios.IDLE.values() for one in wanted],
-    "replication": [one for wanted in scenarios.REPLICATION.values() for one in wanted],
+    "replication": [one for wanted in replicated_scenarios.REPLICATION.values() for one in wanted],
     "sealed": [one for wanted in scenarios.SEALED.values() for one in wanted],
     "serve": [one for wanted in scenarios.SERVED.values() for one in wanted],
     "claims": [one for wanted in scenarios.CLAIMS.values() for one in wanted],

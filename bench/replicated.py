@@ -11,15 +11,14 @@ from pathlib import Path
 from bench import harness, latency, life, machine, summary, tables
 from bench.harness import Measure, Result, Scenario, fresh_directory, result
 from bench.life import Described
-from bench.replicated_targets import ALONE
-from bench.scenarios import (
+from bench.replicated_scenarios import (
     ACCEPTABLE,
     REPLICATION,
     REPLICATION_RATES,
     REPLICATION_SIZE,
-    Operation,
-    Volume,
 )
+from bench.replicated_targets import ALONE
+from bench.scenarios import Operation, Volume
 from bench.summary import CPU_TIME, taking
 
 _PERCENTILES = ("p50", "p99", "p99.9")

@@ -10,7 +10,8 @@ import pytest
 from bench import claim_rows, claims, harness, losses, replicated, targets
 from bench.adapters import quire_contending
 from bench.harness import Result
-from bench.scenarios import ACCEPTABLE, CLAIMS, QUICK, Amount, Claims, Operation
+from bench.replicated_scenarios import ACCEPTABLE
+from bench.scenarios import CLAIMS, QUICK, Amount, Claims, Operation
 
 TINY = Claims(pairs=1, seconds=0.02, paced_ms=100, passed=Amount(60, 20))
 VOLUME = replace(QUICK, claims=TINY, contention_warm_up=2000)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from bench import harness, replicated, targets
 from bench.harness import Result
-from bench.scenarios import QUICK, REPLICATION, Amount, Operation, Replication
+from bench.replicated_scenarios import REPLICATION
+from bench.scenarios import QUICK, Amount, Operation, Replication
 
 TINY = Replication(
     pairs=1,
