@@ -9,6 +9,7 @@ import pytest
 from bench import contention, plots, scaling
 from bench.harness import Failed, Result
 from bench.scenarios import QUICK, SCALING, Scaling
+from bench.task import Task
 
 TINY = Scaling(
     pairs=1,
@@ -50,7 +51,11 @@ def test_readers_that_miss_messages_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = contention.run
-    monkeypatch.setattr(contention, "run", lambda *given: known(*given)[1:])
+
+    def without_one(asked: Task, writers: int) -> list[Result]:
+        return known(asked, writers)[1:]
+
+    monkeypatch.setattr(contention, "run", without_one)
     every = scaling.settings(tmp_path, VOLUME)
     setting = next(it for what, _, it in every if (what["kind"], what["amount"]) == ("tailers", 2))
     with setting() as measure, pytest.raises(Failed, match="count=3000 expected=6000"):

@@ -43,11 +43,12 @@ def test_a_peer_that_takes_nothing_is_not_waited_for_without_end() -> None:
 
         async with await asyncio.start_server(ignore, "127.0.0.1", 0, limit=1) as server:
             port = server.sockets[0].getsockname()[1]
-            connection = Connection(*await asyncio.open_connection("127.0.0.1", port))
-            connection._writer.write(bytes(64 << 20))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            connection = Connection(reader, writer)
+            writer.write(bytes(64 << 20))
             with pytest.raises(PeerSilentError):
                 await connection.lend(0.1)
-            connection._writer.transport.abort()
+            writer.transport.abort()
             ended.set()
 
     asyncio.run(work())

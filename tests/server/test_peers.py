@@ -7,7 +7,7 @@ import pickle
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import redis
 import trustme
 from pyarrow import flight
+from redis.exceptions import NoPermissionError, ResponseError
 
 import quire
 from browsing import Visit
@@ -131,7 +131,7 @@ def test_one_command_goes_to_one_server(pair: Pair) -> None:
             lambda: client.xreadgroup("g", "c", waiting, block=60_000),
         ]
         for ask in asks:
-            with pytest.raises(redis.ResponseError, match=rf"own=here orders/eur=.*:{pair.owner}"):
+            with pytest.raises(ResponseError, match=rf"own=here orders/eur=.*:{pair.owner}"):
                 ask()
         assert client.exists("own") == 1
 
@@ -175,7 +175,7 @@ def test_a_queue_below_the_directory_that_a_peer_has_is_not_served(tmp_path: Pat
     with serving(tmp_path / "queues", "--peer", peer) as (port, process):
         with connected(port) as client:
             assert client.scan()[1] == []
-            with pytest.raises(redis.ResponseError):
+            with pytest.raises(ResponseError):
                 client.xlen("orders/old")
         process.terminate()
         _, said = process.communicate(timeout=60)
@@ -314,7 +314,7 @@ def test_a_token_that_may_not_read_is_not_told_where(tmp_path: Path) -> None:
         connected(port, password=ran.out.strip()) as client,
     ):
         for ask in (("XLEN", "orders"), ("QUIRE.OPEN", "orders", "CREATE")):
-            with pytest.raises(redis.exceptions.NoPermissionError):
+            with pytest.raises(NoPermissionError):
                 client.execute_command(*ask)
 
 
@@ -377,7 +377,7 @@ def test_where_a_server_may_send_a_client(
 
 
 @contextmanager
-def hostile(answers: Callable[[list[bytes]], bytes]) -> Iterator[tuple[int, list[list[bytes]]]]:
+def hostile(answers: Callable[[list[bytes]], bytes]) -> Generator[tuple[int, list[list[bytes]]]]:
     """A server that answers each command as it likes; its port, and what it was asked."""
     import hiredis
 

@@ -158,8 +158,12 @@ def test_futures_resolve_in_order_and_without_leaving_the_block(port: int) -> No
         assert first.result(WAIT_S) == queue.last_index == appender.last_index_appended
         assert not first.cancel()
         futures = [first, *(flight.write_map({"n": number}) for number in range(500))]
+
+        def note(done: Future[int]) -> None:
+            resolved.append(done.result())
+
         for it in futures:
-            it.add_done_callback(lambda done: resolved.append(done.result()))
+            it.add_done_callback(note)
         wait(futures, WAIT_S)
         wait_until(lambda: len(resolved) == len(futures))
         assert resolved == sorted(resolved) == [it.index for it in queue.tailer()]
@@ -288,6 +292,13 @@ def test_a_program_that_ends_sends_what_it_has_written(running: Replicated, port
 @pytest.mark.check
 def test_a_callback_may_write(running: Replicated) -> None:
     found: list[Future[int]] = []
+
+    def writing(message: bytes) -> Callable[[Future[int]], None]:
+        def write(_: Future[int]) -> None:
+            found.append(flight.write_bytes(message))
+
+        return write
+
     with (
         serving(running.path.parent) as (port, process),
         far(port, timeout_s=0.5) as queue,
@@ -295,13 +306,13 @@ def test_a_callback_may_write(running: Replicated) -> None:
     ):
         flight = appender.in_flight(2)
         first = flight.write_bytes(b"first")
-        first.add_done_callback(lambda _: found.append(flight.write_bytes(b"second")))
+        first.add_done_callback(writing(b"second"))
         wait_until(lambda: bool(found) and found[0].done())
         assert found[0].result() == queue.last_index
         process.kill()
         process.wait()
         lost = [flight.write_bytes(b"x"), flight.write_bytes(b"y")]
-        lost[0].add_done_callback(lambda _: found.append(flight.write_bytes(b"z")))
+        lost[0].add_done_callback(writing(b"z"))
         wait_until(lambda: len(found) == 2)
         assert isinstance(found[1].exception(WAIT_S), ServerLostError)
 

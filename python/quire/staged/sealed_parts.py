@@ -72,7 +72,7 @@ class SealedPart:
         self._arrow, self._file = arrow, file
         if not arrow.schema.equals(_SEALED) or not arrow.num_record_batches:
             raise self._refused
-        found = arrow.schema.metadata or {}
+        found: dict[bytes, bytes] = arrow.schema.metadata or {}
         name = found.get(_WRAPPED_BY, b"").decode("utf-8", "replace")
         try:
             wrapped = bytes.fromhex(found.get(_WRAPPED, b"").decode("ascii"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -212,7 +213,7 @@ class WebApp:
             details=details,
             held=[it for it in letters if it.topic == queue.topic],
             lost=[it for it in letters if it.topic != queue.topic],
-            topic_at=lambda path: self._shown.topic_at(path, visitor),
+            topic_at=partial(self._shown.topic_at, visitor=visitor),
             may_release=not queue.queue.read_only,
             may_append=visitor.may("append", queue.topic) and not queue.queue.read_only,
         )
