@@ -337,7 +337,7 @@ class RemoteInFlight(InFlight):
 
     def _make_room(self) -> None:
         """Wait for half of the messages if as many are under way as may be."""
-        if self._line.count + self.ahead.count >= self._limit:
+        if len(self._line.waiting) + self.ahead.count >= self._limit:
             half = self._limit // 2
             self.ahead.reduce(half)
             self._line.reduce(max(0, half - self.ahead.count))
