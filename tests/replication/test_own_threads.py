@@ -64,11 +64,11 @@ class Planted:
 
 
 def sends(sleeping: Sleeping) -> bool:
-    return sleeping._sleeper() is not None
+    return sleeping._sleeper() is not None  # pyright: ignore[reportPrivateUsage]
 
 
 def receives(sleeping: Sleeping) -> bool:
-    return sleeping._sleeper() is None
+    return sleeping._sleeper() is None  # pyright: ignore[reportPrivateUsage]
 
 
 async def both_threads() -> None:
