@@ -25,9 +25,9 @@ const LOOK_AT_LEAST: Duration = Duration::from_millis(1);
 const LOOK_AT_MOST: Duration = Duration::from_millis(10);
 const LOOK_AFTER: u32 = 500;
 
-/// Of several that wait at one place one is looked at, and all of them every fiftieth time: another
+/// Of several that wait at one place one is looked at, and all of them every hundredth time: another
 /// thread may have moved one.
-const LOOKS_AT_ONE: u32 = 50;
+const LOOKS_AT_ONE: u32 = 100;
 
 /// A queue's word is left even for this long after a message came, so that appenders do not pay for a
 /// wake-up with each of many; for longer, the more often none of those who wait wanted what came.
