@@ -269,7 +269,8 @@ def test_kills_while_writing_lose_nothing(tmp_path: Path) -> None:
         newest = numbers[len(numbers) - numbers[::-1].index(0) - 1 :]
         assert newest == [*range(len(newest))]
         assert int(said) < len(newest)
-        assert quire.verify(path).ok
+        # The write position may be one message late, which is a warning.
+        assert [it for it in quire.verify(path).findings if it.severity == "error"] == []
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

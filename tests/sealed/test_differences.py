@@ -272,7 +272,8 @@ def test_writers_that_interleave_and_are_killed(tmp_path: Path, wire_type: WireT
         assert mine == [*range(len(mine))]
         assert last < len(mine)
     assert restored(stored(path)) == plain(path)
-    assert quire.verify(path).ok
+    # The write position may be one message late, which is a warning.
+    assert [it for it in quire.verify(path).findings if it.severity == "error"] == []
 
 
 def difference(method: int, distance: int, base: bytes, body: bytes) -> bytes:
