@@ -212,7 +212,7 @@ class OneSlot:
     name: str
 
 
-OneSlot.name = OneSlot.symbol  # pyright: ignore[reportAttributeAccessIssue]
+setattr(OneSlot, "name", vars(OneSlot)["symbol"])  # noqa: B010 - type checkers know no such thing
 quire.message(OneSlot)
 
 
