@@ -13,6 +13,7 @@ import pytest
 import quire
 import replication_reference as reference
 from quire.replication import Sink, Source
+from quire.replication.drivers import sending
 from quire.replication.drivers.idling import Sleeping
 from quire.replication.session import Session
 from replication_reference import ReferenceSink
@@ -71,10 +72,15 @@ def receives(sleeping: Sleeping) -> bool:
     return sleeping._sleeper() is None  # pyright: ignore[reportPrivateUsage]
 
 
+def own_threads() -> list[threading.Thread]:
+    """The threads that drive connections."""
+    return [it for it in threading.enumerate() if it.name == "quire-replication"]
+
+
 async def both_threads() -> None:
     """Return once source and sink have left their connection to threads."""
     async with asyncio.timeout(WAIT_S):
-        while sum(it.name == "quire-replication" for it in threading.enumerate()) < 2:  # noqa: ASYNC110
+        while len(own_threads()) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
 
@@ -163,7 +169,7 @@ def test_an_end_that_comes_right_before_a_side_sleeps(
                 await sink.close()
 
     asyncio.run(work())
-    assert not [it for it in threading.enumerate() if it.name == "quire-replication"]
+    assert own_threads() == []
 
 
 @pytest.mark.usefixtures("no_ticks")
@@ -181,5 +187,28 @@ def test_a_sink_that_takes_more_wakes_the_source(orders: Path) -> None:
                     _, content = await slow.expect(reference.BATCH)
                     found += sum(not it.is_metadata for it in content.documents)
                 await slow.close()
+
+    asyncio.run(asyncio.wait_for(work(), WAIT_S))
+
+
+@pytest.mark.parametrize("rounds", range(6))
+def test_a_source_that_is_closed_as_a_sink_goes_does_not_wait_for_it(
+    orders: Path, monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    """At each round of the event loop after the thread has ended."""
+    monkeypatch.setattr(sending, "LAST_WORDS_S", NEVER_S)
+
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            async with Source(queue) as source:
+                peer = await ReferenceSink("gone").join(source.address[1])
+                await peer.send(reference.start(None))
+                await peer.expect(reference.BATCH)
+                while not (found := own_threads()):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+                await peer.close()
+                found[0].join(WAIT_S)  # blocks the loop, which does not know yet
+                for _ in range(rounds):
+                    await asyncio.sleep(0)
 
     asyncio.run(asyncio.wait_for(work(), WAIT_S))

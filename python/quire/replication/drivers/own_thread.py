@@ -129,7 +129,9 @@ class OwnThread:
         finally:
             self._is_stopped = True
             idling.wake()
-            await asyncio.wait({ended})
+            while not ended.done():  # another cancellation changes nothing
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({ended})
             self._connection.take_back(self._left)
             self._notify()
         ended.result()
