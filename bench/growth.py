@@ -34,7 +34,7 @@ def room(kind: str) -> int:
 
 
 def room_of(kind: str, amount: int) -> int:
-    """Return how many messages take as much room as a queue of so many messages or cycles."""
+    """Return how many messages take as much room as a queue of *amount* messages or cycles."""
     return amount * (1 if kind == "messages" else _MESSAGES_PER_CYCLE)
 
 

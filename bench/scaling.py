@@ -104,7 +104,7 @@ def _aged(kind: str, amount: int, scenario: Scenario) -> Generator[Measure]:
 
 @contextmanager
 def _reading(kind: str, amount: int, scenario: Scenario) -> Generator[Measure]:
-    """Have so many processes read the same fresh queue."""
+    """Fill a queue that *amount* processes then read together."""
     with fresh_directory(scenario.place, SIZE, scenario.total) as directory:
         run_to_end(scenario.task(Operation("quire", "write_many"), directory))
         expected = scenario.count * (amount if kind == "tailers" else 1)

@@ -381,9 +381,9 @@ class Scaling:
     read: int
     """The number of messages in the queue that tailers and members read."""
     written: int
-    """Room for so many messages of all writers together."""
+    """How many messages there is room for, of all writers together."""
     bytes: int
-    """About as many bytes the messages of a size have together."""
+    """The total length of the messages of each size, roughly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def port(root: Path) -> Generator[int]:
-    with showing(root) as port:
-        yield port
-
-
 @pytest.fixture
-def visit(port: int) -> Visit:
-    visit = Visit(port)
+def visit(visit: Visit) -> Visit:
     visit.ask("/create")
     return visit
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import http.client
 import re
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 import quire
-from browsing import Visit, showing
+from browsing import Visit
 from served import connected, serving
 
 _START_MS = 1_705_314_600_000
@@ -44,17 +43,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("shown") / "queues"
     fill(root)
     return root
-
-
-@pytest.fixture(scope="module")
-def port(root: Path) -> Generator[int]:
-    with showing(root) as port:
-        yield port
-
-
-@pytest.fixture
-def visit(port: int) -> Visit:
-    return Visit(port)
 
 
 def test_the_list_has_the_queues_of_all_formats_as_a_tree(visit: Visit) -> None:

@@ -50,7 +50,7 @@ impl Spare {
         })
     }
 
-    /// Frees the spare memory, and keeps none of what is still lent: there is nothing more to read.
+    /// Frees the spare memory; buffers still lent are freed when they return. The reader has closed.
     pub fn clear(&self) {
         // The memory is freed without the lock.
         let _kept = self.0.try_lock().map(|mut state| std::mem::take(&mut *state));

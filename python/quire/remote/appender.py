@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,9 +29,9 @@ from quire.handles.wire_writing import WireWriting
 from quire.remote import payloads
 from quire.remote.connection import Connection
 from quire.remote.lacking import FORMAT, REASONS
-from quire.remote.payloads import Batch
+from quire.remote.payloads import Batch, Numbers
 from quire.remote.replica_waits import SLICE_S, RemoteStates, replicas_word
-from quire.remote.sent_ahead import CLIENT, AheadAppender, RemoteInFlight
+from quire.remote.sent_ahead import AheadAppender, RemoteInFlight
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -70,14 +69,13 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self._queue = queue
         self._connection = Connection(queue.server)
         self._lock = RLock()
-        self._client, self._next = os.urandom(CLIENT), 1
+        self._numbers = Numbers()
         self._last: int | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._limit = limit
         self._slots: Any = None
         self._wait = wait
         self._longest_waits: dict[str, float] = {}
-        self._pid = os.getpid()
         self._aheads: WeakSet[AheadAppender] = WeakSet()
         self._check_wait(None)
 
@@ -353,9 +351,8 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         for ahead in [*self._aheads]:
             ahead.reduce(0)  # they were written before
         with self._lock:
-            if self._pid != os.getpid():  # the numbers that follow are those of the parent process
+            if self._numbers.are_inherited:
                 self._start_again()
-                self._pid = os.getpid()
             try:
                 return self._pipeline(packs, waits)
             except WaitTimeoutError as error:  # the messages are in the queue
@@ -370,7 +367,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     def _start_again(self) -> None:
         """Begin to number messages again: those that follow do not belong to what failed."""
         self._connection.drop()
-        self._client, self._next = os.urandom(CLIENT), 1
+        self._numbers.start_again()
 
     def _pipeline(self, packs: Iterator[tuple[bytes, bytes]], waits: tuple[str, ...]) -> int | None:
         connection = self._connection
@@ -382,14 +379,13 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
             connection.ready(ends)
             try:
                 while pack is not None and len(waiting) < _WINDOW:
-                    batch = Batch(self._next, *pack)
+                    number = self._numbers.take(payloads.count_of(pack[0]))
+                    waiting.append(Batch(number, *pack))
                     pack = next(packs, None)
-                    self._next += batch.count
-                    waiting.append(batch)
                 while is_sent < len(waiting):
                     is_last = pack is None and is_sent + 1 == len(waiting)
                     last_words = waits if is_last else ()
-                    command = waiting[is_sent].command(topic, self._client, last_words)
+                    command = waiting[is_sent].command(topic, self._numbers.client, last_words)
                     connection.send(command, ends)
                     is_sent += 1
                 if waits and pack is None:

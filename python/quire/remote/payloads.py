@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quire import _native
 from quire._common import arguments
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from quire._native import Value
     from quire.remote.link import RemoteLink
+
+_CLIENT_BYTES: Final = 16
 
 
 def of_bytes(queue: RemoteLink, payload: Buffer) -> bytes:
@@ -62,6 +65,35 @@ def pack_of(message: bytes) -> tuple[bytes, bytes]:
     return array("i", (0, len(message))).tobytes(), message
 
 
+def count_of(offsets: bytes) -> int:
+    """Return how many messages a batch has."""
+    return len(offsets) // 4 - 1
+
+
+class Numbers:
+    """Numbers messages under a random name, by which a server knows one that comes again."""
+
+    client: bytes
+    """The name."""
+
+    def __init__(self) -> None:
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Begin under another name: what follows does not belong to what failed."""
+        self.client, self._next, self._process = os.urandom(_CLIENT_BYTES), 1, os.getpid()
+
+    @property
+    def are_inherited(self) -> bool:
+        """Whether they are those of a parent process."""
+        return self._process != os.getpid()
+
+    def take(self, count: int = 1) -> int:
+        """Return the number of the next message, of *count* that follow one another."""
+        first, self._next = self._next, self._next + count
+        return first
+
+
 class Batch:
     """
     Messages that are sent together.
@@ -74,7 +106,7 @@ class Batch:
     """
 
     def __init__(self, number: int, offsets: bytes, data: bytes) -> None:
-        self.number, self.count = number, len(offsets) // 4 - 1
+        self.number = number
         self._parts = offsets, data
 
     def command(self, topic: str, client: bytes, waits: tuple[str, ...] = ()) -> bytes:

@@ -26,7 +26,7 @@ from quire.formats.columns import Columns
 from quire.handles.journal.acknowledging import InFlight
 from quire.remote import payloads
 from quire.remote.connection import Connection
-from quire.remote.payloads import Batch
+from quire.remote.payloads import Batch, Numbers
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from quire.handles.journal.acknowledging import Awaiting, Wait
     from quire.remote.link import RemoteLink
 
-CLIENT: Final = 16
-"""How many bytes the name of a client has, by which a server numbers its messages."""
 _WINDOW: Final = 512
 """How many appends may be without an answer: the server remembers the indexes of 1,024."""
 _BYTES: Final = 1 << 20
@@ -66,7 +64,7 @@ class AheadAppender:
     def __init__(self, queue: RemoteLink, note: Callable[[int], object]) -> None:
         self._queue, self._note = queue, note
         self._connection = Connection(queue.server)
-        self._client, self._next = os.urandom(CLIENT), 1
+        self._numbers = Numbers()
         self._searched_from: int = self._connection.call("QUIRE.INFO", queue.topic)["end"]
         self._error: BaseException | None = None
         self._begin()
@@ -74,7 +72,6 @@ class AheadAppender:
 
     def _begin(self) -> None:
         """Begin with no message; those of a parent process are not this one's to send."""
-        self._process = os.getpid()
         self._waiting: deque[_Sent] = deque()
         self._sent = self._unplaced = 0  # how many of those that wait: the first ones
         self._changed = threading.Condition()
@@ -108,7 +105,7 @@ class AheadAppender:
             )
         if self._connection.closed:
             raise ClosedError(f"the appender is closed: path={self._queue.url}")
-        if self._process != os.getpid():
+        if self._numbers.are_inherited:
             self._start_again()
             self._begin()
         sent = _Sent(message)
@@ -139,9 +136,10 @@ class AheadAppender:
 
         In a callback of its own thread it returns at once.
         """
-        if self._process == os.getpid() and self._thread is not threading.current_thread():
-            with self._changed:
-                self._changed.wait_for(lambda: len(self._waiting) <= count)
+        if self._numbers.are_inherited or self._thread is threading.current_thread():
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._waiting) <= count)
 
     def close(self) -> None:
         """Close it, once what was written was answered. Idempotent."""
@@ -151,7 +149,7 @@ class AheadAppender:
     def _start_again(self) -> None:
         """Begin to number messages again: those that follow do not belong to what failed."""
         self._connection.drop()
-        self._client, self._next = os.urandom(CLIENT), 1
+        self._numbers.start_again()
 
     def _run(self) -> None:
         while True:
@@ -190,9 +188,9 @@ class AheadAppender:
             while fresh and size < _BYTES:
                 sent = fresh.pop(0)
                 if not sent.number:
-                    sent.number, self._next = self._next, self._next + 1
+                    sent.number = self._numbers.take()
                 batch = Batch(sent.number, *payloads.pack_of(sent.message))
-                commands.append(batch.command(self._queue.topic, self._client))
+                commands.append(batch.command(self._queue.topic, self._numbers.client))
                 size += len(commands[-1])
                 self._sent += 1
             self._connection.send(b"".join(commands), ends)

@@ -86,7 +86,7 @@ class Manifest:
             folder: It.
             writer: Whose batch it is.
             batch: Its number.
-            cipher: That of an encrypted queue: who has no key of it makes no manifest.
+            cipher: That of an encrypted queue; without its key nobody can make a valid manifest.
 
         Raises:
             CorruptError: The file is not a manifest.

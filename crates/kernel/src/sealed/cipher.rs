@@ -129,7 +129,7 @@ impl Place {
         Self { cycle: i32::MIN, index: i64::from(number), is_metadata: false }
     }
 
-    /// That of what lies beside the messages and waits to become some: in another such cycle.
+    /// The place of staged data, which will become messages: in a second cycle that no queue has.
     #[must_use]
     pub fn of_staged(number: i64) -> Self {
         Self { cycle: i32::MIN + 1, index: number, is_metadata: false }

@@ -38,7 +38,7 @@ class Acknowledgement(Future[int]):
         with self._lock:
             if self._is_whole:
                 return
-            super().__init__()  # takes no lock: who holds the future's own may wait for this one
+            super().__init__()  # lock-free: the holder of the future's lock may want ours
             self._is_whole, has_ended = True, self._has_ended
         if has_ended:
             self.report()

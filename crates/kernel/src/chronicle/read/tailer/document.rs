@@ -107,8 +107,7 @@ pub struct OpenDocument {
 enum Bytes {
     /// Of a message in its file, which stays mapped.
     InPlace(Arc<Region>),
-    /// Of metadata, in which words may change, of what an encrypted document holds, or of a message
-    /// that was copied.
+    /// A copy: of metadata, whose words may change; of a decrypted message; or of a short one.
     Copied(Arc<Vec<u8>>),
 }
 
