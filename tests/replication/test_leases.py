@@ -122,7 +122,9 @@ def test_messages_in_the_ring_stay_until_the_lease_is_renewed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"short", bytes(36_864), os.urandom(36_864), b"x" * 99_999]
+    "content",
+    [b"", b"short", bytes(36_864), os.urandom(36_864), b"x" * 99_999],
+    ids=["empty", "short", "zeros", "random", "long"],
 )
 def test_a_file_that_is_none_is_refused(queue: quire.JournalQueue, content: bytes) -> None:
     Path(queue.path, NAME).write_bytes(content)
