@@ -169,6 +169,8 @@ def test_an_end_that_comes_right_before_a_side_sleeps(
                 await sink.close()
 
     asyncio.run(work())
+    for thread in own_threads():  # one has reported its end just before it returns
+        thread.join(WAIT_S)
     assert own_threads() == []
 
 
