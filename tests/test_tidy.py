@@ -1,12 +1,15 @@
 """Rules of the tree that no linter knows; a failure says what to do. `make lint` runs them, too."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import rust_modules
 from figures import upward
@@ -230,3 +233,22 @@ def test_lines_of_markdown_fit_a_terminal() -> None:
 def is_wide(line: str) -> bool:
     may_be_wide = line.lstrip().startswith("|") or line.startswith("    ")  # a table, code
     return len(line) > MARKDOWN_WIDTH and not may_be_wide
+
+
+@pytest.mark.check
+def test_a_group_of_tests_goes_to_one_worker(tmp_path: Path) -> None:
+    """Fixtures of a file are made once: pytest-xdist 3.8 loses the groups with pytest 9.2."""
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n@pytest.mark.xdist_group('one')\n@pytest.mark.parametrize('it', range(8))\n"
+        "def test_some(it, worker_id):\n    print('worker', worker_id)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-rP"]
+    ran = subprocess.run(
+        [*command, "-c", os.devnull, "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    workers = re.findall(r"^worker (\w+)$", ran.stdout, re.MULTILINE)
+    assert (len(workers), len({*workers})) == (8, 1), "pin pytest in pyproject.toml"
