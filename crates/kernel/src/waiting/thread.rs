@@ -20,14 +20,14 @@ use crate::os::threads;
 use crate::{Error, Result};
 
 /// What appenders do not announce is looked for this often while it comes often, and this seldom while
-/// it does not: after a 500th of the time since a look found something.
+/// it does not: after a 250th of the time since a look found something.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(1);
-const LOOK_AT_MOST: Duration = Duration::from_millis(10);
-const LOOK_AFTER: u32 = 500;
+const LOOK_AT_MOST: Duration = Duration::from_millis(20);
+const LOOK_AFTER: u32 = 250;
 
-/// Of several that wait at one place one is looked at, and all of them every hundredth time: another
+/// Of several that wait at one place one is looked at, and all of them every fiftieth time: another
 /// thread may have moved one.
-const LOOKS_AT_ONE: u32 = 100;
+const LOOKS_AT_ONE: u32 = 50;
 
 /// A queue's word is left even for this long after a message came, so that appenders do not pay for a
 /// wake-up with each of many; for longer, the more often none of those who wait wanted what came.
