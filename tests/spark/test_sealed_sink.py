@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +22,13 @@ import quire
 import quire.spark
 from queues import exit_code, fork, payloads
 from quire._common.durable import SafeFolder
-from quire.errors import EncryptionError, MessageTooLargeError, OptionsError, UnfinishedWriteError
+from quire.errors import (
+    CorruptError,
+    EncryptionError,
+    MessageTooLargeError,
+    OptionsError,
+    UnfinishedWriteError,
+)
 from quire.maintenance import rewrap
 from quire.maintenance.sink_writes import FOLDER
 from quire.sealed.key_source import KeySource
@@ -84,7 +91,7 @@ def showing(*roots: Path, word: bytes = WORD) -> list[str]:
     return [it.name for it in files if word in it.read_bytes()]
 
 
-def killed(target: Target, parts: list[Part], chunks: int) -> None:
+def killed(target: Target, parts: list[Part], chunks: int, writer: str = "w") -> None:
     """Have a commit die before the chunk with this number."""
 
     def work() -> None:
@@ -97,7 +104,7 @@ def killed(target: Target, parts: list[Part], chunks: int) -> None:
             return append(appender, *args, **named)
 
         setattr(quire.JournalAppender, "_write_column", write)  # noqa: B010 - in a child
-        commit(target, "w", 0, parts)
+        commit(target, writer, 0, parts)
 
     assert exit_code(fork(work)) == -signal.SIGKILL
 
@@ -226,6 +233,103 @@ def test_a_manifest_of_another_batch_or_queue_is_refused(
     with pytest.raises(UnfinishedWriteError, match="not made here with a key of the queue"):
         finish(str(elsewhere), key=KEY)
     assert found(elsewhere) == []
+
+
+RECORD_CHANGES: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
+    "a later batch": lambda it: it.update(batch=7),
+    "an earlier batch": lambda it: it.update(batch=0),
+    "more rows": lambda it: it.update(rows=10**6),
+    "more values": lambda it: it.update(more=1),
+    "without a token": lambda it: it.pop("token"),
+    "without a seal, as in a plain queue": lambda it: it.pop("seal"),
+    "a seal that is no text": lambda it: it.update(seal=[1]),
+    "a seal that is not in hexadecimal": lambda it: it.update(seal="zz"),
+    "a short seal": lambda it: it.update(seal="00"),
+    "a seal that is empty": lambda it: it.update(seal=""),
+}
+
+
+@pytest.mark.parametrize("kind", RECORD_CHANGES)
+def test_a_record_that_was_changed_is_refused_and_drops_no_batch(
+    path: Path, target: Target, kind: str
+) -> None:
+    assert commit(target, "w", 1, stage(target, batch=1))
+    file = path / FOLDER / "w" / "done.json"
+    written = file.read_bytes()
+    change(file, RECORD_CHANGES[kind])
+    for batch in (1, 2):
+        with pytest.raises(CorruptError, match=r"not a record of a sink: file=.*done.json \("):
+            commit(target, "w", batch, stage(target, batch=batch))
+    with pytest.raises(CorruptError, match="not a record of a sink"):
+        has(str(path), "w", 2, key=target.key if isinstance(target.key, KeySource) else KeySource())
+    assert found(path) == EXPECTED
+    file.write_bytes(written)
+    assert not commit(target, "w", 1, stage(target, batch=1))
+    assert commit(target, "w", 2, stage(target, batch=2))
+    assert found(path) == EXPECTED * 2
+
+
+def test_a_record_of_another_writer_queue_or_file_is_refused(
+    path: Path, target: Target, tmp_path: Path
+) -> None:
+    other = replace(target, path=str(tmp_path / "other"))  # of the same key
+    for place in (target, other):
+        assert commit(place, "w", 7, stage(place, batch=7))
+    record, strange = path / FOLDER / "w" / "done.json", path / FOLDER / "v" / "done.json"
+    strange.parent.mkdir()
+    strange.write_bytes(record.read_bytes())
+    with pytest.raises(CorruptError, match="it was changed, or is that of another batch"):
+        commit(target, "v", 3, stage(target, "v", 3))
+    record.write_bytes((tmp_path / "other" / FOLDER / "w" / "done.json").read_bytes())
+    with pytest.raises(CorruptError, match="not made here with a key of the queue"):
+        commit(target, "w", 8, stage(target, batch=8))
+    killed(target, stage(target, "u", 0), 1, "u")
+    strange.write_bytes((path / FOLDER / "u" / "0" / "manifest.json").read_bytes())
+    with pytest.raises(CorruptError, match="not a record of a sink"):
+        commit(target, "v", 3, stage(target, "v", 3))
+
+
+def test_a_forged_record_does_not_end_an_unfinished_write(path: Path, target: Target) -> None:
+    killed(target, stage(target), 1)
+    (path / FOLDER / "w" / "done.json").write_text('{"batch": 0}')
+    with pytest.raises(CorruptError, match="it has no seal of a key of the queue"):
+        finish(str(path), key=KEY)
+    assert list((path / FOLDER / "w" / "0").glob("part-*"))
+    (path / FOLDER / "w" / "done.json").unlink()
+    assert finish(str(path), key=KEY) == 1
+    assert found(path) == EXPECTED
+
+
+def test_a_record_goes_with_a_copy_and_stays_valid_when_keys_change(
+    path: Path, target: Target, tmp_path: Path
+) -> None:
+    assert commit(target, "w", 0, stage(target))
+    shutil.copytree(path, tmp_path / "copy")
+    copied = replace(target, path=str(tmp_path / "copy"))
+    assert not commit(copied, "w", 0, stage(copied))
+
+    new = quire.KeyRing({"new": OTHER}, current="new")
+    rewrap(path, key=KEY, new_key=new)
+    rewrapped = replace(target, key=new)
+    assert not commit(rewrapped, "w", 0, stage(rewrapped))
+
+    both = quire.KeyRing({"new": OTHER, "newer": KEY}, current="newer")
+    rotated = replace(target, key=both)
+    assert not commit(rotated, "w", 0, stage(rotated))
+    assert found(path, OTHER) == EXPECTED
+
+
+def test_without_the_key_of_a_record_nothing_is_appended(path: Path, target: Target) -> None:
+    assert commit(target, "w", 0, stage(target))
+    both = quire.KeyRing({"old": KEY, "new": OTHER}, current="new")
+    with open_any(path, key=both):
+        pass  # makes the data key
+    rotated = replace(target, key=quire.KeyRing({"new": OTHER}, current="new"))
+    with pytest.raises(EncryptionError, match="data_key=1"):
+        commit(rotated, "w", 1, stage(rotated, batch=1))
+    assert found(path) == EXPECTED
+    rotated = replace(target, key=both)
+    assert commit(rotated, "w", 1, stage(rotated, batch=1))
 
 
 def cut(file: Path) -> None:

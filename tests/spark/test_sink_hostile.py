@@ -302,14 +302,83 @@ def write_outside(file: Path) -> None:
     file.write_bytes(file.read_bytes().replace(offsets, outside))
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"batch": "7"}', '{"batch": null}', "[1]", "\x00"])
-def test_a_record_that_is_none_is_refused(received: Path, text: str) -> None:
-    (received / FOLDER / "mine").mkdir(parents=True)
-    (received / FOLDER / "mine" / "done.json").write_text(text)
+NO_RECORDS = {
+    "empty": "",
+    "no batch": "{}",
+    "a text": '{"batch": "7"}',
+    "null": '{"batch": null}',
+    "a truth": '{"batch": true}',
+    "a fraction": '{"batch": 7.0}',
+    "infinite": '{"batch": Infinity}',
+    "negative": '{"batch": -7}',
+    "huge": '{"batch": 9223372036854775808}',
+    "digits without end": '{"batch": ' + "9" * 4000,
+    "a list": "[1]",
+    "a number": "7",
+    "deep": "[" * 4000,
+    "no JSON": "\x00",
+    "no text": "\udcff",
+}
 
-    with pytest.raises(CorruptError, match="not a record of a sink: file="):
+
+@pytest.mark.parametrize("text", NO_RECORDS.values(), ids=NO_RECORDS)
+@pytest.mark.parametrize("verb", ["commit", "has"])
+def test_a_record_that_is_none_is_refused(received: Path, text: str, verb: str) -> None:
+    for writer in ("mine", "w"):
+        put_record(received, text, writer)
+
+    with pytest.raises(CorruptError, match=r"not a record of a sink: file=.*done.json \("):
+        VERBS[verb](received)
+
+    assert found(received) == [b"there"]
+
+
+def put_record(path: Path, text: str, writer: str = "mine") -> None:
+    file = path / FOLDER / writer / "done.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, errors="surrogateescape")
+
+
+def test_a_record_longer_than_one_is_refused(received: Path) -> None:
+    put_record(received, '{"batch": 0, "more": "' + "x" * 5000 + '"}')
+
+    with pytest.raises(UnsafePathError, match=r"the file is too long: file=.*done.json limit=4096"):
         VERBS["commit"](received)
 
+    assert found(received) == [b"there"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_record_in_the_folder_of_another_user_is_refused(received: Path) -> None:
+    put_record(received, '{"batch": 7}')
+    os.chown(received / FOLDER / "mine", 12345, 12345)
+
+    with pytest.raises(UnsafePathError, match=r"belongs to another user: path=.* user=12345"):
+        VERBS["commit"](received)
+
+    assert found(received) == [b"there"]
+
+
+def test_a_record_of_an_older_version_counts_in_a_plain_queue(received: Path) -> None:
+    put_record(received, '{"batch": 0, "token": "' + TOKEN + '", "rows": 3}')
+
+    assert not VERBS["commit"](received)
+    assert commit(at(received), "mine", 1, [stage(received, "mine", 1)])
+    assert found(received) == [b"there", *MESSAGES]
+
+
+def test_a_batch_is_not_dropped_silently_by_a_record_of_a_later_one(
+    received: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_record(received, '{"batch": 0}')
+    VERBS["commit"](received)
+    assert not caplog.records  # a repeat
+
+    put_record(received, '{"batch": 1000000}')
+    VERBS["commit"](received)
+
+    assert "a later one is recorded as done" in caplog.text
+    assert "writer=mine batch=0 done=1000000" in caplog.text
     assert found(received) == [b"there"]
 
 

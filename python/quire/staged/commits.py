@@ -167,6 +167,7 @@ def commit(
         Whether the batch was new; if not, its parts were dropped.
 
     Raises:
+        CorruptError: The writer's record is damaged, or was not made with a key of the queue.
         UnfinishedWriteError: An earlier write cannot be finished.
         UnsafePathError: The side files of the queue were not made by a sink.
         EncryptionError: The key does not open the queue, or a part.
@@ -177,7 +178,7 @@ def commit(
     ordered = sorted(parts, key=lambda part: part.partition)
     with opened(target) as found:
         _finish_all(found)
-        is_new = batch > last_done(found.root, writer)
+        is_new = _is_new(found, writer, batch)
         if is_new and ordered:
             _check_staged(found, writer, batch, ordered)
             manifest = Manifest(
@@ -194,9 +195,21 @@ def commit(
                 folder.replace(MANIFEST, manifest.to_json(found.cipher))
             with _with_remedy(found, manifest):
                 _append(found, manifest, StagedRow(0, 0))
-            record(found.root, manifest)
+            record(found.root, manifest, found.cipher)
         _sweep(found, writer, batch, all_of_it=not kept)
     return is_new
+
+
+def _is_new(found: _Open, writer: str, batch: int) -> bool:
+    """Return whether a batch is to be appended; one before the last is rarely a mere repeat."""
+    done = last_done(found.root, writer, found.cipher)
+    if batch < done:
+        _log.warning(
+            "a batch is dropped, as a later one is recorded as done: path=%s writer=%s batch=%d"
+            " done=%d",
+            *(found.target.path, writer, batch, done),
+        )
+    return batch > done
 
 
 def _check_staged(found: _Open, writer: str, batch: int, parts: Sequence[Part]) -> None:
@@ -290,15 +303,19 @@ def has(
     Whether a writer's batch is in a queue; what was cut short is finished first.
 
     Raises:
+        CorruptError: The writer's record is damaged, or was not made with a key of the queue.
+        EncryptionError: The queue is encrypted, and the key is missing or wrong.
         UnfinishedWriteError: The staged parts that complete the batch were removed.
 
     """
     if not Path(path, FOLDER).exists():
         return False
-    with _records(Target(path)).opened() as root:
+    target = Target(path, key=key)
+    cipher = _cipher(target, target.ring())
+    with _records(target).opened() as root:
         if unfinished(root):
             _finish(path, staging_location, key)
-        return last_done(root, writer) >= batch
+        return last_done(root, writer, cipher) >= batch
 
 
 @contextlib.contextmanager
@@ -401,7 +418,7 @@ def _finish_all(found: _Open) -> int:
     count = 0
     for writer, batch in unfinished(found.root):
         manifest = _manifest(found.root, writer, batch, found.cipher)
-        if batch > last_done(found.root, writer):
+        if batch > last_done(found.root, writer, found.cipher):
             with _with_remedy(found, manifest):
                 start = _reached(found, manifest)
                 _log.warning(
@@ -410,7 +427,7 @@ def _finish_all(found: _Open) -> int:
                     *(found.target.path, writer, batch, manifest.rows, *start),
                 )
                 _append(found, manifest, start)
-            record(found.root, manifest)
+            record(found.root, manifest, found.cipher)
             count += 1
         _sweep(found, writer, batch, all_of_it=not manifest.kept)
     return count

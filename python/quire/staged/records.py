@@ -8,46 +8,63 @@ import time
 from typing import Final
 
 from quire._common.durable import SafeFolder
+from quire._native import Cipher
 from quire.errors import CorruptError, UnsafePathError
 from quire.maintenance.sink_writes import DONE
-from quire.staged.sink_manifest import Manifest, numbered
+from quire.staged.record_seals import check_seal, to_json
+from quire.staged.sink_manifest import Manifest, is_count, numbered
 
+_LONGEST: Final = 4096
 _RECORDS_MAX: Final = 1000
 _LEFT_OVER_S: Final = 7 * 24 * 3600
 
 
-def last_done(root: SafeFolder, writer: str) -> int:
+def last_done(root: SafeFolder, writer: str, cipher: Cipher | None) -> int:
     """
     Return the number of the writer's last batch that is in the queue; -1: none is.
 
+    Args:
+        root: The folder of the records.
+        writer: Who writes.
+        cipher: That of an encrypted queue; without its key nobody can make a valid record.
+
     Raises:
-        CorruptError: The record is damaged.
+        CorruptError: The record is damaged, or was not made with a key of the encrypted queue.
+        EncryptionError: The data key of the record cannot be opened.
+        UnsafePathError: The record is no regular file, or too long.
 
     """
     try:
         with root.sub(writer) as folder:
-            content = folder.read(DONE)
+            content = folder.read(DONE, _LONGEST)
     except FileNotFoundError:
         return -1
     try:
-        found = json.loads(content)["batch"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        found = None
-    if type(found) is not int:
+        found = json.loads(content)
+        batch: int = found["batch"]
+        if not is_count(batch):
+            raise ValueError("batch is no number of a batch")  # noqa: TRY301 - as those of JSON
+        if cipher is not None:
+            check_seal(found, _place(writer), cipher)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         file = str(root.path / writer / DONE)
         raise CorruptError(
-            f"not a record of a sink: file={file} (without it, batches that come again are"
-            " appended again)",
+            f"not a record of a sink: file={file} ({type(error).__name__}: {error!s:.200}; without"
+            " the file, batches that come again are appended again)",
             file,
-        )
-    return found
+        ) from None
+    return batch
 
 
-def record(root: SafeFolder, manifest: Manifest) -> None:
+def record(root: SafeFolder, manifest: Manifest, cipher: Cipher | None) -> None:
     """Remember that a batch is done."""
     values = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
     with root.sub(manifest.writer) as folder:
-        folder.replace(DONE, json.dumps(values).encode())
+        folder.replace(DONE, to_json(values, _place(manifest.writer), cipher))
+
+
+def _place(writer: str) -> str:
+    return f"{writer}/{DONE}"
 
 
 def sweep(root: SafeFolder, writer: str, batch: int, *, all_of_it: bool) -> None:

@@ -8,7 +8,6 @@ Nothing that it says is believed before it was checked: it may come with a queue
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -18,8 +17,9 @@ from typing import Any, Final
 
 from quire._common.durable import SafeFolder
 from quire._native import Cipher
-from quire.errors import CorruptError, ForgedMessageError, PlainMessageError
+from quire.errors import CorruptError
 from quire.maintenance.sink_writes import MANIFEST
+from quire.staged.record_seals import check_seal, to_json
 from quire.staged.staging import Part
 
 BATCH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -28,7 +28,6 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 FILE: Final = re.compile(r"part-[0-9]{5,10}-[0-9a-f]{32}\.arrow")
 _INDEX_LIMIT: Final = 1 << 63
 _BLOCK_LIMIT: Final = 4 << 30
-_SEAL: Final = "seal"
 _STORED: Final = ("token", "after", "parts", "kept", "block_bytes", "elsewhere")
 
 
@@ -66,14 +65,7 @@ class Manifest:
     def to_json(self, cipher: Cipher | None = None) -> bytes:
         """Return what :meth:`read` takes, without what its place says."""
         values = {name: getattr(self, name) for name in _STORED}
-        if cipher is not None:
-            values[_SEAL] = cipher.seal_staged(0, self._digest).hex()
-        return json.dumps(values).encode()
-
-    @property
-    def _digest(self) -> bytes:
-        place = f"{self.writer}/{self.batch}\n"
-        return hashlib.sha256(place.encode() + self.to_json()).digest()
+        return to_json(values, f"{self.writer}/{self.batch}", cipher)
 
     @classmethod
     def read(
@@ -101,32 +93,25 @@ class Manifest:
             manifest = cls(writer, batch, **values)
             if (wrong := next(manifest._wrong(), None)) is None:
                 if cipher is not None:
-                    manifest._check_seal(cipher, found)
+                    check_seal(found, f"{writer}/{batch}", cipher)
                 return manifest
-        except (ForgedMessageError, PlainMessageError):
-            wrong = "it was not made here with a key of the queue"
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             wrong = f"{type(error).__name__}: {error}"
         file = str(folder.path / MANIFEST)
         raise CorruptError(f"not a manifest of a sink: file={file} ({wrong})", file)
-
-    def _check_seal(self, cipher: Cipher, found: dict[str, Any]) -> None:
-        """Check that it was made for its place, by a process that had a key of the queue."""
-        if cipher.open_staged(0, bytes.fromhex(found[_SEAL])) != self._digest:
-            raise ValueError("it was changed, or is that of another batch")
 
     def _wrong(self) -> Iterator[str]:
         """Yield what no sink would have written."""
         for part in self.parts:
             if not _matches(FILE, part.file):
                 yield f"a part is no plain file name: part={part.file!r}"
-            if not _is_count(part.partition) or not _is_count(part.rows):
+            if not is_count(part.partition) or not is_count(part.rows):
                 yield f"a part's numbers: partition={part.partition!r} rows={part.rows!r}"
         if not _matches(_TOKEN, self.token):
             yield f"token={self.token!r}"
-        if not (self.after is None or _is_count(self.after)):
+        if not (self.after is None or is_count(self.after)):
             yield f"after={self.after!r}"
-        if not _is_count(self.block_bytes) or self.block_bytes > _BLOCK_LIMIT:
+        if not is_count(self.block_bytes) or self.block_bytes > _BLOCK_LIMIT:
             yield f"block_bytes={self.block_bytes!r}"
         if type(self.kept) is not bool or type(self.elsewhere) is not bool:
             yield f"kept={self.kept!r} elsewhere={self.elsewhere!r}"
@@ -174,5 +159,6 @@ def _matches(pattern: re.Pattern[str], found: Any) -> bool:  # noqa: ANN401 - fr
     return isinstance(found, str) and pattern.fullmatch(found) is not None
 
 
-def _is_count(found: Any) -> bool:  # noqa: ANN401 - from JSON
+def is_count(found: Any) -> bool:  # noqa: ANN401 - from JSON
+    """Return whether a value is a number of 0 or more that fits 63 bits."""
     return type(found) is int and 0 <= found < _INDEX_LIMIT

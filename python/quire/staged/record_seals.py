@@ -1,0 +1,60 @@
+"""
+Seals of what a sink keeps beside an encrypted queue: nobody without its key can make a valid one.
+
+A file with a seal is JSON of named values. The seal covers them and the place that the file stands
+for, so that neither another batch's nor another queue's is taken for it. An older one of the same
+place is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quire._native import Cipher
+from quire.errors import ForgedMessageError, PlainMessageError
+
+_SEAL: Final = "seal"
+
+
+def to_json(values: Mapping[str, Any], place: str, cipher: Cipher | None) -> bytes:
+    """
+    Return the content of a file.
+
+    Args:
+        values: What it says.
+        place: What it stands for: writer and batch, or writer and another word.
+        cipher: That of an encrypted queue; None: the file has no seal.
+
+    """
+    stored = dict(values)
+    if cipher is not None:
+        stored[_SEAL] = cipher.seal_staged(0, _digest(values, place)).hex()
+    return json.dumps(stored).encode()
+
+
+def check_seal(found: dict[str, Any], place: str, cipher: Cipher) -> None:
+    """
+    Check that values were written for their place, by a process that had a key of the queue.
+
+    Raises:
+        EncryptionError: The data key that the seal was made with cannot be opened.
+        ValueError: The seal is missing, or is another's.
+
+    """
+    values = {name: value for name, value in found.items() if name != _SEAL}
+    seal = found.get(_SEAL)
+    if not isinstance(seal, str):
+        raise ValueError("it has no seal of a key of the queue")  # noqa: TRY004 - as all the others
+    try:
+        digest = cipher.open_staged(0, bytes.fromhex(seal))
+    except (ForgedMessageError, PlainMessageError):
+        raise ValueError("it was not made here with a key of the queue") from None
+    if digest != _digest(values, place):
+        raise ValueError("it was changed, or is that of another batch")
+
+
+def _digest(values: Mapping[str, Any], place: str) -> bytes:
+    return hashlib.sha256(f"{place}\n".encode() + json.dumps(values).encode()).digest()
