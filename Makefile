@@ -50,7 +50,7 @@ pytest = if .ci/needs jdk maven; then $(MAKE) --no-print-directory $(STAMPS)/int
 test: $(STAMPS)/test $(STAMPS)/native ## Run the tests of every change: Rust, Python, and a little of Spark and Java
 	@echo "· cargo test"
 	@cargo test --quiet --locked
-	@$(call pytest,not check)
+	@$(call pytest,not check and not rule)
 
 check: need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/oldest-spark ## Run all tests that `make test` leaves out
 	@echo "· loom: every interleaving of writers and readers"

@@ -24,6 +24,8 @@ from queues import START_MS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rule
+
 MODULES = [
     "quire",
     "quire.archive",
@@ -140,6 +142,7 @@ def test_every_name_of_a_room_has_a_place(room: str) -> None:
     assert not names - SHOWN, "add `::: NAME` of these to a page in docs/reference/"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_run(module: str, tmp_path: Path) -> None:
     # A process of its own: the classes that examples and other tests register stay registered.

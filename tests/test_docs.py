@@ -17,6 +17,7 @@ RUNNABLE = re.compile(r"(?ms)^```(python|console)\n(.*?)^```$")
 TWICE = "import runpy, sys\nfor _ in range(2): runpy.run_path(sys.argv[1], run_name='__main__')"
 CONSOLE_RUNS_IN = ("README.md",)
 NEEDS_A_CLUSTER = ("docs/cluster.md",)
+SEEN_FIRST = {"README.md", "docs/start.md", "docs/columns.md", "01_append.py", "02_tail.py"}
 NEEDS_A_SERVER = ("docs/remote.md",)  # tests/server/test_remote_page.py
 
 
@@ -61,10 +62,17 @@ def run(command: list[str], where: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def _left_to_check(name: str, program: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a program: `make test` runs those that a newcomer sees first."""
+    if SPARK.search(program):
+        return [pytest.mark.spark]
+    return [] if name in SEEN_FIRST else [pytest.mark.slow]
+
+
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.spark if SPARK.search(program) else ())
+        pytest.param(page, marks=_left_to_check(page, program))
         for page, program in PROGRAMS.items()
         if program.strip() and page not in (*NEEDS_A_CLUSTER, *NEEDS_A_SERVER)
     ],
@@ -85,10 +93,7 @@ def examples() -> list[Path]:
 
 @pytest.mark.parametrize(
     "example",
-    [
-        pytest.param(path, marks=pytest.mark.spark if SPARK.search(path.read_text()) else ())
-        for path in examples()
-    ],
+    [pytest.param(path, marks=_left_to_check(path.name, path.read_text())) for path in examples()],
     ids=lambda path: path.name,
 )
 def test_an_example_runs(example: Path, tmp_path: Path) -> None:

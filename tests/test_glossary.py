@@ -10,6 +10,8 @@ import pytest
 
 from paths import ROOT
 
+pytestmark = pytest.mark.rule
+
 GLOSSARY = ROOT / "docs" / "glossary.md"
 TERM = re.compile(r"(?m)^\| ([^|]+) \| ")
 CODE = re.compile(r"(?ms)^ *```.*?^ *```$|`[^`\n]*`|^    .*?$|\]\([^)]*\)")

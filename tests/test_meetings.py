@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
+
 from paths import ROOT
+
+pytestmark = pytest.mark.rule
 
 PAGE = ROOT / "docs" / "meetings.md"
 LEAST = 150  # pairs

@@ -16,6 +16,8 @@ from figures import upward
 from paths import ROOT
 from python_modules import bound_in, circles, imports, packages, trees
 
+pytestmark = pytest.mark.rule
+
 # The modules of the Rust crates, lowest first; each names only what stands below it, or beside it.
 RUST_LAYERS = [
     "quire_wire::codes quire_wire::error",

@@ -292,6 +292,7 @@ def test_without_a_java_the_demo_says_so_at_once(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_wrong_result_fails_the_demo_and_is_on_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -207,10 +207,13 @@ def test_an_append_waits_for_a_full_ring_while_the_loop_runs(
 ) -> None:
     write, number = IN_RING[name]
 
-    async def main(appender: quire.JournalAppender) -> int | None:
+    async def main(appender: quire.JournalAppender, ring: quire.Ring) -> int | None:
+        stalls = ring.stalls
         async with ticking() as ticks:
             task = asyncio.ensure_future(write(appender))
             await ticks.more()
+            while ring.stalls == stalls:  # its thread has not found the ring full yet
+                await ticks.more()
             assert not task.done()
             let_go()
             return await task
@@ -219,9 +222,7 @@ def test_an_append_waits_for_a_full_ring_while_the_loop_runs(
         count = filled(path)
         with quire.open(path, buffer_mode="async", timeout_s=PATIENCE_S) as queue:
             assert queue.ring is not None
-            stalls = queue.ring.stalls
-            assert asyncio.run(main(queue.appender(limit=1))) == -1
-            assert queue.ring.stalls > stalls
+            assert asyncio.run(main(queue.appender(limit=1), queue.ring)) == -1
             queue.ring.flush()
     assert patient.entry_count == 1 + count + number
 

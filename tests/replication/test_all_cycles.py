@@ -146,6 +146,7 @@ def test_a_cycle_without_messages_is_no_difference(tmp_path: Path) -> None:
     assert not (copy / "aside").exists()
 
 
+@pytest.mark.check
 def test_a_whole_file_that_is_missing_comes_again_encrypted(tmp_path: Path) -> None:
     origin, copy, key = tmp_path / "source", tmp_path / "copy", bytes(range(32))
     clock = quire.ManualClock(START_MS)

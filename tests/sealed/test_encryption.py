@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 import pytest
 
 import quire
+from parameters import some
 from queues import START_MS
 from quire._native import is_encrypted
 from quire.errors import (
@@ -399,7 +400,7 @@ def test_a_message_in_another_place_or_queue_does_not_open(tmp_path: Path) -> No
         texts(vault, key=KEY)
 
 
-@pytest.mark.parametrize("bit", range(0, 8, 3))
+@pytest.mark.parametrize("bit", some(range(0, 8, 3), keep=[1]))
 @pytest.mark.parametrize("at", [4, 12, 18, 22, 30, 40, 60])
 def test_a_changed_bit_is_noticed_on_reading(tmp_path: Path, at: int, bit: int) -> None:
     vault = tmp_path / "q"
