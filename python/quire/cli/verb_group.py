@@ -143,7 +143,8 @@ def _key_file_option() -> click.Option:
         type=click.Path(),
         expose_value=False,
         callback=_use_key,
-        help="The key of an encrypted queue: 32 bytes, raw, in hexadecimal or in base64.",
+        help="The key of an encrypted queue: 32 bytes, raw, in hexadecimal or in base64; or a key"
+        " ring in TOML.",
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -13,12 +11,10 @@ from datetime import UTC, datetime
 from typing import Final, NoReturn, Self, cast
 
 from quire.errors import EncryptionError
+from quire.sealed.key_texts import KEY_LEN, KeyText, check_name, parse_keys, read_key_file
 
-KEY_LEN: Final = 32
 DEFAULT: Final = "default"
 """The name of a key that was given without one."""
-_LONGEST: Final = 4096
-_LONGEST_NAME: Final = 200
 _COMMAND_S: Final = 60.0
 
 
@@ -58,7 +54,7 @@ class KeyRing:
     def __init__(
         self, keys: Mapping[str, bytes], *, current: str, expires: datetime | None = None
     ) -> None:
-        self._keys: Final = {_name(name): _checked(key) for name, key in keys.items()}
+        self._keys: Final = {check_name(name): _checked(key) for name, key in keys.items()}
         self._fetch: Callable[[str], bytes] | None = None
         self.current: Final = current
         if current not in self._keys:
@@ -71,44 +67,62 @@ class KeyRing:
     def from_file(
         cls, path: str | os.PathLike[str], name: str = DEFAULT, *, expires: datetime | None = None
     ) -> Self:
-        """
-        Read one key from a file: 32 bytes, as they are, in hexadecimal or in base64.
+        r"""
+        Read keys from a file: one, or a key ring.
+
+        One key is 32 bytes, as they are, in hexadecimal or in base64. A key ring is TOML with
+        *current*, *expires* if it has an end, and a table *keys*; it is its owner's alone.
+
+        Args:
+            path: The file.
+            name: What one key is called; a key ring has names.
+            expires: When *current* begins no cycle any more, whatever a key ring says.
 
         Raises:
-            EncryptionError: The file does not hold a key.
+            EncryptionError: The file holds neither, or a key ring that others may read or write.
+
+        Examples:
+            >>> import secrets
+            >>> from pathlib import Path
+            >>> old, new = secrets.token_hex(32), secrets.token_hex(32)
+            >>> file = Path("keys.toml")
+            >>> file.touch(0o600)
+            >>> text = f'current = "2027"\n[keys]\n2026 = "{old}"\n2027 = "{new}"\n'
+            >>> file.write_text(text) > 0
+            True
+            >>> quire.KeyRing.from_file("keys.toml")
+            KeyRing(names=['2026', '2027'], current='2027')
 
         """
-        with open(path, "rb") as file:  # noqa: PTH123 - also of bytes
-            content = file.read(_LONGEST + 1)
-        key = parse_key(content, f"file={os.fspath(path)}")
-        return cls({name: key}, current=name, expires=expires)
+        return cls._of(read_key_file(path, name), expires)
 
     @classmethod
     def from_environment(
         cls, variable: str, name: str = DEFAULT, *, expires: datetime | None = None
     ) -> Self:
         """
-        Take one key from an environment variable, in hexadecimal or in base64.
+        Take keys from an environment variable: one in hexadecimal or in base64, or a key ring.
 
         Raises:
-            EncryptionError: The variable is not set, or does not hold a key.
+            EncryptionError: The variable is not set, or holds neither.
 
         """
         text = os.environ.get(variable)
         if text is None:
             raise EncryptionError(f"the environment has no key: variable={variable}")
-        key = parse_key(text.encode(), f"variable={variable}")
-        return cls({name: key}, current=name, expires=expires)
+        return cls._of(parse_keys(text.encode(), f"variable={variable}", name), expires)
 
     @classmethod
     def from_command(
         cls, command: Sequence[str], name: str = DEFAULT, *, expires: datetime | None = None
     ) -> Self:
         """
-        Take one key from what a command prints, such as one that asks a key service.
+        Take keys from what a command prints, such as one that asks a key service.
+
+        It prints one key, as it is, in hexadecimal or in base64, or a key ring.
 
         Raises:
-            EncryptionError: The command failed, or did not print a key.
+            EncryptionError: The command failed, or printed neither.
 
         """
         program = command[0]
@@ -118,8 +132,7 @@ class KeyRing:
             raise EncryptionError(
                 f"no key from a command: {type(error).__name__} {program=}"
             ) from None
-        key = parse_key(ran.stdout, f"command={program}")
-        return cls({name: key}, current=name, expires=expires)
+        return cls._of(parse_keys(ran.stdout, f"command={program}", name), expires)
 
     @classmethod
     def from_hook(
@@ -152,6 +165,10 @@ class KeyRing:
         made._fetch = fetch
         return made
 
+    @classmethod
+    def _of(cls, text: KeyText, expires: datetime | None) -> Self:
+        return cls(text.keys, current=text.current, expires=expires or text.expires)
+
     @property
     def names(self) -> list[str]:
         """The names of the keys; of a hook, those that it was asked for."""
@@ -160,7 +177,7 @@ class KeyRing:
     def _found(self, name: str) -> bytes | None:
         if self._fetch is not None and name not in self._keys:
             with suppress(LookupError):
-                self._keys[_name(name)] = _checked(self._fetch(name))
+                self._keys[check_name(name)] = _checked(self._fetch(name))
         return self._keys.get(name)
 
     def candidates(self, name: str) -> list[bytes]:
@@ -202,34 +219,6 @@ class KeyRing:
         raise TypeError("keys are not pickled: give each process its key ring")
 
 
-def parse_key(content: bytes, where: str) -> bytes:
-    """
-    Return a key: 32 bytes, as they are, in hexadecimal or in base64.
-
-    Raises:
-        EncryptionError: The content is not a key.
-
-    """
-    if len(content) == KEY_LEN:
-        return content
-    text = content.strip()
-    for decode in (binascii.unhexlify, _base64):
-        try:
-            found = decode(text)
-        except ValueError:
-            continue
-        if len(found) == KEY_LEN:
-            return found
-    raise EncryptionError(
-        f"not a key of {KEY_LEN} bytes, raw, in hexadecimal or in base64: {where}"
-        f" length={len(content)}"
-    )
-
-
-def _base64(text: bytes) -> bytes:
-    return base64.b64decode(text, validate=True)
-
-
 def check_key(name: str, found: object) -> KeyRing:
     """Check a key, or a key ring."""
     del name
@@ -257,12 +246,6 @@ def _checked(key: object) -> bytes:
     if len(key) != KEY_LEN:
         raise ValueError(f"a key has {KEY_LEN} bytes: length={len(key)}")
     return key
-
-
-def _name(name: object) -> str:
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"not the name of a key: name={name!r:.80}")
-    return name
 
 
 _structure: Final = ContextVar("_structure", default=False)

@@ -23,7 +23,8 @@ def rewrap(path: Path, *, key_file: Path, new_key_file: Path, style: str) -> Non
     Wrap the data keys of an encrypted queue by another key.
 
     No message is touched. From then on the old key opens nothing here; an older copy of keys.quire
-    with the old key does. A key file has 32 bytes, raw, in hexadecimal or in base64.
+    with the old key does. A key file has 32 bytes, raw, in hexadecimal or in base64, or is a key
+    ring, whose current key wraps them.
 
     \b
     Examples:

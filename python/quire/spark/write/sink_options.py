@@ -267,6 +267,8 @@ def _look_at(
             )
             return wire_type
         ring = key.ring()  # also of a queue that is not there yet
+        if ring is not None:
+            ring.check_current()
         with quire.open(
             path,
             read_only=True,
