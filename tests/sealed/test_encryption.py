@@ -519,17 +519,41 @@ def test_kills_while_writing_lose_nothing(tmp_path: Path) -> None:
     assert plain_words(vault) == []
 
 
+def run(*arguments: object, stdin: str = "") -> tuple[int, str]:
+    command = [str(Path(sys.executable).parent / "quire"), *map(str, arguments)]
+    ran = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=False, env=os.environ
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    "verb", [("write", "--format", "text"), ("record", "--stdin")], ids=lambda verb: verb[0]
+)
+def test_verbs_that_are_given_a_key_write_no_plain_message(
+    tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    new, plain, file = tmp_path / "new", tmp_path / "plain", tmp_path / "key"
+    file.write_bytes(KEY)
+    name, *options = verb
+    given = "attack at dawn\n"
+    code, out = run(name, new, "--create", *options, "--key-file", file, stdin=given)
+    assert code == 0, out
+    assert plain_words(new) == []
+    code, out = run("read", new, "--format", "text", "--key-file", file)
+    assert (code, out.count("attack at dawn")) == (0, 1)
+
+    fill(plain, 1, key=None)
+    code, out = run(name, plain, *options, "--key-file", file, stdin=given)
+    assert (code, "the queue holds messages that are not encrypted" in out) == (1, True)
+    assert len(texts(plain)) == 1
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     vault, file, new = tmp_path / "q", tmp_path / "key", tmp_path / "new"
     fill(vault, 3)
     file.write_bytes(KEY)
     new.write_text(OTHER.hex())
-
-    def run(*arguments: object) -> tuple[int, str]:
-        command = [str(Path(sys.executable).parent / "quire"), *map(str, arguments)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-        return ran.returncode, ran.stdout + ran.stderr
-
     code, out = run("read", vault)
     assert (code, "the queue is encrypted" in out) == (1, True)
     code, out = run("read", vault, "--key-file", file)

@@ -141,8 +141,9 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
     notice.
 
     Without HOST it listens on 127.0.0.1; port 0 takes a free one. Anyone who reaches the port
-    writes to the queue. Runs until stdin or the server at URL ends, or SIGINT (Ctrl-C) or SIGTERM:
-    what was received up to then is written, and the counts are shown.
+    writes to the queue. With --key-file messages are encrypted: a new queue is made so, one of
+    plain messages is refused. Runs until stdin or the server at URL ends, or SIGINT (Ctrl-C) or
+    SIGTERM: what was received up to then is written, and the counts are shown.
 
     \b
     Examples:

@@ -20,6 +20,7 @@ from quire.errors import MalformedInputError
 from quire.formats.adapters import adapter_of
 from quire.formats.detection import Format, refuse_part
 from quire.formats.remote import FarAppender
+from quire.sealed.key_ring import process_ring
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -214,6 +215,7 @@ def write(path: Place | None, files: tuple[str, ...], style: str | None, **more:
 
     Items before a malformed one stay written; the error says how many. -d, -m and -i are those of
     Java's ChronicleWriterMain, and the queue is created as there; messages have the same bytes.
+    With --key-file they are encrypted: a new queue is made so, one of plain messages is refused.
 
     \b
     yaml   each document is a message; lines with --- separate them
@@ -373,11 +375,15 @@ def open_target(
     create: bool,
     **options: Any,  # noqa: ANN401 - those of quire.open
 ) -> quire.Queue:
-    """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
+    """
+    Open the queue; one that was not asked for is not made, as its path may be mistyped.
+
+    Who gives a key gets no plain message written: the queue is made encrypted, or refused.
+    """
     if isinstance(path, Path):
         refuse_part(str(path))
     may_create = create or roll_cycle is not None
-    asked = {"roll_cycle": roll_cycle, "format": kind}
+    asked = {"roll_cycle": roll_cycle, "format": kind, "key": process_ring()}
     options |= {name: value for name, value in asked.items() if value is not None}
     try:
         with value_errors_as_usage():
