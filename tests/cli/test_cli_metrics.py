@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from configparser import ConfigParser
 from pathlib import Path
 from urllib.request import urlopen
@@ -43,6 +44,14 @@ def test_the_metrics_of_every_queue_are_printed(cli: Cli, queues: Path) -> None:
     alone = parsed(cli.ok("metrics", queues / "chronicle", queues / "none").out)
     assert alone["quire_up", "chronicle"] == 1
     assert alone["quire_up", "none"] == 0
+
+
+def test_an_address_in_use_is_named(cli: Cli, queues: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        ran = cli("metrics", queues, "--listen", f"127.0.0.1:{port}")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"cannot listen: address=127.0.0.1:{port} reason=" in ran.err
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

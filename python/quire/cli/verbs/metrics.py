@@ -13,7 +13,7 @@ from quire.cli.exit_codes import OK, print_error
 from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.reading.sources import sources_of
 from quire.cli.signals import exit_on_sigterm
-from quire.recording.addresses import Address, show_address
+from quire.recording.addresses import Address, binding, show_address
 
 if TYPE_CHECKING:
     from quire.metrics.prometheus import Collector
@@ -59,7 +59,8 @@ def metrics(paths: tuple[Path, ...], *, listen: Address | None) -> int:
         click.echo(generate_latest(registry), nl=False)
         return OK
     host, port = listen
-    server, _ = start_http_server(port, addr=host, registry=registry)
+    with binding(listen):
+        server, _ = start_http_server(port, addr=host, registry=registry)
     try:
         print_error(f"listening: http://{show_address(server.server_address)}/metrics")
         with exit_on_sigterm(OK):
