@@ -150,6 +150,7 @@ def test_messages_without_common_columns_are_an_error_of_one_line(
     ran = cli("read", path, "--format", "csv")
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "no common columns" in ran.err
+    assert "name them by --columns, or with their types by --schema" in ran.err
     found = cli.ok("read", path, "--columns", "a", "--format", "csv", "--no-index").lines
     assert found == ["a", "1", '""']
 

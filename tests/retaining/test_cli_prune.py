@@ -70,7 +70,7 @@ def test_moving_archiving_and_stale_tailers(cli: Cli, orders: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ([], "no limit: give at least one of keep, max_bytes and max_cycles"),
+        ([], "give at least one of --keep, --max-bytes and --max-cycles"),
         (["--keep", "soon"], "invalid keep: expected a duration such as 7d"),
         (["--max-bytes", "x"], "invalid max_bytes: expected a size such as 10GB"),
         (["--max-cycles", "0"], "max-cycles"),

@@ -120,10 +120,10 @@ class ColumnPrinter:
         if self._decoder is None:
             self._choose_columns()
         if self._decoder is None and (self._given is None or self._style == "arrow"):
-            raise click.ClickException(
-                "the messages have no common columns: name them by --schema"
-                " (a file of names and types, or module:Name)"
-            )
+            ways = "--schema (a file of names and types, or module:Name)"
+            if self._style != "arrow":
+                ways = f"--columns, or with their types by {ways}"
+            raise click.ClickException(f"the messages have no common columns: name them by {ways}")
         self._is_started = True
         if self._style == "csv":
             self._put_heading()

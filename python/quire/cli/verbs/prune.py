@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quire.retaining.rule import Action
 
 _COLUMNS: Final = ("cycle", "file", "on_disk", "done", "reason")
+_LIMITS: Final = ("keep", "max_bytes", "max_cycles")
 _DONE: Final = {
     "delete": "deleted",
     "move": "moved",
@@ -67,6 +68,8 @@ def prune(
       quire prune orders --keep 7d --compress
       quire prune orders --keep 7d --stale-after 30d --format jsonl
     """  # noqa: D301 - click reads the backspace
+    if all(options[limit] is None for limit in _LIMITS):
+        raise click.UsageError("give at least one of --keep, --max-bytes and --max-cycles")
     action, dest = _action(options)
     with value_errors_as_usage(), Progress() as progress:
         report = quire.prune(
