@@ -10,7 +10,7 @@ import re
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import msgspec
@@ -587,3 +587,13 @@ def test_an_argument_that_is_no_field_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"InitVar.*scale"):
         quire.message(Extra)
+
+
+def test_the_error_about_a_class_that_is_no_message_says_how_to_make_it_one(
+    tailer: quire.JournalTailer,
+) -> None:
+    class Loose(NamedTuple):
+        a: int
+
+    with pytest.raises(TypeError, match=r"Loose'> \(decorate it with quire\.message\)"):
+        tailer.read_message(Loose)

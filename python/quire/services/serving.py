@@ -532,7 +532,10 @@ def _sole_writer(path: str) -> Generator[None]:
         try:
             stack.enter_context(locked_directory(path))
         except BlockingIOError as error:
-            raise QuireError(f"another service writes this output: path={path}") from error
+            raise QuireError(
+                f"another service writes this output, here or in another process: path={path} "
+                "(close that one first)"
+            ) from error
         yield
 
 

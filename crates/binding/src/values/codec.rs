@@ -210,7 +210,9 @@ pub fn of_class<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Codec>> {
     let found = class.getattr(intern!(class.py(), "__quire_codec__"));
     let codec = found.ok().and_then(|found| found.cast_into::<Codec>().ok());
     codec.filter(|codec| codec.get().class.bind(class.py()).is(class)).ok_or_else(|| {
-        PyTypeError::new_err(format!("a class of quire.message is needed: found={class}"))
+        PyTypeError::new_err(format!(
+            "a class of quire.message is needed: found={class} (decorate it with quire.message)"
+        ))
     })
 }
 
