@@ -239,13 +239,41 @@ def test_a_pattern_that_is_given_twice(cli: Cli, tmp_path: Path) -> None:
     assert "given twice: pattern=orders/*" in ran.err
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])  # noqa: S104
-def test_a_peer_that_is_the_server_itself(tmp_path: Path, host: str) -> None:
+@pytest.mark.parametrize(
+    ("listen", "named"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "localhost"),
+        ("127.0.0.1", "127.1"),
+        ("127.0.0.1", "0"),
+        ("127.0.0.1", "[::ffff:127.0.0.1]"),
+        ("localhost", "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.1"),  # noqa: S104
+        ("", "127.0.0.1"),
+        ("[::1]", "[0:0:0:0:0:0:0:1]"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--listen", "--web"])
+def test_a_peer_that_is_the_server_itself(
+    tmp_path: Path, cli: Cli, listen: str, named: str, option: str
+) -> None:
     port = free_port()
-    peer = ("--peer", f"orders/*=127.0.0.1:{port}", "--tokens", tmp_path / "none")
-    ran = run("serve", tmp_path, "--insecure", "--listen", f"{host}:{port}", *map(str, peer))
-    assert ran.code == 1
-    assert f"a peer is this server itself: pattern=orders/* address=127.0.0.1:{port}" in ran.err
+    own = (option, f"{listen}:{port}" if listen else f"{port}")
+    tokens = ("--insecure", "--tokens", tmp_path / "none")
+    with socket.create_server(("127.0.0.1", port)):  # listening would fail, and with another code
+        ran = cli("serve", tmp_path, *tokens, *own, "--peer", f"orders/*={named}:{port}")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"a peer is this server itself: pattern=orders/* address={named}:{port}" in ran.err
+    assert "(see: quire serve --help)" in ran.err
+
+
+@pytest.mark.parametrize("named", ["127.0.0.2", "192.0.2.1", "no-such-host.invalid"])
+def test_a_peer_elsewhere_with_the_same_port(tmp_path: Path, named: str) -> None:
+    port = free_port()
+    own = ("--listen", f"127.0.0.1:{port}", "--peer", f"orders/*={named}:{port}")
+    with serving(tmp_path / "queues", *own) as (_, process):
+        assert talk(port, command("XLEN", "orders/x")).startswith(f"-MOVED 0 {named}:".encode())
+        assert process.poll() is None
 
 
 def test_servers_that_send_clients_to_one_another(tmp_path: Path, cli: Cli) -> None:

@@ -124,13 +124,19 @@ class Server:
         self._web: WebListener | None = None
 
     async def __aenter__(self) -> Self:
-        """Start listening."""
+        """
+        Start listening.
+
+        Raises:
+            OptionsError: A peer is this server itself.
+
+        """
         self._hub = hub = Hub(self.context)
         hub.start()
         try:
+            await asyncio.to_thread(self._check_peers)
             if self._host is not None:
                 self._server = await self._listen(self._host, hub)
-            await asyncio.to_thread(self._check_peers)
             if self._flight_address is not None:
                 self._flight = _flight_listener(
                     self.context, self._flight_address, self._certificates
@@ -149,7 +155,9 @@ class Server:
     def _check_peers(self) -> None:
         """Check that peers are others, and say which queues below the directory are theirs."""
         queues = self.context.queues
-        queues.peers.check_others([] if self._server is None else [_address_of(self._server)])
+        own = None if self._host is None else (self._host, self._port)
+        addresses = (own, self._flight_address, self._web_address)
+        queues.peers.check_others(it for it in addresses if it is not None)
         if hidden := queues.hidden():
             _log.warning(
                 "queues below the directory are not served, as peers have them: count=%d first=%s",

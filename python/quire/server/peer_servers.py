@@ -14,6 +14,8 @@ from quire.server.topic_names import matches
 _LONGEST: Final = 1000
 _PATTERN: Final = re.compile(r"[^\x00-\x20\x7f\\]+")
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
+_MAPPED: Final = "::ffff:"
+"""An address of IPv4 begins so where one of IPv6 is written."""
 _ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - found out to be ours, not listened on
 
 
@@ -115,30 +117,41 @@ class Peers:
             )
             raise RefusedError(f"CROSSSLOT the queues are on different servers: {shown:.1000}")
 
-    def check_others(self, own: Sequence[Address]) -> None:
+    def check_others(self, own: Iterable[Address]) -> None:
         """
         Check that no peer is this server itself; names are looked up, which may take a while.
+
+        Args:
+            own: The addresses that this server is to listen on, also as names; port 0 is none yet.
 
         Raises:
             OptionsError: A peer is.
 
         """
+        listening = [(host, port) for name, port in own for host in _hosts_of((name, port))]
         for peer in self.all:
-            if any(peer.address[1] == port and _leads_to(peer.address, host) for host, port in own):
+            hosts = _hosts_of(peer.address)
+            if any(peer.address[1] == port and _leads_to(hosts, host) for host, port in listening):
                 raise OptionsError(
                     f"a peer is this server itself: pattern={peer.pattern}"
                     f" address={show_address(peer.address)} (leave out what it serves itself)"
                 )
 
 
-def _leads_to(address: Address, own: str) -> bool:
-    """Return whether an address is one that this server listens on."""
+def _hosts_of(address: Address) -> set[str]:
+    """Return the numbers of a host; none if its name is not known yet: it may be later."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
-    except OSError:  # not known yet: it may come later
-        return False
-    hosts = {str(it[4][0]) for it in found}
-    return own in hosts or (own in _ANYWHERE and any(map(_is_of_this_machine, hosts)))
+    except OSError:
+        return set()
+    return {str(it[4][0]).removeprefix(_MAPPED) for it in found}
+
+
+def _leads_to(hosts: set[str], own: str) -> bool:
+    """Return whether connections to a host come to what this server listens on."""
+    if own in hosts or not hosts.isdisjoint(_ANYWHERE):
+        return True
+    return own in _ANYWHERE and any(map(_is_of_this_machine, hosts))
 
 
 def _is_of_this_machine(host: str) -> bool:

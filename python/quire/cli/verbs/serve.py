@@ -140,7 +140,10 @@ def serve(  # noqa: PLR0913 - its options
             sys.stdout.flush()
             await server.run_forever()
 
-    return run_until_signal(run, _loop_factory())
+    try:
+        return run_until_signal(run, _loop_factory())
+    except OptionsError as error:  # a peer that is the server itself
+        raise click.UsageError(str(error)) from None
 
 
 def _inherited(addresses: dict[str, Address | None]) -> dict[str, socket.socket]:
