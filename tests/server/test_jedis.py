@@ -53,3 +53,11 @@ def test_jedis_is_a_consumer_of_a_group(jedis: JavaPeer, tmp_path: Path) -> None
         ids = [client.xadd("orders", {"number": str(it)}).decode() for it in range(5)]
         found = jedis.run("consume", port=port, queue="orders", group="workers", count=3)
         assert found == [*ids[:3], "pending 0"]
+
+
+def test_jedis_as_a_client_of_a_cluster(jedis: JavaPeer, tmp_path: Path) -> None:
+    with serving(tmp_path / "queues") as (port, _), connected(port) as client:
+        *found, nodes = jedis.run("cluster", port=port, queue="orders/eur", count=5)
+        assert nodes == "nodes 1"
+        assert found == [index.decode() for index, _ in client.xrange("orders/eur")]
+        assert len(found) == 5

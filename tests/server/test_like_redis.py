@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import redis
 
-from served import connected, real_redis, serving
-
-ID = re.compile(rb"\d+-\d+")
-Answers = list[Any]
+from asked import Answers, Asked
+from served import connected, real_cluster, real_redis, serving
 
 
 @pytest.fixture(scope="module")
@@ -22,49 +21,6 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[int, int]
     folder = tmp_path_factory.mktemp("served")
     with real_redis(folder / "redis") as other, serving(folder / "queues") as (own, _):
         yield own, other
-
-
-class Asked:
-    """
-    A client whose answers are kept; ids are numbered in the order in which they appear.
-
-    Redis' ids are times, and those of a queue indexes: only their order is the same.
-    """
-
-    def __init__(self, client: Any, prefix: str) -> None:  # noqa: ANN401
-        self._client, self._prefix = client, prefix
-        self._ids: list[bytes] = []
-        self.answers: Answers = []
-
-    def __call__(self, *words: str | int | bytes) -> Any:  # noqa: ANN401
-        given = [self._own(it) for it in words]
-        try:
-            raw = self._client.execute_command(*given, NEVER_DECODE=True)
-        except redis.ResponseError as error:
-            raw = f"error {str(error).partition(' ')[0]}"
-        self.answers.append((words, self._shown(raw)))
-        return raw
-
-    def _own(self, word: str | int | bytes) -> str | int | bytes:
-        """Replace ``@3`` by the fourth id, and ``key:`` by the prefix of this test."""
-        if not isinstance(word, str):
-            return word
-        word = re.sub(r"@(\d+)", lambda it: self._ids[int(it[1])].decode(), word)
-        return word.replace("key:", self._prefix)
-
-    def _shown(self, raw: Any) -> Any:  # noqa: ANN401
-        if isinstance(raw, dict):
-            known: dict[Any, Any] = {**raw}
-            return {self._shown(key): self._shown(value) for key, value in known.items()}
-        if isinstance(raw, list | tuple):
-            return [self._shown(it) for it in cast("list[Any]", raw)]
-        if isinstance(raw, bytes) and ID.fullmatch(raw) and raw != b"0-0":
-            if raw not in self._ids:
-                self._ids.append(raw)
-            return f"@{self._ids.index(raw)}"
-        if isinstance(raw, bytes):
-            return raw.replace(self._prefix.encode(), b"key:")
-        return raw
 
 
 def adds(ask: Asked) -> None:
@@ -214,6 +170,85 @@ def test_the_answers_are_those_of_redis(
             found.append(ask.answers)
     for own, other in zip(*found, strict=True):
         assert own == other, f"Quire: {own}\nRedis: {other}"
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[int, int]]:
+    """The port of a server of Quire's, and that of a Redis which is a cluster of one node."""
+    folder = tmp_path_factory.mktemp("served")
+    with real_cluster(folder / "redis") as other, serving(folder / "queues") as (own, _):
+        yield own, other
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("calls", [adds, ranges, reads, starts])
+def test_a_client_of_a_cluster_gets_the_same_answers(
+    clusters: tuple[int, int], calls: Callable[[Asked], None], protocol: int
+) -> None:
+    found: list[Answers] = []
+    for port in clusters:
+        with redis.RedisCluster(host="127.0.0.1", port=port, protocol=protocol) as client:
+            for node in client.get_nodes():
+                node.redis_connection.response_callbacks.clear()
+            ask = Asked(client, f"{{{calls.__name__}{protocol}}}-")  # all in one slot
+            calls(ask)
+            found.append(ask.answers)
+    for own, other in zip(*found, strict=True):
+        assert own == other, f"Quire: {own}\nRedis: {other}"
+
+
+def told_to_clients_of_a_cluster(ask: Asked) -> None:
+    for words in ("INFO", "SLOTS", "SHARDS", "NODES", "MYID"):
+        ask("CLUSTER", words)
+        ask("CLUSTER", words, "more")
+    for key in ("a", "a{b}c", "{b}", "a{}b", "a{b", "a}b{c}", "{{b}}", "", b"\xff\x00"):
+        ask("CLUSTER", "KEYSLOT", key)
+    ask("CLUSTER", "KEYSLOT")
+    ask("CLUSTER", "NONSENSE")
+    ask("CLUSTER")
+    for asked in (
+        *(
+            "XADD a * n 1",
+            "XREAD COUNT 1 STREAMS a b 0 0",
+            "XREAD STREAMS a b 0",
+            "XREAD COUNT 1 a",
+        ),
+        *("XGROUP CREATE a g 0", "XINFO STREAM a", "XREADGROUP GROUP g STREAMS STREAMS a b > >"),
+        *("DEL a b", "PING", "CLUSTER MYID", "NONSENSE a", "XADD a", "XREAD x", "XREAD x y z"),
+    ):
+        ask("COMMAND", "GETKEYS", *asked.split())
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_what_a_cluster_says_of_itself(clusters: tuple[int, int], protocol: int) -> None:
+    """But for the host, which a Redis that is alone does not know, and the statistics."""
+    found: list[Answers] = []
+    for port in clusters:
+        with connected(port, protocol=protocol) as client:
+            client.response_callbacks.clear()
+            ask = Asked(client, "key:")
+            told_to_clients_of_a_cluster(ask)
+            identity = client.execute_command("CLUSTER", "MYID")
+            hide = partial(hidden, names={identity: b"ID", b"%d" % port: b"PORT", port: 0})
+            found.append([hide(it) for it in ask.answers])
+    for own, other in zip(*found, strict=True):
+        assert own == other, f"Quire: {own}\nRedis: {other}"
+
+
+def hidden(told: Any, names: dict[Any, Any]) -> Any:  # noqa: ANN401
+    """What was answered, with names in place of what differs."""
+    if isinstance(told, dict):
+        known = cast("dict[Any, Any]", told)
+        return {hidden(key, names): hidden(value, names) for key, value in known.items()}
+    if isinstance(told, list | tuple):
+        return [hidden(it, names) for it in cast("list[Any]", told)]
+    if isinstance(told, int):
+        return names.get(told, told)
+    if isinstance(told, bytes):
+        for name, shown in names.items():
+            told = told.replace(name, shown) if isinstance(name, bytes) else told
+        told = re.sub(rb"(cluster_stats|total_cluster)[^\n]*\n|@\d+|127.0.0.1", b"", told)
+    return told
 
 
 def test_what_differs_from_redis_gives_its_reason(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +19,8 @@ from typing import Any, cast
 import pytest
 import trustme
 from pyarrow import flight
-from redis.exceptions import NoPermissionError, ResponseError
+from redis import RedisCluster
+from redis.exceptions import NoPermissionError, RedisClusterException, ResponseError
 
 import quire
 from browsing import Visit
@@ -103,6 +106,28 @@ def test_clients_of_redis_are_told_where(pair: Pair) -> None:
     many = command("XADD", "orders/eur", "*", "n", "1") * 3
     assert talk(pair.port, many).removesuffix(b"+OK\r\n") == 3 * said
     assert not [*(pair.root / "queues").glob("orders")]
+
+
+def test_clients_of_a_cluster_are_refused_with_the_reason(pair: Pair) -> None:
+    """Slots cannot say which queues a server has: a client that trusts them makes queues twice."""
+    with connected(pair.port) as client:
+        for words in ("SLOTS", "SHARDS", "NODES", "INFO", "MYID", "KEYSLOT a", "NONSENSE"):
+            with pytest.raises(ResponseError, match=r"cluster support disabled: .* patterns"):
+                client.execute_command("CLUSTER", *words.split())
+    with pytest.raises(RedisClusterException):
+        RedisCluster(host="127.0.0.1", port=pair.port)
+    with RedisCluster(host="127.0.0.1", port=pair.owner) as client:
+        client.xadd("orders/eur", {"n": "1"})
+        assert client.xlen("orders/eur") == 1
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="needs redis-cli, see .ci/needs")
+def test_the_command_line_of_redis_goes_there(pair: Pair) -> None:
+    command = ["redis-cli", "-c", "-p", str(pair.port)]
+    for topic, port in (("orders/eur", pair.owner), ("prices", pair.port)):
+        subprocess.run([*command, "XADD", topic, "*", "n", "1"], check=True, capture_output=True)
+        with connected(port) as client:
+            assert client.xlen(topic) == 1
 
 
 def test_the_vectors_of_the_page(tmp_path: Path) -> None:

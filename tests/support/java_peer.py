@@ -91,7 +91,7 @@ JEDIS = Mains(
     "jedis.version",
     "compile",
     "jedis-",
-    frozenset(["append", "consume"]),
+    frozenset(["append", "consume", "cluster"]),
 )
 KAFKA = Mains(
     INTEROP / "kafka",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from quire.errors import QuireError, RefusedError, WaitTimeoutError
+from quire.recording.addresses import Address
 from quire.server.answers import Answer, encoded
 from quire.server.requests import BEFORE_AUTHENTICATION, Request, Requests
 from quire.server.served_queue import ServedQueue
@@ -88,11 +89,12 @@ class Session:
     Args:
         context: What all sessions share.
         peer: The client's address, for lists, the log and the audit log.
+        reached: The host and the port at which the client reached the server.
 
     """
 
-    def __init__(self, context: Context, peer: str) -> None:
-        self.context, self.peer = context, peer
+    def __init__(self, context: Context, peer: str, reached: Address) -> None:
+        self.context, self.peer, self.reached = context, peer, reached
         self.number = next(_numbers)
         self.protocol, self.name = 2, ""
         self.library = {"lib-name": "", "lib-ver": ""}

@@ -56,9 +56,8 @@ class ClientConnection(asyncio.Protocol):
             transport.close()
             return
         transport.set_write_buffer_limits(high=context.limits.waiting_bytes)
-        self.session = Session(
-            context, show_address(transport.get_extra_info("peername") or ("?", 0))
-        )
+        peer, own = (transport.get_extra_info(it) or ("?", 0) for it in ("peername", "sockname"))
+        self.session = Session(context, show_address(peer), (str(own[0]), int(own[1])))
         context.sessions.add(self.session)
         self._hub.connections[self.session] = self
 

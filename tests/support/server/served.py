@@ -38,7 +38,7 @@ def serving(root: Path, *options: object) -> Generator[tuple[int, subprocess.Pop
 
 
 @contextmanager
-def real_redis(folder: Path) -> Generator[int]:
+def real_redis(folder: Path, *options: str) -> Generator[int]:
     """Run a Redis on a free port; skip where there is none."""
     program = shutil.which("redis-server")
     if program is None:
@@ -46,7 +46,7 @@ def real_redis(folder: Path) -> Generator[int]:
     folder.mkdir(exist_ok=True)
     port = free_port()
     command = [program, "--port", str(port), "--save", "", "--dir", str(folder)]
-    command += ["--loglevel", "warning", "--bind", "127.0.0.1"]
+    command += ["--loglevel", "warning", "--bind", "127.0.0.1", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         with connected(port) as client:
@@ -55,6 +55,16 @@ def real_redis(folder: Path) -> Generator[int]:
     finally:
         process.terminate()
         process.communicate(timeout=WAIT_S)
+
+
+@contextmanager
+def real_cluster(folder: Path) -> Generator[int]:
+    """Run a Redis on a free port that is a cluster by itself; skip where there is none."""
+    with real_redis(folder, "--cluster-enabled", "yes") as port, connected(port) as client:
+        client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+        while client.cluster("INFO")["cluster_state"] != "ok":
+            pass
+        yield port
 
 
 @contextmanager

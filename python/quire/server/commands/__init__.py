@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quire.errors import RefusedError
 from quire.server.commands import (
+    clustering,
     connecting,
     consuming,
     members,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_all",
     "carry_out",
+    "clustering",
     "connecting",
     "consuming",
     "members",
@@ -53,7 +55,5 @@ def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
     if command is None:
         shown = request[0][:_SHOWN].decode("utf-8", "replace")
         raise RefusedError(f"unknown command '{shown}': see docs/remote.md for those there are")
-    count, arity = len(request), command.arity
-    if count != arity if arity >= 0 else count < -arity:
-        raise RefusedError(f"wrong number of arguments for '{command.name.lower()}' command")
+    command.check_count(request)
     return command.call(session, request)

@@ -43,6 +43,29 @@ class Command(NamedTuple):
         empty: list[list[Answer]] = [[], [], [], []]
         return [self.name.lower().encode(), self.arity, flags, *self.keys, *empty]
 
+    def check_count(self, request: Sequence[bytes]) -> None:
+        """
+        Check how many arguments a request for the command has.
+
+        Raises:
+            RefusedError: The request has too many arguments, or too few.
+
+        """
+        count = len(request)
+        if count != self.arity if self.arity >= 0 else count < -self.arity:
+            raise RefusedError(f"wrong number of arguments for '{self.name.lower()}' command")
+
+    def keys_of(self, request: Sequence[bytes]) -> list[bytes]:
+        """Return the names of queues in a request for the command."""
+        if "movablekeys" in self.flags:  # after STREAMS, with as many ids
+            start = 4 if self.name == "XREADGROUP" else 1  # a consumer may have that name
+            words = [b"", *(it.upper() for it in request[start:])]
+            after = request[start + words.index(b"STREAMS") :] if b"STREAMS" in words else []
+            return [*after[: len(after) // 2]]
+        first, last, step = self.keys
+        end = last + 1 if last >= 0 else len(request) + last + 1
+        return [*request[first:end:step]] if first else []
+
 
 _NUMBER: Final = re.compile(rb"-?\d{1,19}")
 COMMANDS: Final[dict[bytes, Command]] = {}

@@ -199,6 +199,8 @@ def describe(session: Session, request: Sequence[bytes]) -> Outcome:
         case b"INFO":
             asked = [COMMANDS.get(it.upper()) for it in request[2:]] or known
             return [None if it is None else it.described() for it in asked]
+        case b"GETKEYS":
+            return [*_keys_of(request[2:])]
         case b"DOCS":
             wanted = {it.upper() for it in request[2:]} or set(COMMANDS)
             return {
@@ -208,6 +210,25 @@ def describe(session: Session, request: Sequence[bytes]) -> Outcome:
             }
         case _:
             raise RefusedError(f"unknown subcommand '{request[1].decode('utf-8', 'replace')}'")
+
+
+def _keys_of(request: Sequence[bytes]) -> list[bytes]:
+    """Return the names of queues in a request, which is not carried out."""
+    if len(request) < 2:  # noqa: PLR2004 - a command and its key
+        raise RefusedError("wrong number of arguments for 'command|getkeys' command")
+    known = COMMANDS.get(request[0].upper())
+    if known is None:
+        raise RefusedError("Invalid command specified")
+    if known.keys == (0, 0, 0) and "movablekeys" not in known.flags:
+        raise RefusedError("The command has no key arguments")
+    try:
+        known.check_count(request)
+    except RefusedError:
+        raise RefusedError("Invalid number of arguments specified for command") from None
+    found = known.keys_of(request)
+    if not found:
+        raise RefusedError("Invalid arguments specified for command")
+    return found
 
 
 @command("INFO", -1)

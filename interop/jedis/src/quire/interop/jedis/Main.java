@@ -10,6 +10,7 @@ public final class Main {
     }
 
     public static void main(String[] arguments) {
-        new CommandLine(Map.of("append", new Append(), "tail", new Tail(), "consume", new Consume())).main(arguments);
+        new CommandLine(Map.of("append", new Append(), "tail", new Tail(), "consume", new Consume(), "cluster",
+                new Cluster())).main(arguments);
     }
 }
