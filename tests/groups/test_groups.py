@@ -386,6 +386,19 @@ def test_a_quick_queue_has_groups(tmp_path: Path) -> None:
             assert payloads(third) == found
 
 
+def test_a_groups_message_of_a_quick_queue_is_text_and_has_no_fields(tmp_path: Path) -> None:
+    with quire.quick_queue.open(tmp_path / "book", page_bytes=4096) as book:
+        book.appender().write_text("héllo")
+        with book.group("billing").consumer() as consumer:
+            message = consumer.read()
+            assert message is not None
+            assert message.to_text() == "héllo"
+            for call in (message.to_dict, message.to_message):
+                with pytest.raises(quire.errors.UnsupportedError, match=r"excerpt\.unpack"):
+                    call()
+            assert message.ack()
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "error", "text"),
     [

@@ -8,6 +8,8 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from quire._common import arguments
+from quire._native import Excerpt
+from quire.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from quire._native import Claim
@@ -183,13 +185,21 @@ class GroupMessage:
         return self._membership.excerpt(self.index, self.data)
 
     def to_dict(self) -> dict[Any, Any]:
-        """Return the fields of the message; see :meth:`Excerpt.to_dict`."""
-        found: dict[Any, Any] = self.excerpt.to_dict()
-        return found
+        """
+        Return the fields of the message; see :meth:`Excerpt.to_dict`.
+
+        Raises:
+            UnsupportedError: The queue is a Quick-Queue, whose messages have no names of fields.
+
+        """
+        return self._document("to_dict").to_dict()
 
     def to_text(self) -> str:
         """
-        Return the message as text; see :meth:`Excerpt.to_text`.
+        Return the message as text; see :meth:`Excerpt.to_text`. One of a Quick-Queue is UTF-8.
+
+        Raises:
+            UnicodeDecodeError: The message of a Quick-Queue is not UTF-8.
 
         Examples:
             >>> _ = appender.write_text("hello")
@@ -198,8 +208,8 @@ class GroupMessage:
             'hello'
 
         """
-        found: str = self.excerpt.to_text()
-        return found
+        excerpt = self.excerpt
+        return excerpt.to_text() if isinstance(excerpt, Excerpt) else self.data.decode()
 
     @overload
     def to_message(self, cls: type[_T]) -> _T: ...
@@ -208,6 +218,9 @@ class GroupMessage:
     def to_message(self, cls: type[Any] | None = None) -> Any:
         """
         Return the message as an object; see :meth:`Excerpt.to_message`.
+
+        Raises:
+            UnsupportedError: The queue is a Quick-Queue, whose messages have no names of fields.
 
         Examples:
             >>> from dataclasses import dataclass
@@ -221,7 +234,17 @@ class GroupMessage:
             Invoice(amount=9.5)
 
         """
-        return self.excerpt.to_message(cls)
+        return self._document("to_message").to_message(cls)
+
+    def _document(self, call: str) -> Excerpt:
+        """Return the message as what a tailer of a journal returns."""
+        excerpt = self.excerpt
+        if not isinstance(excerpt, Excerpt):
+            raise UnsupportedError(
+                f"not supported: {call} of a message of a Quick-Queue, which is raw bytes"
+                " (data, to_text() and excerpt.unpack() return what is in it)"
+            )
+        return excerpt
 
     def __repr__(self) -> str:
         """Return the index, the number of bytes and of deliveries."""
