@@ -306,6 +306,7 @@ TOOLS: dict[str, tuple[Callable[[quire.JournalQueue, str, Any], object], str]] =
         "progress",
     ),
     "prune clock": (lambda it, _, wrong: quire.prune(it.path, max_cycles=9, clock=wrong), "clock"),
+    "replay speed": (lambda it, new, wrong: quire.replay(it, new, speed=wrong), "speed|pace"),
     "merge pauser": (
         lambda it, _, wrong: [*quire.read_merged([it], key=lambda one: one.index, pauser=wrong)],
         "pauser",

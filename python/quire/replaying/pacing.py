@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
+from quire._common import arguments
 from quire._native import ReadDocument
 from quire.errors import CorruptError, WireError
 from quire.formats.adapters import journal_tailer_of
@@ -58,7 +59,7 @@ class Pace:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         """Begin with the first message."""
-        if not 0 < speed < float("inf"):
+        if not 0 < arguments.count("speed", speed) < float("inf"):
             raise ValueError(f"the pace must be above 0: speed={speed}")
         self.behind_s = 0.0
         self.most_behind_s = 0.0
