@@ -306,6 +306,10 @@ TOOLS: dict[str, tuple[Callable[[quire.JournalQueue, str, Any], object], str]] =
         "progress",
     ),
     "prune clock": (lambda it, _, wrong: quire.prune(it.path, max_cycles=9, clock=wrong), "clock"),
+    "dump out": (lambda it, _, wrong: it.dump(wrong), "out"),
+    "key file": (lambda _, __, wrong: quire.KeyRing.from_file(wrong), "path|No such file"),
+    "key variable": (lambda _, __, wrong: quire.KeyRing.from_environment(wrong), "variable"),
+    "key command": (lambda _, __, wrong: quire.KeyRing.from_command(wrong), "command"),
     "replay speed": (lambda it, new, wrong: quire.replay(it, new, speed=wrong), "speed|pace"),
     "merge pauser": (
         lambda it, _, wrong: [*quire.read_merged([it], key=lambda one: one.index, pauser=wrong)],

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, NoReturn, Self, cast
 
+from quire._common import arguments
 from quire.errors import EncryptionError
 from quire.sealed.key_texts import KEY_LEN, KeyText, check_name, parse_keys, read_key_file
 
@@ -107,7 +108,7 @@ class KeyRing:
             EncryptionError: The variable is not set, or holds neither.
 
         """
-        text = os.environ.get(variable)
+        text = os.environ.get(arguments.text("variable", variable))
         if text is None:
             raise EncryptionError(f"the environment has no key: variable={variable}")
         return cls._of(parse_keys(text.encode(), f"variable={variable}", name), expires)
@@ -125,9 +126,9 @@ class KeyRing:
             EncryptionError: The command failed, or printed neither.
 
         """
-        program = command[0]
+        program, *_ = words = _words(command)
         try:
-            ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_COMMAND_S)  # noqa: S603 - the user names it
+            ran = subprocess.run(words, stdout=subprocess.PIPE, check=True, timeout=_COMMAND_S)  # noqa: S603 - the user names it
         except (subprocess.SubprocessError, OSError) as error:
             raise EncryptionError(
                 f"no key from a command: {type(error).__name__} {program=}"
@@ -238,6 +239,18 @@ def ring_of(key: object) -> KeyRing:
     if isinstance(key, bytes | bytearray | memoryview):
         return KeyRing({DEFAULT: bytes(cast("bytes", key))}, current=DEFAULT)
     raise TypeError(f"key: expected 32 bytes or a quire.KeyRing, not {type(key).__name__}")
+
+
+def _words(command: object) -> list[str]:
+    """Check a command: text would be taken for a list of letters."""
+    wanted = "a program and its arguments, such as ['cat', 'key']"
+    if not isinstance(command, Sequence) or isinstance(command, str | bytes) or not command:
+        raise arguments.refusal("command", wanted, command)
+    words = [*cast("Sequence[object]", command)]
+    wrong = next((it for it in words if not isinstance(it, str | bytes | os.PathLike)), None)
+    if wrong is not None:
+        raise arguments.refusal("command", wanted, wrong)
+    return cast("list[str]", words)
 
 
 def _checked(key: object) -> bytes:

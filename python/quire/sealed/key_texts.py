@@ -13,8 +13,10 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
+from quire._common import arguments
 from quire.errors import EncryptionError
 
 KEY_LEN: Final = 32
@@ -56,8 +58,9 @@ def read_key_file(path: str | os.PathLike[str], name: str) -> KeyText:
         OSError: The file cannot be read.
 
     """
-    where = f"file={os.fspath(path)}"
-    with open(path, "rb") as file:  # noqa: PTH123 - also of bytes
+    place = arguments.path("path", path)
+    where = f"file={place}"
+    with Path(place).open("rb") as file:
         found, content = os.fstat(file.fileno()), file.read(LONGEST + 1)
     text = parse_keys(content, where, name)
     is_own = found.st_uid in {0, os.geteuid()} and not found.st_mode & _OTHERS

@@ -325,6 +325,8 @@ class JournalQueue(_native.Queue, Queue):
         """
         if out is None:
             return super().dump()
+        if not hasattr(out, "write"):
+            raise arguments.refusal("out", "an open text file", out)
         files = [Path(self.file_for_cycle(cycle)) for cycle in self.cycles]
         for file in [*files, Path(self.path, "metadata.cq4t")]:
             if file.exists():
