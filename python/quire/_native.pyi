@@ -412,6 +412,7 @@ class Cipher:
         queue: bytes,
         records: list[tuple[int, bytes, list[bytes]]],
         *,
+        added: tuple[PathLike[str], list[bytes]] | None = None,
         current: int | None = None,
         expires_ms: int | None = None,
         allow_plain: bool = False,
@@ -422,6 +423,8 @@ class Cipher:
         Args:
             queue: The random id of the queue, 16 bytes.
             records: The number of each data key, how it is wrapped, and the keys to try.
+            added: The file in which data keys come to be later, and the keys to try; None: there
+                will be none.
             current: The number of the data key to encrypt with; None: nothing is written.
             expires_ms: When that key begins no cycle any more, in epoch milliseconds.
             allow_plain: Messages that are not encrypted are read as they are.

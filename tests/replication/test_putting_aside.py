@@ -16,7 +16,7 @@ import pytest
 import quire
 from cli_runs import run
 from java_peer import JavaPeer
-from queues import DAY_MS, exit_code, fork, problems_of
+from queues import DAY_MS, exit_code, fork, payloads, problems_of
 from quire._common.durable import SafeFolder
 from quire.errors import DataLossError, DivergedError
 from quire.replication import promote, standing
@@ -24,6 +24,14 @@ from quire.replication.aside import put_aside
 from replicas import Message, messages, replicate, wait_until
 
 ROLL = "TEST4_DAILY"
+
+
+def rejoin(origin: Path, copy: Path) -> None:
+    roles: dict[Path, standing.Role] = {copy: "sink", origin: "source"}
+    for path, role in roles.items():
+        found = standing.read(path)
+        assert found is not None
+        standing.write(path, replace(found, epoch=2, role=role))
 
 
 class Pair:
@@ -49,11 +57,7 @@ class Pair:
         return messages(self.copy)
 
     def rejoin(self) -> None:
-        roles: dict[Path, standing.Role] = {self.copy: "sink", self.origin: "source"}
-        for path, role in roles.items():
-            found = standing.read(path)
-            assert found is not None
-            standing.write(path, replace(found, epoch=2, role=role))
+        rejoin(self.origin, self.copy)
 
     @property
     def parts(self) -> list[Path]:
@@ -255,3 +259,41 @@ def test_java_reads_the_copy_and_the_part(pair: Pair) -> None:
         found = java.check(path)
         assert found["count"] == found["moved"] == found["entryCount"] == len(expected)
         assert found["lastIndex"] == f"{expected[-1][0]:x}"
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_what_differs_keeps_the_data_keys_that_it_was_encrypted_by(
+    tmp_path: Path, *, repair: bool
+) -> None:
+    """Both go on apart, and both begin a data key, before they come together again."""
+    origin, copy = tmp_path / "source", tmp_path / "copy"
+    keys = {"old": bytes(range(32)), "new": bytes(range(1, 33))}
+    old, new = (quire.KeyRing(keys, current=name) for name in keys)
+
+    def append(path: Path, ring: quire.KeyRing, *payloads: bytes) -> None:
+        with quire.open(path, key=ring) as queue, queue.appender() as appender:
+            appender.write_many(payloads)
+
+    def found(path: Path) -> list[bytes]:
+        with quire.open(path, key=new, read_only=True) as queue:
+            return payloads(queue)
+
+    append(origin, old, b"one", b"two")
+    replicate(origin, copy, key=old)
+    promote(copy)
+    append(copy, new, b"own three")
+    append(origin, new, b"three", b"four")
+    rejoin(origin, copy)
+    before = found(copy)
+    if not repair:
+        with pytest.raises(DivergedError):
+            replicate(origin, copy, key=new)
+        assert found(copy) == before
+        return
+    replicate(origin, copy, repair=True, key=new)
+    assert found(copy) == found(origin) == [b"one", b"two", b"three", b"four"]
+    [part] = (copy / "aside").iterdir()
+    assert found(part) == before
+    promote(copy)
+    append(copy, new, b"five")
+    assert found(copy)[-1] == b"five"

@@ -1,6 +1,7 @@
 //! What encrypts messages, and the wrapping of its keys.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use quire_kernel::Error;
 use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::sealed::added_keys::AddedKeys;
 use quire_kernel::sealed::cipher::{self, KEY_LEN, Key, Place, QueueId, Sealing};
 
 use crate::error::to_py;
@@ -21,11 +23,14 @@ pub struct Cipher(pub Arc<cipher::Cipher>, Vec<u32>);
 #[pymethods]
 impl Cipher {
     #[new]
-    #[pyo3(signature = (queue, records, *, current = None, expires_ms = None, allow_plain = false))]
+    #[pyo3(signature = (
+        queue, records, *, added = None, current = None, expires_ms = None, allow_plain = false
+    ))]
     #[allow(clippy::needless_pass_by_value)] // a Python signature
     fn new(
         queue: &[u8],
         records: Vec<(u32, Vec<u8>, Vec<Bound<'_, PyBytes>>)>,
+        added: Option<(PathBuf, Vec<Bound<'_, PyBytes>>)>,
         current: Option<u32>,
         expires_ms: Option<i64>,
         allow_plain: bool,
@@ -34,7 +39,7 @@ impl Cipher {
         let mut found = Vec::new();
         for (number, wrapped, keys) in &records {
             for given in keys {
-                let key = cipher::unwrap(&key_of(given)?, &queue, *number, wrapped);
+                let key = cipher::unwrap(&*key_of(given)?, &queue, *number, wrapped);
                 if let Some(key) = key.map_err(to_py)? {
                     found.push(key);
                     break;
@@ -42,7 +47,13 @@ impl Cipher {
             }
         }
         let numbers = found.iter().map(|it| it.number).collect();
-        let made = cipher::Cipher::new(queue, found, current, allow_plain).expiring(expires_ms);
+        let added = added.map(|(file, keys)| {
+            let keys = keys.iter().map(key_of).collect::<PyResult<Vec<_>>>()?;
+            AddedKeys::new(file, &keys).map_err(to_py)
+        });
+        let made = cipher::Cipher::new(queue, found, current, allow_plain)
+            .adding(added.transpose()?)
+            .expiring(expires_ms);
         Ok(Self(Arc::new(made), numbers))
     }
 

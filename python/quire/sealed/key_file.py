@@ -23,6 +23,8 @@ _WRAPPED_LEN: Final = 60
 _LONGEST: Final = 1 << 20
 _MOST: Final = 4096
 _LARGEST: Final = 2**32
+_NUMBERS: Final = 2**20
+"""From so many the number of a data key is chosen; 4,096 of them fit."""
 _WAIT_S: Final = 10.0
 _VERSION: Final = 1
 
@@ -58,21 +60,41 @@ class KeyFile:
         found = {"version": _VERSION, "queue": self.queue.hex(), "keys": rows}
         return json.dumps(found, indent=1).encode() + b"\n"
 
-    def cipher(self, ring: KeyRing, current: int | None = None, *, allow_plain: bool) -> Cipher:
-        """Return what encrypts and decrypts by the data keys that a key ring opens."""
+    def cipher(
+        self,
+        ring: KeyRing,
+        current: int | None = None,
+        *,
+        allow_plain: bool,
+        file: Path | None = None,
+    ) -> Cipher:
+        """Return what encrypts and decrypts by the data keys that a key ring opens, also later."""
         records = [(it.number, it.wrapped, ring.candidates(it.name)) for it in self.keys]
         return Cipher(
             self.queue,
             records,
+            added=None if file is None else (file.absolute(), ring.candidates(ring.current)),
             current=current,
             expires_ms=ring.expires_ms,
             allow_plain=allow_plain,
         )
 
+    def merged(self, other: KeyFile) -> KeyFile:
+        """Return it with the data keys that only another file of the same queue has."""
+        numbers = {it.number for it in self.keys}
+        more = [it for it in other.keys if it.number not in numbers]
+        return replace(self, keys=tuple(sorted((*self.keys, *more), key=lambda it: it.number)))
+
     def with_new_key(self, ring: KeyRing) -> KeyFile:
-        """Return it with one data key more, wrapped by the current key."""
+        """
+        Return it with one data key more, wrapped by the current key.
+
+        Its number is higher than the others, and not the next one: two copies of a queue that go
+        on apart, and come together again, would have different keys by one number.
+        """
         ring.check_current()
-        number = max((it.number for it in self.keys), default=0) + 1
+        last = max((it.number for it in self.keys), default=0)
+        number = last + 1 + secrets.randbelow(_NUMBERS) if last else 1
         wrapped = wrap_new_key(ring.current_key, self.queue, number)
         return replace(self, keys=(*self.keys, WrappedKey(number, ring.current, wrapped)))
 
@@ -230,12 +252,11 @@ def _cipher(path: Path, ring: KeyRing, *, allow_plain: bool, may_write: bool) ->
                 f" keys={ring.names} wrapped_by={sorted({it.name for it in file.keys})}"
             )
         if not may_write:
-            return file.cipher(ring, allow_plain=allow_plain)
+            return file.cipher(ring, allow_plain=allow_plain, file=path / KEYS)
         current = _current(file, ring, opened)
         if current is None:
-            file = _with_current(folder, ring)
-            current = file.keys[-1].number
-        return file.cipher(ring, current, allow_plain=allow_plain)
+            file, current = _with_current(folder, ring)
+        return file.cipher(ring, current, allow_plain=allow_plain, file=path / KEYS)
 
 
 def _current(file: KeyFile, ring: KeyRing, opened: Sequence[int]) -> int | None:
@@ -245,15 +266,17 @@ def _current(file: KeyFile, ring: KeyRing, opened: Sequence[int]) -> int | None:
     return max((it for it in own if it in opened), default=None)
 
 
-def _with_current(folder: SafeFolder, ring: KeyRing) -> KeyFile:
+def _with_current(folder: SafeFolder, ring: KeyRing) -> tuple[KeyFile, int]:
     """Add a data key that the current key wraps, unless another process has meanwhile."""
     with folder.locked(LOCK, _WAIT_S):
         folder.sweep(KEYS)
         file = read(folder)
-        if _current(file, ring, [it.number for it in file.keys]) is None:
+        current = _current(file, ring, [it.number for it in file.keys])
+        if current is None:
             file = file.with_new_key(ring)
+            current = file.keys[-1].number
             folder.replace(KEYS, file.to_bytes())
-        return file
+        return file, current
 
 
 def rewrap(path: str | os.PathLike[str], ring: KeyRing, new: KeyRing) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 from quire._common.durable import SafeFolder
 from quire.errors import EncryptionError, UnsafePathError
 from quire.sealed import key_file
-from quire.sealed.key_file import KEYS
+from quire.sealed.key_file import KEYS, KeyFile
 
 CURRENT: Final = "dictionary.quire"
 """Names the dictionary to compress with."""
@@ -69,27 +69,33 @@ def put_needed(folder: SafeFolder, name: str, content: bytes) -> None:
     """
     Put such a file beside messages, in place of an older one.
 
+    Data keys that only the older one has stay: messages by them may be here, or be put aside.
+
     Raises:
         EncryptionError: The directory has the wrapped keys of another queue, or these are damaged.
 
     """
     if folder.has(name) and folder.read(name, NEEDED_LIMIT) == content:
         return
-    queue = key_file.parse(content, folder.path / KEYS).queue if name == KEYS else None
+    keys = key_file.parse(content, folder.path / KEYS) if name == KEYS else None
     with folder.locked(key_file.LOCK, _WAIT_S):
         folder.sweep(name)
-        if queue is not None and folder.has(KEYS):
-            _check_same_queue(folder, queue)
+        if keys is not None and folder.has(KEYS):
+            content = _merged(folder, keys)
         folder.replace(name, content)
 
 
-def _check_same_queue(folder: SafeFolder, queue: bytes) -> None:
-    file = folder.path / KEYS
-    if key_file.read(folder).queue != queue:
+def _merged(folder: SafeFolder, keys: KeyFile) -> bytes:
+    """Return wrapped keys with those that a directory has already, of the same queue."""
+    file, found = folder.path / KEYS, key_file.read(folder)
+    if found.queue != keys.queue:
         raise EncryptionError(
             f"the directory has the wrapped keys of another queue: file={file}"
             " (use a directory of its own)"
         )
+    content = keys.merged(found).to_bytes()
+    key_file.parse(content, file)  # there may be too many
+    return content
 
 
 class ChangedFiles:

@@ -61,7 +61,9 @@ def days_of_messages(path: Path, days: int) -> None:
             clock.advance(DAY_MS)
 
 
-def replicate(origin: Path, copy: Path, *, repair: bool = False, key: bytes | None = None) -> None:
+def replicate(
+    origin: Path, copy: Path, *, repair: bool = False, key: bytes | quire.KeyRing | None = None
+) -> None:
     """Run a source and a sink until the copy has everything."""
 
     async def work() -> None:

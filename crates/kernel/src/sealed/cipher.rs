@@ -9,12 +9,13 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use aes_gcm_siv::aead::{AeadInPlace, KeyInit};
 use aes_gcm_siv::{Aes256GcmSiv, Nonce, Tag};
 use zeroize::Zeroizing;
 
+use super::added_keys::AddedKeys;
 use crate::chronicle::protocol::publish::Payload;
 use crate::memory::secret::{Secret, wipe_stack};
 use crate::os::clock::Clock;
@@ -63,7 +64,9 @@ type OfCycle = (u32, i32, Arc<Secret<Aes256GcmSiv>>);
 /// What encrypts and decrypts the messages of a queue.
 pub struct Cipher {
     queue: QueueId,
-    keys: Vec<DataKey>,
+    keys: RwLock<Vec<DataKey>>,
+    /// Where data keys are that another process has made meanwhile.
+    added: Option<AddedKeys>,
     /// The number of the key to encrypt with; None: nothing is written.
     current: Option<u32>,
     /// When the user's key that wraps it expires: no cycle is begun with it from then on.
@@ -75,7 +78,7 @@ pub struct Cipher {
 
 impl fmt::Debug for Cipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cipher").field("keys", &self.keys.len()).finish_non_exhaustive()
+        f.debug_struct("Cipher").field("current", &self.current).finish_non_exhaustive()
     }
 }
 
@@ -169,8 +172,14 @@ impl Cipher {
         current: Option<u32>,
         allows_plain: bool,
     ) -> Self {
-        let of_cycles = Mutex::default();
-        Self { queue, keys, current, expires_ms: None, allows_plain, of_cycles }
+        let (keys, of_cycles) = (RwLock::new(keys), Mutex::default());
+        Self { queue, keys, added: None, current, expires_ms: None, allows_plain, of_cycles }
+    }
+
+    /// With where data keys are added, for messages by one that this process does not know yet.
+    #[must_use]
+    pub fn adding(self, added: Option<AddedKeys>) -> Self {
+        Self { added, ..self }
     }
 
     /// With the end of the key to encrypt with, in epoch milliseconds.
@@ -191,20 +200,33 @@ impl Cipher {
     }
 
     fn of_cycle(&self, number: u32, cycle: i32) -> Result<Arc<Secret<Aes256GcmSiv>>> {
-        let mut kept = self.of_cycles.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., found)) = kept.iter().rev().find(|it| (it.0, it.1) == (number, cycle)) {
+        let kept = || self.of_cycles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((.., found)) = kept().iter().rev().find(|it| (it.0, it.1) == (number, cycle)) {
             return Ok(Arc::clone(found));
         }
-        let data_key = self.keys.iter().find(|it| it.number == number);
-        let data_key = data_key.ok_or(Error::KeyMissing { number: Some(number) })?;
-        let made = self.derived(data_key, cycle);
+        let made = self.made(number, cycle);
         wipe_stack();
         let made = Arc::new(made?);
+        let mut kept = kept();
         if kept.len() >= KEPT {
             kept.remove(0);
         }
         kept.push((number, cycle, Arc::clone(&made)));
         Ok(made)
+    }
+
+    /// The cipher of a cycle, by a data key that may have been added meanwhile.
+    fn made(&self, number: u32, cycle: i32) -> Result<Secret<Aes256GcmSiv>> {
+        let known = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(data_key) = known.iter().find(|it| it.number == number) {
+            return self.derived(data_key, cycle);
+        }
+        drop(known);
+        let added = self.added.as_ref().and_then(|it| it.find(&self.queue, number));
+        let data_key = added.ok_or(Error::KeyMissing { number: Some(number) })?;
+        let made = self.derived(&data_key, cycle);
+        self.keys.write().unwrap_or_else(PoisonError::into_inner).push(data_key);
+        made
     }
 
     #[inline(never)]
@@ -357,7 +379,12 @@ pub fn wrap(by: &Key, queue: &QueueId, data_key: &DataKey) -> Result<[u8; WRAPPE
 }
 
 /// Unwraps a data key; None if it was wrapped by another key, or is damaged.
-pub fn unwrap(by: &Key, queue: &QueueId, number: u32, wrapped: &[u8]) -> Result<Option<DataKey>> {
+pub fn unwrap(
+    by: &[u8; KEY_LEN],
+    queue: &QueueId,
+    number: u32,
+    wrapped: &[u8],
+) -> Result<Option<DataKey>> {
     let Ok(wrapped) = wrapped.try_into() else { return Ok(None) };
     let mut key = Secret::new([0; KEY_LEN])?;
     let is_right = unwrap_into(&mut key, by, &of_wrap(queue, number), wrapped);
@@ -368,7 +395,7 @@ pub fn unwrap(by: &Key, queue: &QueueId, number: u32, wrapped: &[u8]) -> Result<
 #[inline(never)]
 fn unwrap_into(
     key: &mut [u8; KEY_LEN],
-    by: &Key,
+    by: &[u8; KEY_LEN],
     authenticated: &[u8],
     wrapped: &[u8; WRAPPED_LEN],
 ) -> bool {

@@ -151,7 +151,7 @@ impl Dictionaries {
 }
 
 /// What is in a file; None if it is missing. An error if it is no file, or longer than this.
-fn read(path: &Path, longest: usize) -> Result<Option<Vec<u8>>> {
+pub(super) fn read(path: &Path, longest: usize) -> Result<Option<Vec<u8>>> {
     let file = match files::open(path, Access { write: false, create_mode: None }) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(None),

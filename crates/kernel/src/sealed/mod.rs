@@ -2,6 +2,7 @@
 //! storage as differences, and proof of their integrity: hashes, and the trees
 //! over them (`docs/integrity.md`); and what connections carry compressed.
 
+pub mod added_keys;
 pub mod bases;
 pub mod cipher;
 pub mod compressing;
