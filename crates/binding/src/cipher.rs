@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use quire_kernel::Error;
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::sealed::added_keys::AddedKeys;
-use quire_kernel::sealed::cipher::{self, KEY_LEN, Key, Place, QueueId, Sealing};
+use quire_kernel::sealed::cipher::{self, Added, KEY_LEN, Key, Place, QueueId, Sealing};
 
 use crate::error::to_py;
 
@@ -49,7 +49,8 @@ impl Cipher {
         let numbers = found.iter().map(|it| it.number).collect();
         let added = added.map(|(file, keys)| {
             let keys = keys.iter().map(key_of).collect::<PyResult<Vec<_>>>()?;
-            AddedKeys::new(file, &keys).map_err(to_py)
+            let added = AddedKeys::new(file, &keys).map_err(to_py)?;
+            Ok::<Added, PyErr>(Box::new(move |queue, number| added.find(queue, number)))
         });
         let made = cipher::Cipher::new(queue, found, current, allow_plain)
             .adding(added.transpose()?)

@@ -24,7 +24,7 @@ _LONGEST: Final = 1 << 20
 _MOST: Final = 4096
 _LARGEST: Final = 2**32
 _NUMBERS: Final = 2**20
-"""From so many the number of a data key is chosen; 4,096 of them fit."""
+"""The most that a data key's number is above the last one: there may be 4,096 of them."""
 _WAIT_S: Final = 10.0
 _VERSION: Final = 1
 

@@ -15,7 +15,6 @@ use aes_gcm_siv::aead::{AeadInPlace, KeyInit};
 use aes_gcm_siv::{Aes256GcmSiv, Nonce, Tag};
 use zeroize::Zeroizing;
 
-use super::added_keys::AddedKeys;
 use crate::chronicle::protocol::publish::Payload;
 use crate::memory::secret::{Secret, wipe_stack};
 use crate::os::clock::Clock;
@@ -58,6 +57,9 @@ pub struct DataKey {
     pub key: Secret<[u8; KEY_LEN]>,
 }
 
+/// Finds a data key of a queue that was added meanwhile, by its number.
+pub type Added = Box<dyn Fn(&QueueId, u32) -> Option<DataKey> + Send + Sync>;
+
 /// The number of a data key, a cycle, and the cipher by the key that is derived for both.
 type OfCycle = (u32, i32, Arc<Secret<Aes256GcmSiv>>);
 
@@ -66,7 +68,7 @@ pub struct Cipher {
     queue: QueueId,
     keys: RwLock<Vec<DataKey>>,
     /// Where data keys are that another process has made meanwhile.
-    added: Option<AddedKeys>,
+    added: Option<Added>,
     /// The number of the key to encrypt with; None: nothing is written.
     current: Option<u32>,
     /// When the user's key that wraps it expires: no cycle is begun with it from then on.
@@ -178,7 +180,7 @@ impl Cipher {
 
     /// With where data keys are added, for messages by one that this process does not know yet.
     #[must_use]
-    pub fn adding(self, added: Option<AddedKeys>) -> Self {
+    pub fn adding(self, added: Option<Added>) -> Self {
         Self { added, ..self }
     }
 
@@ -222,7 +224,7 @@ impl Cipher {
             return self.derived(data_key, cycle);
         }
         drop(known);
-        let added = self.added.as_ref().and_then(|it| it.find(&self.queue, number));
+        let added = self.added.as_ref().and_then(|find| find(&self.queue, number));
         let data_key = added.ok_or(Error::KeyMissing { number: Some(number) })?;
         let made = self.derived(&data_key, cycle);
         self.keys.write().unwrap_or_else(PoisonError::into_inner).push(data_key);
