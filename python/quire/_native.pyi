@@ -1981,6 +1981,18 @@ class Queue(_Queue):
     def _messages_before(self, cycle: int, time_ms: int, /) -> int | None:
         """Return how many messages of a cycle are known to have been appended before a time."""
 
+    def _append_times_ms(self, indexes: list[int], /) -> list[int | None]:
+        """
+        Return when messages were appended, as the indexes of append times of their cycles have it.
+
+        Args:
+            indexes: Of messages, best ascending.
+
+        Returns:
+            Milliseconds since 1970; None for messages that no such index has (yet).
+
+        """
+
     def _table_identity(self) -> tuple[int, int] | None:
         """Return device and inode number of the table store; None without one."""
 

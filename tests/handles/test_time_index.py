@@ -18,7 +18,6 @@ import quire
 from queues import DAY_MS, START_MS
 from quire.cli import main
 from quire.errors import UnsupportedError
-from quire.ranges.seek import append_times_ms
 
 HEADER, POINT = 64, 16
 NO_INDEX = "cannot seek inside a cycle without a time index"
@@ -64,6 +63,10 @@ def first_at(path: Path, ms: int) -> int | None:
         message = tailer.read_map()
         assert found is (message is not None)
         return None if message is None else message["ms"]
+
+
+def times_of(queue: quire.JournalQueue, *indexes: int) -> list[int | None]:
+    return queue._append_times_ms([*indexes])  # pyright: ignore[reportPrivateUsage]
 
 
 def all_found(path: Path) -> list[int | None]:
@@ -123,17 +126,34 @@ def test_the_times_of_messages_are_those_of_their_appends(path: Path) -> None:
     times = [random.randrange(1, 100_000) for _ in range(200)]
     write(path, *sorted(times))
     with quire.open(path, read_only=True) as queue:
-        places = sorted(random.sample(range(200), 50))
-        known = [START_MS + sorted(times)[it] for it in places]
-        assert append_times_ms(queue, queue.cycles[0], places) == known
-        assert append_times_ms(queue, queue.cycles[0], [199, 200]) == [
-            START_MS + max(times),
-            None,
-        ]
-        assert append_times_ms(queue, queue.cycles[0], []) == []
+        first = queue.first_index
+        assert first is not None
+        places = random.sample(range(200), 50)
+        for chosen in (sorted(places), places, [*range(200)], [7, 7, 3]):
+            known = [START_MS + sorted(times)[it] for it in chosen]
+            assert times_of(queue, *(first + it for it in chosen)) == known
+        assert times_of(queue, first + 199, first + 200) == [START_MS + max(times), None]
+        assert times_of(queue) == []
+        with pytest.raises(quire.errors.IndexOutOfRangeError):
+            times_of(queue, -1)
     write(path, 100_001, time_index=False)
     with quire.open(path, read_only=True) as queue:
-        assert append_times_ms(queue, queue.cycles[0], [200]) == [None]
+        assert times_of(queue, first + 200) == [None]
+
+
+def test_the_times_of_messages_of_several_cycles(path: Path) -> None:
+    """One of which has no times, and one of which does not exist."""
+    days = [0, 1, 2]
+    for day in days:
+        write(path, *(day * DAY_MS + it for it in (1, 2, 2, 9)), time_index=day != 1)
+    with quire.open(path, read_only=True) as queue:
+        starts = [queue.roll_cycle.to_index(it, 0) for it in queue.cycles]
+        assert len(starts) == len(days)
+        found = times_of(queue, *(start + it for start in starts for it in range(4)))
+        own = [START_MS + it for it in (1, 2, 2, 9)]
+        assert found == [*own, *[None] * 4, *(it + 2 * DAY_MS for it in own)]
+        assert times_of(queue, starts[2], starts[0]) == [own[0] + 2 * DAY_MS, own[0]]
+        assert times_of(queue, queue.roll_cycle.to_index(queue.cycles[-1] + 5, 0)) == [None]
 
 
 def test_asynchronous_appends_have_the_time_at_which_they_were_drained(path: Path) -> None:
@@ -227,6 +247,10 @@ def test_a_point_without_its_count_says_nothing(path: Path) -> None:
     content[HEADER + 2 * POINT + 8 : HEADER + 3 * POINT] = bytes(8)
     file.write_bytes(content)
     assert [first_at(path, ms) for ms in (20, 21, 31)] == [20, 30, 30]
+    with quire.open(path, read_only=True) as queue:
+        first = queue.first_index
+        assert first is not None
+        assert times_of(queue, first + 1, first + 2) == [START_MS + 20, None]
     write(path, 30, 40)
     assert [first_at(path, ms) for ms in (21, 31, 41)] == [30, 40, None]
 
@@ -260,6 +284,10 @@ def test_a_damaged_file_is_not_used(
     with pytest.raises(ValueError, match=NO_INDEX):
         all_found(path)
     assert "append times are not used" in caplog.text
+    with quire.open(path, read_only=True) as queue:
+        first = queue.first_index
+        assert first is not None
+        assert times_of(queue, first, first + 1, first + 2) == [None] * 3
     write(path, 40)
     with quire.open(path, read_only=True) as queue:
         assert queue.entry_count == 4

@@ -238,7 +238,7 @@ def test_what_a_cluster_says_of_itself(clusters: tuple[int, int], protocol: int)
 def hidden(told: Any, names: dict[Any, Any]) -> Any:  # noqa: ANN401
     """What was answered, with names in place of what differs."""
     if isinstance(told, dict):
-        known = cast("dict[Any, Any]", told)
+        known: dict[Any, Any] = {**told}
         return {hidden(key, names): hidden(value, names) for key, value in known.items()}
     if isinstance(told, list | tuple):
         return [hidden(it, names) for it in cast("list[Any]", told)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, Final
 
@@ -208,38 +208,6 @@ def _appended_late(queue: Queue, time_ms: int) -> int | None:
     if known is None or known <= before:
         return None
     return queue.roll_cycle.to_index(earlier[-1], 0) + before
-
-
-def append_times_ms(queue: Queue, cycle: int, sequences: Sequence[int]) -> list[int | None]:
-    """
-    Return when messages of a cycle were appended, as its index of append times has it.
-
-    Args:
-        queue: The queue.
-        cycle: The cycle.
-        sequences: Where its messages are in it, ascending.
-
-    Returns:
-        Milliseconds since 1970; None for messages that the index does not have (yet).
-
-    """
-    known = queue._messages_before(cycle, _NEVER_MS) or 0  # noqa: SLF001 - the package's own
-
-    def up_to(time_ms: int) -> int:
-        found = queue._messages_before(cycle, time_ms + 1)  # noqa: SLF001 - the package's own
-        return known if found is None else found  # removed meanwhile
-
-    def first(sequence: int, low: int, high: int) -> int:
-        return low + bisect_right(range(low, high), sequence, key=up_to)
-
-    there = [it for it in sequences if it < known]
-    low = first(there[0], 0, _NEVER_MS) if there else 0
-    high = first(there[-1], low, _NEVER_MS) if there else 0
-    times: list[int | None] = []
-    for sequence in there:
-        low = first(sequence, low, high)
-        times.append(low)
-    return times + [None] * (len(sequences) - len(there))
 
 
 def _cycle_at(queue: AnyQueue, time_ns: int) -> int | None:

@@ -283,6 +283,11 @@ impl Queue {
         self.ask(py, |queue| queue.messages_before(cycle, time_ms))
     }
 
+    #[pyo3(name = "_append_times_ms", signature = (indexes, /))]
+    fn append_times(&self, py: Python<'_>, indexes: Vec<i64>) -> PyResult<Vec<Option<u64>>> {
+        self.ask(py, |queue| queue.append_times(&indexes))
+    }
+
     #[pyo3(name = "_announce_removal", signature = (first_left, /))]
     fn announce_removal(&self, py: Python<'_>, first_left: i32) -> PyResult<()> {
         self.ask(py, |queue| queue.announce_removal(first_left))

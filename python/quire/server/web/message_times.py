@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, tzinfo
-from itertools import groupby
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from quire._common.terminal import escape_controls
 from quire.formats.adapters import adapter_of, periods_of
 from quire.ranges.event_time import TimeField, datetime_of
-from quire.ranges.seek import append_times_ms
 from quire.server.served_queue import ServedQueue
 from quire.server.web.message_views import DECODED
 
@@ -89,18 +87,15 @@ class Times:
             messages: Their indexes, ascending, and bytes.
 
         """
-        found: list[MessageTime | None] = []
-        for cycle, group in groupby(messages, lambda it: self._queue.numbering.to_cycle(it[0])):
-            of_cycle = [*group]
-            appended = self._appended(cycle, [index for index, _ in of_cycle])
-            begins = self._begins(cycle)
-            for (_, data), append_ns in zip(of_cycle, appended, strict=True):
-                found.append(
-                    self._time(self._field_ns(data), self._said)
-                    or self._time(append_ns, _APPENDED)
-                    or self._time(begins, _CYCLE)
-                )
-        return found
+        cycles = [self._queue.numbering.to_cycle(index) for index, _ in messages]
+        begins = {cycle: self._begins(cycle) for cycle in {*cycles}}
+        appended = self._appended([index for index, _ in messages])
+        return [
+            self._time(self._field_ns(data), self._said)
+            or self._time(append_ns, _APPENDED)
+            or self._time(begins[cycle], _CYCLE)
+            for (_, data), append_ns, cycle in zip(messages, appended, cycles, strict=True)
+        ]
 
     def _field_ns(self, data: bytes) -> int | None:
         return None if self._field is None or len(data) > DECODED else self._field.of(data)
@@ -113,12 +108,12 @@ class Times:
         except OverflowError:
             return None
 
-    def _appended(self, cycle: int, indexes: Sequence[int]) -> list[int | None]:
+    def _appended(self, indexes: list[int]) -> list[int | None]:
         """Return the times of appends in nanoseconds, where the cycle has an index of them."""
-        journal, numbering = self._queue.journal, self._queue.numbering
+        journal = self._queue.journal
         if journal is None:
             return [None] * len(indexes)
-        found = append_times_ms(journal, cycle, [numbering.to_sequence(it) for it in indexes])
+        found = journal._append_times_ms(indexes)  # noqa: SLF001 - the package's own
         return [None if it is None else it * _NS_PER_MS for it in found]
 
     def _begins(self, cycle: int) -> int | None:

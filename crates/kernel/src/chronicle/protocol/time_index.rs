@@ -57,6 +57,40 @@ impl Stored {
         self.messages_at(self.count()?)
     }
 
+    /// By when each of these messages had been appended, None where no point speaks of it; fastest if
+    /// they ascend.
+    pub fn times_of(&self, messages: impl Iterator<Item = u64>) -> Result<Vec<Option<u64>>> {
+        let points = self.count()?;
+        let (mut point, mut last) = (0, 0);
+        messages
+            .map(|message| {
+                let from = if message < last { 0 } else { point };
+                (point, last) = (self.point_of(message, from, points)?, message);
+                if point < points { self.number(time_index::position(point)) } else { Ok(None) }
+            })
+            .collect()
+    }
+
+    /// The first point, not before `from`, that speaks of a message; `points` if there is none.
+    fn point_of(&self, message: u64, from: u64, points: u64) -> Result<u64> {
+        let (mut low, mut high, mut step) = (from, from, 1);
+        while high < points && self.messages_at(high + 1)? <= message {
+            low = high + 1;
+            high += step; // ever further: the next message is near, the first one may be far
+            step *= 2;
+        }
+        high = high.min(points);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.messages_at(middle + 1)? <= message {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
     /// How many points there are.
     fn count(&self) -> Result<u64> {
         self.count_while(|_| true)

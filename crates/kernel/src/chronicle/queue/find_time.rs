@@ -15,13 +15,34 @@ impl Queue {
             self.check_messages(cycle, stored.messages()?.max(found), 0)?;
             Ok(Some(found))
         });
-        match found {
-            Err(error @ (Error::Corrupt { .. } | Error::NotAQueue { .. })) => {
-                warnings::leave(format!("append times are not used: cycle={cycle} error={error}"));
-                Ok(None)
+        none_if_damaged(cycle, found)
+    }
+
+    /// When messages were appended, in epoch milliseconds, as far as is known; searched through once
+    /// for indexes of one cycle that ascend.
+    pub fn append_times(&self, indexes: &[i64]) -> Result<Vec<Option<u64>>> {
+        let places: Vec<_> =
+            indexes.iter().map(|index| self.roll().split(*index)).collect::<Result<_>>()?;
+        let mut times = Vec::with_capacity(places.len());
+        for group in places.chunk_by(|(cycle, _), (next, _)| cycle == next) {
+            let cycle = group.first().map_or(0, |(cycle, _)| *cycle);
+            match none_if_damaged(cycle, self.times_of_cycle(cycle, group))? {
+                Some(found) => times.extend(found),
+                None => times.extend(group.iter().map(|_| None)),
             }
-            found => found,
         }
+        Ok(times)
+    }
+
+    fn times_of_cycle(
+        &self,
+        cycle: i32,
+        places: &[(i32, u64)],
+    ) -> Result<Option<Vec<Option<u64>>>> {
+        let Some(stored) = self.stored_times(cycle)? else { return Ok(None) };
+        let times = stored.times_of(places.iter().map(|(_, sequence)| *sequence))?;
+        self.check_messages(cycle, stored.messages()?, 0)?;
+        Ok(Some(times))
     }
 
     /// An error where the append times of a cycle speak of messages that it does not have; `known`
@@ -48,5 +69,16 @@ impl Queue {
         }
         let path = time_index::path_for(&self.file_for_cycle(cycle)?);
         Err(damaged(&path, time_index::HEADER_LEN, claimed, "at most the messages of the cycle"))
+    }
+}
+
+/// None in place of append times that say what cannot be.
+fn none_if_damaged<T>(cycle: i32, found: Result<Option<T>>) -> Result<Option<T>> {
+    match found {
+        Err(error @ (Error::Corrupt { .. } | Error::NotAQueue { .. })) => {
+            warnings::leave(format!("append times are not used: cycle={cycle} error={error}"));
+            Ok(None)
+        }
+        found => found,
     }
 }
