@@ -25,11 +25,11 @@ class Chunk:
 
     """
 
-    __slots__ = ("_payloads", "_rows", "columns", "indexes")
+    __slots__ = ("_payloads", "_rows", "_words", "columns", "indexes")
 
     def __init__(self, columns: Columns) -> None:
         """Split nothing yet."""
-        self.columns = columns
+        self.columns, self._words = columns, columns.indexes.cast("B")
         self.indexes: list[int] = columns.indexes.tolist()
         self._payloads: list[bytes] | None = None
         self._rows: dict[int, int] | None = None
@@ -52,7 +52,11 @@ class Chunk:
 
     def indexes_from(self, row: int, count: int | None = None) -> memoryview:
         """Return the indexes of *count* messages from a row on, or of all, as the kernel does."""
-        return self.columns.indexes[row : None if count is None else row + count].cast("B")
+        return self._words[8 * row : None if count is None else 8 * (row + count)]
+
+    def payload(self, row: int) -> bytes | memoryview:
+        """Return the bytes of one message."""
+        return self.columns.payload(row) if self._payloads is None else self._payloads[row]
 
     @property
     def payloads(self) -> list[bytes]:

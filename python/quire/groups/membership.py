@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from bisect import bisect_right
 from collections.abc import Callable
@@ -201,7 +200,9 @@ class Membership:
             raise
 
     def _one(self, parts: Parts) -> GroupMessage | None:
-        return next((GroupMessage(self, claim, *part[0]) for claim, part in parts), None)
+        for claim, part in parts:
+            return GroupMessage(self, claim, *part[0])
+        return None
 
     def _batch(self, parts: Parts) -> GroupBatch:
         return GroupBatch(self, Delivered(parts))
@@ -210,13 +211,15 @@ class Membership:
         """Take the messages of reads that a signal ended, or interrupted in this thread."""
         if turn not in self._turns:
             self._turns.append(turn)
-        for other in [it for it in self._turns if it is not turn]:
+        for other in tuple(self._turns):
+            if other is turn:
+                continue
             if not other.is_done and (other.is_failed or other.thread == turn.thread):
                 # One step: a signal comes before or after it.
                 other.parts, self._left, other.is_stolen = [], other.parts + self._left, True
-            if other.is_done or other.is_failed:
-                with contextlib.suppress(ValueError):
-                    self._turns.remove(other)
+            # In one step: a signal's handler may have removed it.
+            if (other.is_done or other.is_failed) and other in self._turns:
+                self._turns.remove(other)
         for claim, _ in self._left:
             claim.is_new = False
         rows = self._member.unconfirmed()
@@ -254,8 +257,10 @@ class Membership:
 
     def _deliver(self, parts: Parts) -> Parts:
         """Count messages as delivered; return those that no other member has taken meanwhile."""
-        again = [(claim, part.bits) for claim, part in parts if not claim.is_new]
-        for claim, _ in parts:
+        again: list[tuple[Claim, int]] = []
+        for claim, part in parts:
+            if not claim.is_new:
+                again.append((claim, part.bits))
             claim.is_new = False
         if not again:
             return parts
@@ -371,8 +376,7 @@ class Membership:
 
     def _note(self, chunk: Chunk, row: int, later: int) -> None:
         """Store the tail record of a claim, after which others were made."""
-        payload = chunk.columns.payload(row)
-        self._member.note_tail(chunk.indexes[row], print_of(payload), later)
+        self._member.note_tail(chunk.indexes[row], print_of(chunk.payload(row)), later)
 
     def _is_full(self, frontier: tuple[int, int]) -> bool:
         """Return whether nothing could be claimed although no other member was faster."""
@@ -509,11 +513,11 @@ def _counted(queue: AnyQueue) -> Queue | None:
 
 def _first(parts: Parts) -> tuple[Parts, Parts]:
     """Return the first message, and the others."""
-    (claim, part), *rest = parts
-    if len(part) == 1:
-        return [(claim, part)], rest
+    claim, part = parts[0]
+    if len(part.rows) == 1:
+        return parts[:1], parts[1:]
     part, others = part.split()
-    return [(claim, part)], [(claim, others), *rest]
+    return [(claim, part)], [(claim, others), *parts[1:]]
 
 
 def _together(parts: Parts) -> tuple[Parts, Parts]:
