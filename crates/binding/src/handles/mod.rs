@@ -7,13 +7,14 @@
 //! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
 //! wait without a pause, [`waits`] waits for messages, [`promise`] for replicas, [`direction`] where
 //! reads go, [`documents`] where documents come from, [`taken`] one that is being decoded, and
-//! [`sender`] where they go if not to files. [`render`]
+//! [`sender`] where they go if not to files. [`decoding`] makes objects of messages. [`render`]
 //! and [`render_columns`] are what the command line prints of a batch. [`raw_tailer`] is what the
 //! tailers of formats whose messages are raw bytes share, and [`queue_options`] what a queue is opened with.
 
 pub mod appender;
 pub mod clock;
 pub mod column;
+pub mod decoding;
 pub mod direction;
 pub mod documents;
 pub mod dump;

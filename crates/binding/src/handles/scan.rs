@@ -4,17 +4,13 @@
 use pyo3::prelude::*;
 use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::{
-    Ask, DocumentPlace, How, OpenDocument, Reading, Scan, Tailer, What, wait_toward,
+    Ask, How, OpenDocument, Reading, Scan, Tailer, What, wait_toward,
 };
 use quire_kernel::os::detached::Detached;
 
 use crate::detached::detached;
 use crate::error::{log_warnings, or_raise, to_py};
-use crate::values::decode;
-use crate::values::failure::{self, Failure};
 
-/// Signals are checked after this many messages converted to objects.
-const MESSAGES_BETWEEN_LOOKS: usize = 1 << 10;
 /// Signals are checked after this many messages read or written in bulk.
 pub const STEP: usize = 1 << 14;
 
@@ -127,53 +123,4 @@ pub fn take(py: Python<'_>, tailer: &Tailer, next: What) -> PyResult<Result<Opti
             Err(error) => return Ok(Err(error)),
         }
     }
-}
-
-/// Decodes at most `count` messages. A message that cannot be decoded ends the batch and is
-/// the next call's first; any other exception moves the tailer back to the first.
-pub fn messages<'py>(
-    py: Python<'py>,
-    tailer: &Tailer,
-    count: usize,
-    decode: impl Fn(&[u8]) -> failure::Result<Bound<'py, PyAny>>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let (mut found, mut first) = (Vec::new(), None);
-    let read = add_messages(py, tailer, count, decode, &mut found, &mut first);
-    if let (Err(_), Some(first)) = (&read, &first) {
-        // The error that ended the read is the one to raise.
-        let _ = detached(py, |may_wait| tailer.return_to(may_wait, first));
-    }
-    read.map(|()| found)
-}
-
-fn add_messages<'py>(
-    py: Python<'py>,
-    tailer: &Tailer,
-    count: usize,
-    decode: impl Fn(&[u8]) -> failure::Result<Bound<'py, PyAny>>,
-    found: &mut Vec<Bound<'py, PyAny>>,
-    first: &mut Option<DocumentPlace>,
-) -> PyResult<()> {
-    while found.len() < count {
-        let ask = if found.is_empty() { Ask::First } else { Ask::OfBatch };
-        let open = match take(py, tailer, What::message(ask))? {
-            Ok(Some(open)) => open,
-            Ok(None) => break,
-            Err(_) if !found.is_empty() => break,
-            Err(error) => return Err(to_py(error)),
-        };
-        first.get_or_insert(*open.place());
-        match decode(open.payload()) {
-            Ok(message) => found.push(message),
-            Err(Failure::Wire(_)) if !found.is_empty() => {
-                let _ = detached(py, |may_wait| tailer.return_to(may_wait, open.place()));
-                break;
-            }
-            Err(failure) => return Err(decode::placed(failure, tailer, open.place())),
-        }
-        if found.len().is_multiple_of(MESSAGES_BETWEEN_LOOKS) {
-            py.check_signals()?;
-        }
-    }
-    Ok(())
 }

@@ -16,19 +16,17 @@ use super::documents::Source;
 use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
-use super::taken::Taken;
-use super::{scan, spin};
+use super::{decoding, scan, spin};
 use crate::arguments::{flag, integer, optional};
 use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer;
 use crate::calls::history::MessageHistory;
 use crate::detached::detached;
-use crate::document::Document;
 use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::spare::Spare;
-use crate::values::{codec, decode, failure, text};
+use crate::values::{codec, decode, text};
 
 #[doc = stub!("Tailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -97,33 +95,6 @@ fn read_payloads<'py>(
         }
     }
     Ok(())
-}
-
-/// Decodes the next message without the tailer's lock: `decode` may call Python code. If it fails, the
-/// tailer moves back to the message.
-fn decoded<R>(
-    py: Python<'_>,
-    tailer: &Kernel,
-    decode: impl FnOnce(&[u8]) -> failure::Result<R>,
-) -> PyResult<Option<R>> {
-    let mut taken = Taken::nothing();
-    if !taken.next(py, tailer, false)? {
-        return Ok(None);
-    }
-    match decode(taken.payload()) {
-        Ok(found) => Ok(Some(found)),
-        Err(failure) => Err(put_back(py, tailer, taken, failure)),
-    }
-}
-
-/// Moves back to a message that cannot be decoded; returns the error to raise.
-#[cold]
-fn put_back(py: Python<'_>, tailer: &Kernel, taken: Taken, failure: failure::Failure) -> PyErr {
-    let Some(Document::InPlace(open)) = taken.into_document() else { return failure.into() };
-    let error = decode::placed(failure, tailer, open.place());
-    // A tailer closed meanwhile has no position; the first error is the one to raise.
-    let _ = detached(py, |may_wait| tailer.return_to(may_wait, open.place()));
-    error
 }
 
 impl Tailer {
@@ -216,12 +187,12 @@ impl Tailer {
 
     #[doc = stub!("Tailer.read_text")]
     fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        decoded(py, &self.0, |bytes| text::of_message(py, bytes))
+        decoding::one(py, &self.0, |bytes| text::of_message(py, bytes))
     }
 
     #[doc = stub!("Tailer.read_map")]
     fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        decoded(py, &self.0, |bytes| decode::message_map(py, bytes))
+        decoding::one(py, &self.0, |bytes| decode::message_map(py, bytes))
     }
 
     #[doc = stub!("Tailer.read_message")]
@@ -233,7 +204,7 @@ impl Tailer {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let codec = cls.map(codec::of_class).transpose()?;
         let has_names = !self.0.queue().is_fieldless();
-        decoded(py, &self.0, |bytes| match &codec {
+        decoding::one(py, &self.0, |bytes| match &codec {
             Some(codec) => codec.get().get_message(py, bytes, has_names),
             None => decode::named_message(py, bytes),
         })
@@ -250,7 +221,7 @@ impl Tailer {
         let count = integer("count", count)?;
         let codec = cls.map(codec::of_class).transpose()?;
         let has_names = !self.0.queue().is_fieldless();
-        let messages = scan::messages(py, &self.0, count, |bytes| match &codec {
+        let messages = decoding::several(py, &self.0, count, |bytes| match &codec {
             Some(codec) => codec.get().get_message(py, bytes, has_names),
             None => decode::named_message(py, bytes),
         })?;

@@ -1,7 +1,8 @@
 //! A document that was stepped over, to be decoded without its tailer's lock.
 
 use pyo3::prelude::*;
-use quire_kernel::chronicle::read::tailer::{Ask, DocumentPlace, How, Scan, Tailer, What};
+use quire_kernel::Result;
+use quire_kernel::chronicle::read::tailer::{Ask, DocumentPlace, Found, How, Scan, Tailer, What};
 
 use super::scan;
 use crate::document::Document;
@@ -40,14 +41,7 @@ impl Taken {
         include_metadata: bool,
     ) -> PyResult<bool> {
         let next = What::document(Ask::First, include_metadata);
-        let Self { short, held } = self;
-        let tried = tailer.step(next, How::Try, |found| {
-            *held = match found.copy_whole(short) {
-                Some(length) if !include_metadata => Held::Short(found.place(), length),
-                _ => Held::Document(Document::InPlace(found.open()?)),
-            };
-            Ok(())
-        });
+        let tried = tailer.step(next, How::Try, |found| self.keep(&found, include_metadata));
         match tried.map_err(to_py)? {
             Scan::Found(()) => Ok(true),
             Scan::Nothing => Ok(false),
@@ -56,6 +50,37 @@ impl Taken {
                 Ok(self.hold(taken.map(Document::InPlace)))
             }
         }
+    }
+
+    /// As [`Self::next`], for messages of a batch, and with the kernel's error apart from what a signal
+    /// handler raised.
+    pub fn next_of_batch(
+        &mut self,
+        py: Python<'_>,
+        tailer: &Tailer,
+        ask: Ask,
+    ) -> PyResult<Result<bool>> {
+        let next = What::message(ask);
+        Ok(match tailer.step(next, How::Try, |found| self.keep(&found, false)) {
+            Ok(Scan::Found(())) => Ok(true),
+            Ok(Scan::Nothing) => Ok(false),
+            Ok(_) => {
+                let taken = scan::take(py, tailer, next)?;
+                taken.map(|taken| self.hold(taken.map(Document::InPlace)))
+            }
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Holds a message, short ones as a copy, or another document.
+    #[expect(clippy::inline_always, reason = "once a message: a call costs 2 %")]
+    #[inline(always)]
+    fn keep(&mut self, found: &Found<'_>, include_metadata: bool) -> Result<()> {
+        self.held = match found.copy_whole(&mut self.short) {
+            Some(length) if !include_metadata => Held::Short(found.place(), length),
+            _ => Held::Document(Document::InPlace(found.open()?)),
+        };
+        Ok(())
     }
 
     /// Holds a document, if there is one.
@@ -81,6 +106,16 @@ impl Taken {
         match &self.held {
             Held::Nothing | Held::Short(..) => &[],
             Held::Document(document) => document.before(),
+        }
+    }
+
+    /// Where it is in a file.
+    #[inline]
+    pub const fn place(&self) -> Option<&DocumentPlace> {
+        match &self.held {
+            Held::Short(place, _) => Some(place),
+            Held::Document(Document::InPlace(open)) => Some(open.place()),
+            Held::Nothing | Held::Document(Document::Received(_)) => None,
         }
     }
 
