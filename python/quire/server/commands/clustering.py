@@ -29,7 +29,7 @@ def cluster(session: Session, request: Sequence[bytes]) -> Outcome:
     name = request[1].decode("utf-8", "replace").lower()
     if name == "keyslot":
         _check_count(name, request, 3)
-        return slot_of(request[2])
+        return _slot_of(request[2])
     tell = _TOLD.get(name)
     if tell is None:
         raise RefusedError(f"unknown subcommand '{name:.128}'")
@@ -37,7 +37,7 @@ def cluster(session: Session, request: Sequence[bytes]) -> Outcome:
     return tell(session)
 
 
-def slot_of(key: bytes) -> int:
+def _slot_of(key: bytes) -> int:
     """Return the slot of a key: of what is between its first braces, if anything is."""
     _, _, after = key.partition(b"{")
     tag, closing, _ = after.partition(b"}")
