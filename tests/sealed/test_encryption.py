@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 import pytest
 
 import quire
+from cli_runs import Cli
 from parameters import some
 from queues import START_MS
 from quire._native import is_encrypted
@@ -567,3 +568,30 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (code, "none of the keys" in out) == (1, True)
     code, out = run("read", vault, "--key-file", new)
     assert (code, out.count("attack at dawn")) == (0, 3)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("split", "--by", "cycle"),
+        ("merge", "--by", "orderNumber"),
+        ("salvage",),
+        ("convert", "--into", "vanilla"),
+    ],
+    ids=lambda it: it[0],
+)
+def test_verbs_say_what_they_write_plain(
+    cli: Cli, tmp_path: Path, caplog: pytest.LogCaptureFixture, verb: tuple[str, ...]
+) -> None:
+    vault, file, out = tmp_path / "q", tmp_path / "key", tmp_path / "out"
+    with quire.open(vault, key=KEY) as queue, queue.appender() as appender:
+        appender.write_map({"orderNumber": 1})
+    file.write_bytes(KEY)
+    name, *options = verb
+    assert "the queue is encrypted" in cli(name, vault, out, *options).err
+    assert not out.exists() or not [it for it in out.rglob("*") if it.suffix == ".cq4"]
+    caplog.clear()
+    cli.ok(name, vault, out, *options, "--key-file", file)
+    assert "holds the messages as they are, not encrypted" in caplog.text
+    assert plain_words(vault) == []

@@ -222,7 +222,7 @@ def test_a_write_of_spark_with_an_expired_key_is_refused_before_it_begins(tmp_pa
     assert commit(target, "w", 0, staged(target, 0))
     parts = staged(target, 1)
     ring_file(tmp_path, PAST + RING)
-    with pytest.raises(EncryptionError, match="the key has expired: name=the new"):
+    with pytest.raises(EncryptionError, match="has expired: expired=2026-01-01"):
         commit(target, "w", 1, parts)
     with open_any(vault, read_only=True, key=NEW) as queue:
         assert queue.entry_count == 1

@@ -484,11 +484,16 @@ def test_what_is_refused_before_anything_is_written(
     quire.open(tmp_path / "plain").close()
     columns = numbers(spark).schema
     (tmp_path / "short").write_bytes(b"short")
+    expired = tmp_path / "expired"
+    expired.touch(0o600)
+    ring = f"current = 'a'\nexpires = 2026-01-01T00:00:00Z\n[keys]\na = '{KEY.hex()}'\n"
+    expired.write_text(ring)
     refused: list[tuple[Path | str, dict[str, object], str]] = [
         (path, {}, "the queue is encrypted"),
         (path, {"keyFile": key_file(tmp_path, OTHER)}, "none of the keys opens the queue"),
         (path, {"keyFile": tmp_path / "nothing"}, "No such file"),
         (path, {"keyFile": tmp_path / "short"}, "not a key of 32 bytes"),
+        (path, {"keyFile": expired}, "the key has expired: name=a expired=2026-01-01"),
         (path, {"keyVariable": "NO_KEY_HERE"}, "the environment has no key"),
         (path, {"keyFile": "a", "keyVariable": "A"}, "keyFile or keyVariable, not both"),
         (path, {"key": KEY.hex()}, "unknown option: key"),

@@ -9,6 +9,7 @@ from quire.errors import QuireError
 from quire.formats.adapters import adapter_at
 from quire.groups import lowest_needed
 from quire.maintenance.pending import ring_pending
+from quire.sealed.key_file import is_encrypted
 
 _LOG: Final = logging.getLogger("quire")
 
@@ -42,12 +43,24 @@ def tell_pending(path: str, what: str) -> int:
 
 
 def tell_left_out(path: str, what: str) -> None:
-    """Log what the ring holds, as above, and the consumer groups that stay with the queue."""
+    """Log what the ring holds, that keys are left out, and the groups that stay with the queue."""
     tell_pending(path, what)
+    tell_plain(path, what)
     if groups := lowest_needed(path):
         _LOG.warning(
             "the %s has no consumer groups, as its indexes are others: groups=%s path=%s",
             what,
             ",".join(sorted(groups)),
+            path,
+        )
+
+
+def tell_plain(path: str, what: str) -> None:
+    """Log a warning if the queue is encrypted, as what is made of its messages is not."""
+    if is_encrypted(path):
+        _LOG.warning(
+            "the %s holds the messages as they are, not encrypted: path=%s (`quire copy` keeps"
+            " them encrypted)",
+            what,
             path,
         )

@@ -217,13 +217,11 @@ def _check_staged(found: _Open, writer: str, batch: int, parts: Sequence[Part]) 
     Check that all parts of a batch are there, and open, before its appending begins.
 
     Raises:
-        EncryptionError: No key opens a part, or the key has expired; nothing was appended.
+        EncryptionError: No key opens a part; nothing was appended.
         UnfinishedWriteError: A part is missing; nothing was appended.
 
     """
     target = found.target
-    if found.ring is not None:
-        found.ring.check_current()
     place = target.staging.batch(writer, batch)
     missing = parts[0].file
     with contextlib.suppress(FileNotFoundError), place.opened() as folder:
