@@ -68,6 +68,10 @@ def test_what_the_format_cannot_do_says_why(tmp_path: Path) -> None:
         appender: Any = opened_appender
         assert not hasattr(queue, "roll_cycle")
         assert getattr(queue, "dump", "nothing") == "nothing"
+        assert not hasattr(queue, "group")
+        assert getattr(queue, "groups", "nothing") == "nothing"
+        with pytest.raises(quire.errors.UnsupportedError, match=r"see VanillaTailer\.claim"):
+            queue.group("billing")
         with pytest.raises(
             quire.errors.UnsupportedError, match=r"write_map \(messages are raw bytes"
         ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from quire._native import IndexedQueue, IndexedTailer, VanillaExcerpt
 from quire.errors import UnsupportedError
@@ -23,7 +23,7 @@ class IndexedAdapter(Adapter[IndexedQueue]):
     handles = (IndexedQueue, IndexedTailer)
     is_written = False
     leaves_path_free = True
-    why_no_groups = "an Indexed Chronicle is only read: convert it"
+    why_no_groups: ClassVar[str] = "an Indexed Chronicle is only read: convert it"
 
     def open(self, path: str, *, read_only: bool = True) -> IndexedQueue:
         """Open a queue without options."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from quire._native import VanillaAppender, VanillaExcerpt, VanillaQueue, VanillaTailer
 from quire.errors import UnsupportedError
@@ -28,7 +28,7 @@ class VanillaAdapter(Adapter[VanillaQueue]):
     # Not WEEKS: directories of weeks have the names of days, which readers would take them for.
     roll_cycles = {1_000: "SECONDS", 60_000: "MINUTES", 3_600_000: "HOURS", 86_400_000: "DAYS"}  # noqa: RUF012 - never changed
     shortest = 0
-    why_no_groups = (
+    why_no_groups: ClassVar[str] = (
         "slow writers of a Vanilla Chronicle add to cycles that readers have left:"
         " consumption='queue' has a claim in each message, see VanillaTailer.claim"
     )

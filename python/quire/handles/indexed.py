@@ -6,11 +6,12 @@ They are read, also while Java writes. Their one writer knows no lock, so Quire 
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from quire import _native
 from quire._native import VanillaExcerpt
 from quire.errors import UnsupportedError
+from quire.formats.indexed import INDEXED
 from quire.formats.missing import Handle, reasons, refuse_options
 from quire.handles.base import Queue
 from quire.handles.raw import RawTailer
@@ -34,6 +35,7 @@ _REASONS = reasons(
         "striding": "an index names every message: there is nothing to stride over",
         "move_to": "move_to_index goes to any place",
         "metrics": "counters are kept for Chronicle Queues only",
+        "group groups": INDEXED.why_no_groups,
         "ring": "there is no buffer_mode: nothing is appended",
         "claim write_lock pretoucher last_index_synced": _READ_ONLY,
         "last_acknowledged_index replicas": _READ_ONLY,
@@ -66,6 +68,8 @@ class IndexedQueue(_native.IndexedQueue, Queue, Handle):
     """
 
     _format, _missing = _FORMAT, _REASONS
+    if not TYPE_CHECKING:  # what every other format has: `_missing` says why it is not here
+        group = groups = property()
 
     def appender(self, **named: object) -> NoReturn:
         """

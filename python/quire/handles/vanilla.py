@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from quire import _native
 from quire._common import arguments
@@ -46,6 +46,7 @@ _REASONS = reasons(
         ),
         "last_index_synced": "open the queue with synchronous=True, or call sync() of the appender",
         "metrics": "counters are kept for Chronicle Queues only",
+        "group groups": VANILLA.why_no_groups,
         "ring": "appends go straight to the mapped files: there is no buffer",
         "refresh": "directories are listed again when they change",
         "release_resources": "at most 33 files are open: close the tailer",
@@ -102,6 +103,8 @@ class VanillaQueue(_native.VanillaQueue, Queue, Handle):
     """
 
     _format, _missing = _FORMAT, _REASONS
+    if not TYPE_CHECKING:  # what every other format has: `_missing` says why it is not here
+        group = groups = property()
 
     def appender(self, *, thread_id: int | None = None, **named: object) -> VanillaAppender:
         """
