@@ -15,6 +15,7 @@ from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
 from quire.replication import aside, standing
+from quire.replication.epochs import begin_epoch
 from quire.replication.forgetting import MAILBOX, take_request
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import free_groups, take_groups
@@ -90,7 +91,7 @@ class Home:
         if found is None or self._states is None:
             raise FileNotFoundError(self.path)
         self.have_members(members)
-        self._states.set_epoch(epoch)
+        begin_epoch(self._states, epoch)
         standing.write(self.path, replace(found, epoch=epoch, role="source"))
 
     def have_members(self, members: frozenset[str]) -> None:

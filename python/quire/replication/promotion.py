@@ -6,12 +6,13 @@ import time
 from os import PathLike, fspath
 from typing import Final
 
-from quire._native import BatchWriter
+from quire._native import BatchWriter, ReplicaStates
 from quire.errors import AppendLockedError, ReplicationError
 from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
+from quire.replication.epochs import begin_epoch
 from quire.replication.positions import free_groups
 
 _POLL_S: Final = 0.05
@@ -53,6 +54,9 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         raise ReplicationError(f"only a replica is promoted, and this is none: path={fspath(path)}")
     if found.role == "sink":
         found = found.promoted()
+        states = ReplicaStates.open_existing(path)
+        if states is not None:
+            begin_epoch(states, found.epoch)  # before anybody may append
         standing.write(path, found)
     with open_queue(path, create=False) as queue:
         # Free only if it was promoted before; a promotion that was killed here is finished now.

@@ -1,0 +1,66 @@
+"""A queue that is the source again, in a later epoch: what its replicas had before counts no more."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quire
+from event_loops import until
+from quire.errors import WaitTimeoutError
+from quire.replication import Sink, Source, promote
+
+SHORT_S = 0.3
+
+
+def append(path: Path, *texts: str, **options: Any) -> list[int]:  # noqa: ANN401
+    with quire.open(path, timeout_s=SHORT_S) as queue, queue.appender() as appender:
+        return [appender.write_bytes(text.encode(), **options) for text in texts]
+
+
+def shown(path: Path) -> list[str]:
+    """What a tailer sees that is held back until a replica has it."""
+    with quire.open(path, read_after_replica_acknowledged=True) as queue, queue.tailer() as tailer:
+        return [bytes(it).decode() for it in tailer.payloads()]
+
+
+async def in_sync(path: Path, *copies: Path) -> None:
+    """Have sinks get, and acknowledge, all of a queue."""
+    async with AsyncExitStack() as stack:
+        queue = stack.enter_context(quire.open(path, create=False))
+        source = await stack.enter_async_context(Source(queue))
+        for copy in copies:
+            sink = Sink(copy, port=source.address[1], name=copy.name, repair=True)
+            await stack.enter_async_context(sink)
+        names, last = {it.name for it in copies}, queue.last_index
+        await until(
+            lambda: (
+                names
+                == {
+                    it.name for it in queue.replicas if it.in_sync and it.acknowledged_index == last
+                }
+            )
+        )
+
+
+def test_what_replicas_had_in_an_earlier_epoch_counts_no_more(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    append(first, "1", "2")
+    asyncio.run(in_sync(first, second, third))
+    append(first, "lost 3", "lost 4", "lost 5")
+    asyncio.run(in_sync(first, second))
+    promote(third)
+    append(third, "3")
+    asyncio.run(in_sync(third, first))
+    promote(first)
+
+    with pytest.raises(WaitTimeoutError) as caught:
+        append(first, "4", wait="any")
+    assert caught.value.acknowledged == {"second": None, "third": None}
+    assert shown(first) == ["1", "2", "3"]
+    asyncio.run(in_sync(first, second))
+    assert shown(first) == ["1", "2", "3", "4"]
