@@ -1,4 +1,4 @@
-"""A queue that is the source again, in a later epoch: what its replicas had before counts no more."""
+"""A queue that is the source again, in a later epoch: what replicas had before counts no more."""
 
 from __future__ import annotations
 
@@ -64,3 +64,16 @@ def test_what_replicas_had_in_an_earlier_epoch_counts_no_more(tmp_path: Path) ->
     assert shown(first) == ["1", "2", "3"]
     asyncio.run(in_sync(first, second))
     assert shown(first) == ["1", "2", "3", "4"]
+
+
+def test_a_tailer_held_back_takes_no_message_for_one_that_was_put_aside(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    append(first, "1", "2")
+    asyncio.run(in_sync(first, second))
+    append(first, "lost 3", "lost 4")
+    asyncio.run(in_sync(first, third))
+    promote(second)
+    asyncio.run(in_sync(second, third))
+    promote(third)
+    append(third, "3")
+    assert shown(third) == ["1", "2"]
