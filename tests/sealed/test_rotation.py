@@ -52,7 +52,7 @@ def test_those_at_work_with_both_keys_go_on_over_a_rotation(tmp_path: Path, wire
         with queue.tailer() as other:
             assert [it["n"] for it in iter(other.read_map, None)] == [0, 1, 2, 3, 4]
         with without.tailer() as other, pytest.raises(EncryptionError, match=r"data_key=\d+"):
-            [*iter(other.read_map, None)]
+            list(iter(other.read_map, None))
         with open_any(vault, key=OTHER) as second, second.appender() as newest:
             newest.write_map({"n": 5})  # by the data key that is there
         keys = {"2026": KEY, "2027": OTHER, "2028": secrets.token_bytes(32)}

@@ -189,6 +189,7 @@ def test_a_client_of_a_cluster_gets_the_same_answers(
     for port in clusters:
         with redis.RedisCluster(host="127.0.0.1", port=port, protocol=protocol) as client:
             for node in client.get_nodes():
+                assert node.redis_connection is not None
                 node.redis_connection.response_callbacks.clear()
             ask = Asked(client, f"{{{calls.__name__}{protocol}}}-")  # all in one slot
             calls(ask)

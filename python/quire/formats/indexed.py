@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from quire._native import IndexedQueue, IndexedTailer, VanillaExcerpt
 from quire.errors import UnsupportedError
@@ -13,6 +13,8 @@ from quire.formats.detection import INDEXED as NAME
 from quire.formats.numbering import Numbering
 
 _ONE_CYCLE: Final = 62  # bits, so that every index is of cycle 0
+
+WHY_NO_GROUPS: Final = "an Indexed Chronicle is only read: convert it"
 
 
 class IndexedAdapter(Adapter[IndexedQueue]):
@@ -23,7 +25,7 @@ class IndexedAdapter(Adapter[IndexedQueue]):
     handles = (IndexedQueue, IndexedTailer)
     is_written = False
     leaves_path_free = True
-    why_no_groups: ClassVar[str] = "an Indexed Chronicle is only read: convert it"
+    why_no_groups = WHY_NO_GROUPS
 
     def open(self, path: str, *, read_only: bool = True) -> IndexedQueue:
         """Open a queue without options."""

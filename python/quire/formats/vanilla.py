@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from quire._native import VanillaAppender, VanillaExcerpt, VanillaQueue, VanillaTailer
 from quire.errors import UnsupportedError
@@ -15,6 +15,10 @@ from quire.formats.detection import VANILLA as NAME
 from quire.formats.numbering import Numbering, Periods
 
 _DATA_FILE: Final = re.compile(r"data-(\d+)-\d+")
+WHY_NO_GROUPS: Final = (
+    "slow writers of a Vanilla Chronicle add to cycles that readers have left:"
+    " consumption='queue' has a claim in each message, see VanillaTailer.claim"
+)
 
 
 class VanillaAdapter(Adapter[VanillaQueue]):
@@ -28,10 +32,7 @@ class VanillaAdapter(Adapter[VanillaQueue]):
     # Not WEEKS: directories of weeks have the names of days, which readers would take them for.
     roll_cycles = {1_000: "SECONDS", 60_000: "MINUTES", 3_600_000: "HOURS", 86_400_000: "DAYS"}  # noqa: RUF012 - never changed
     shortest = 0
-    why_no_groups: ClassVar[str] = (
-        "slow writers of a Vanilla Chronicle add to cycles that readers have left:"
-        " consumption='queue' has a claim in each message, see VanillaTailer.claim"
-    )
+    why_no_groups = WHY_NO_GROUPS
 
     def open(self, path: str, *, read_only: bool = True) -> VanillaQueue:
         """Open a queue without options."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from quire import _native
 from quire._native import VanillaExcerpt
 from quire.errors import UnsupportedError
-from quire.formats.indexed import INDEXED
+from quire.formats.indexed import WHY_NO_GROUPS
 from quire.formats.missing import Handle, reasons, refuse_options
 from quire.handles.base import Queue
 from quire.handles.raw import RawTailer
@@ -35,7 +35,7 @@ _REASONS = reasons(
         "striding": "an index names every message: there is nothing to stride over",
         "move_to": "move_to_index goes to any place",
         "metrics": "counters are kept for Chronicle Queues only",
-        "group groups": INDEXED.why_no_groups,
+        "group groups": WHY_NO_GROUPS,
         "ring": "there is no buffer_mode: nothing is appended",
         "claim write_lock pretoucher last_index_synced": _READ_ONLY,
         "last_acknowledged_index replicas": _READ_ONLY,

@@ -9,7 +9,7 @@ from quire import _native
 from quire._common import arguments
 from quire._native import VanillaExcerpt
 from quire.formats.missing import Handle, reasons, refuse_options
-from quire.formats.vanilla import VANILLA
+from quire.formats.vanilla import VANILLA, WHY_NO_GROUPS
 from quire.handles.base import Queue
 from quire.handles.raw import RawAppender, RawTailer
 from quire.opening.options import VANILLA_PARTS, Clock, CycleOptions, FileOptions, VanillaOptions
@@ -46,7 +46,7 @@ _REASONS = reasons(
         ),
         "last_index_synced": "open the queue with synchronous=True, or call sync() of the appender",
         "metrics": "counters are kept for Chronicle Queues only",
-        "group groups": VANILLA.why_no_groups,
+        "group groups": WHY_NO_GROUPS,
         "ring": "appends go straight to the mapped files: there is no buffer",
         "refresh": "directories are listed again when they change",
         "release_resources": "at most 33 files are open: close the tailer",

@@ -244,9 +244,10 @@ def ring_of(key: object) -> KeyRing:
 def _words(command: object) -> list[str]:
     """Check a command: text would be taken for a list of letters."""
     wanted = "a program and its arguments, such as ['cat', 'key']"
-    if not isinstance(command, Sequence) or isinstance(command, str | bytes) or not command:
+    is_list = isinstance(command, Sequence) and not isinstance(command, str | bytes)
+    words = [*cast("Sequence[object]", command)] if is_list else []
+    if not words:
         raise arguments.refusal("command", wanted, command)
-    words = [*cast("Sequence[object]", command)]
     wrong = next((it for it in words if not isinstance(it, str | bytes | os.PathLike)), None)
     if wrong is not None:
         raise arguments.refusal("command", wanted, wrong)

@@ -14,7 +14,7 @@ import tomllib
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from quire._common import arguments
 from quire.errors import EncryptionError
@@ -111,7 +111,8 @@ def _ring(found: dict[str, Any]) -> KeyText:
     table, current, expires = found.get("keys"), found.get("current"), found.get("expires")
     if not isinstance(table, dict) or not table:
         raise ValueError('no keys, expected a table [keys] with lines as 2026 = "…"')
-    keys = {name: _key_of(name, text) for name, text in table.items()}
+    named = cast("dict[str, object]", table)
+    keys = {name: _key_of(name, text) for name, text in named.items()}
     if not isinstance(current, str) or current not in keys:
         raise ValueError(f"current is the name of none of its keys: current={_shown(current)}")
     if expires is not None and not isinstance(expires, datetime):

@@ -60,7 +60,9 @@ class Command(NamedTuple):
         if "movablekeys" in self.flags:  # after STREAMS, with as many ids
             start = 4 if self.name == "XREADGROUP" else 1  # a consumer may have that name
             words = [b"", *(it.upper() for it in request[start:])]
-            after = request[start + words.index(b"STREAMS") :] if b"STREAMS" in words else []
+            if b"STREAMS" not in words:
+                return []
+            after = request[start + words.index(b"STREAMS") :]
             return [*after[: len(after) // 2]]
         first, last, step = self.keys
         end = last + 1 if last >= 0 else len(request) + last + 1
