@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Final, NoReturn, Self, cast
+from typing import Final, NoReturn, Self, TypeGuard, cast
 
 from quire._common import arguments
 from quire.errors import EncryptionError
@@ -244,10 +244,9 @@ def ring_of(key: object) -> KeyRing:
 def _words(command: object) -> list[str]:
     """Check a command: text would be taken for a list of letters."""
     wanted = "a program and its arguments, such as ['cat', 'key']"
-    is_list = isinstance(command, Sequence) and not isinstance(command, str | bytes)
-    words = [*cast("Sequence[object]", command)] if is_list else []
-    if not words:
+    if not _is_list(command) or not command:
         raise arguments.refusal("command", wanted, command)
+    words = [*command]
     wrong = next((it for it in words if not isinstance(it, str | bytes | os.PathLike)), None)
     if wrong is not None:
         raise arguments.refusal("command", wanted, wrong)
@@ -305,3 +304,7 @@ def structure_only() -> Generator[None]:
 def may_lack_key() -> bool:
     """Return whether an encrypted queue may be opened without a key."""
     return _structure.get() or _OfProcess.without_key
+
+
+def _is_list(found: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(found, Sequence) and not isinstance(found, str | bytes)
