@@ -62,7 +62,8 @@ def test_what_all_acknowledged_survives_the_source(pair: Replicated) -> None:
 @pytest.mark.parametrize("wait", ["any", "all", 1])
 def test_an_append_waits_for_the_sink(pair: Replicated, wait: Any) -> None:  # noqa: ANN401
     with quire.open(pair.path, timeout_s=SHORT_S) as queue, queue.appender() as appender:
-        first = appender.write_bytes(b"first", wait=wait)
+        first = appender.write_bytes(b"first")
+        appender.acknowledged(first, wait=wait, timeout_s=WAIT_S)
         pair.sinks["b"].stop()
         with pytest.raises(WaitTimeoutError, match="stays in the queue") as caught:
             appender.write_bytes(b"second", wait=wait)
@@ -107,7 +108,8 @@ def test_all_is_each_member_also_one_that_is_away(tmp_path: Path) -> None:
             wait_until(lambda: [it.in_sync for it in queue.replicas] == [True, True])
             appender.acknowledged(appender.write_bytes(b"x"), wait=2, timeout_s=WAIT_S)
             running.sinks["c"].kill()
-            index = appender.write_bytes(b"y", wait="any")
+            index = appender.write_bytes(b"y")
+            appender.acknowledged(index, wait="any", timeout_s=WAIT_S)
             for wait in ("all", 2):
                 with pytest.raises(WaitTimeoutError) as caught:
                     appender.write_bytes(b"z", wait=wait)
@@ -120,7 +122,7 @@ def test_all_is_each_member_also_one_that_is_away(tmp_path: Path) -> None:
                 appender.write_bytes(b"z", wait="all")
             result = run("replicate", "forget", running.path, "c")
             assert (result.code, result.out, result.err) == (0, "forgot c\n", "")
-            appender.write_bytes(b"z", wait="all")
+            appender.acknowledged(appender.write_bytes(b"z"), wait="all", timeout_s=WAIT_S)
             assert run("replicate", "forget", running.path, "c").code == 1
             running.start_again("c")
             wait_until(lambda: [it.in_sync for it in queue.replicas] == [True, True])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from quire._native import ReplicaStates
-from quire.handles.journal.queue import JournalQueue
 
 
 def begin_epoch(states: ReplicaStates, epoch: int) -> None:
@@ -18,15 +17,3 @@ def begin_epoch(states: ReplicaStates, epoch: int) -> None:
             slot = states.slot_of(name, address)
             states.note(slot, sent=None, acknowledged=None, time_ns=0)
     states.set_epoch(epoch)
-
-
-def forget_beyond(queue: JournalQueue) -> None:
-    """
-    Have no message beyond the end of a replica count as one that its source has.
-
-    Before others append: the end may have been put aside, or lost, since the source sent it.
-    """
-    states, last = ReplicaStates.of_queue(queue), queue.last_index
-    known = states.elsewhere
-    if known is not None and (last is None or known > last):
-        states.note_elsewhere(-1 if last is None else last)

@@ -13,9 +13,10 @@ from quire._native import BatchWriter, ReplicaStates, boot_time_ns
 from quire.errors import DivergedError, ReplicationError
 from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open as open_queue
 from quire.replication import aside, standing
-from quire.replication.epochs import begin_epoch, forget_beyond
+from quire.replication.epochs import begin_epoch
 from quire.replication.forgetting import MAILBOX, take_request
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import free_groups, take_groups
@@ -140,7 +141,7 @@ class Home:
             if queue.lock_holder(APPEND_LOCK) is not None:
                 writer = BatchWriter(queue)
                 aside.finish(queue, writer)
-                forget_beyond(queue)
+                forget_beyond(ReplicaStates.of_queue(queue), queue)
                 free_groups(queue)
                 writer.promote()
 

@@ -11,6 +11,7 @@ from quire._common import arguments
 from quire._native import ReplicaStates
 from quire.errors import QuireError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.replicas import forget_beyond
 from quire.replication.epochs import begin_epoch
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
@@ -47,6 +48,7 @@ class InSyncSet:
         self._states = ReplicaStates.of_queue(queue)
         self._states.lock_source()
         begin_epoch(self._states, epoch)
+        forget_beyond(self._states, queue)
         self._sessions: dict[int, SourceSession] = {}
         self._joined: set[SourceSession] = set()
         self._targets: dict[SourceSession, tuple[int | None, float]] = {}

@@ -10,9 +10,10 @@ from quire._native import BatchWriter, ReplicaStates
 from quire.errors import AppendLockedError, ReplicationError
 from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
-from quire.replication.epochs import begin_epoch, forget_beyond
+from quire.replication.epochs import begin_epoch
 from quire.replication.positions import free_groups
 
 _POLL_S: Final = 0.05
@@ -63,7 +64,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         if queue.lock_holder(APPEND_LOCK) is not None:
             writer = _writer(queue, timeout_s)
             aside.finish(queue, writer)
-            forget_beyond(queue)
+            forget_beyond(ReplicaStates.of_queue(queue), queue)
             free_groups(queue)
             writer.promote()
     return found.epoch

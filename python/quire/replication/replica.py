@@ -21,11 +21,12 @@ from quire.errors import (
     UnsupportedError,
 )
 from quire.handles.journal.queue import JournalQueue
+from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, layout, standing
 from quire.replication.aside import PutAside
 from quire.replication.digests import CycleDigests
-from quire.replication.epochs import begin_epoch, forget_beyond
+from quire.replication.epochs import begin_epoch
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import KeptPositions, fit_groups, free_groups, take_groups
 from quire.replication.standing import Standing
@@ -184,8 +185,9 @@ class Replica:
         writer, own, queue = self._joined(), self.standing, self._queue
         if own is None or queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
-        begin_epoch(ReplicaStates.of_queue(queue), epoch)
-        forget_beyond(queue)
+        states = ReplicaStates.of_queue(queue)
+        begin_epoch(states, epoch)
+        forget_beyond(states, queue)
         self.standing = replace(own, epoch=epoch, role="source")
         standing.write_of(queue, self.standing)
         free_groups(queue, is_exact=not self.refills)

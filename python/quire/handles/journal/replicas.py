@@ -61,6 +61,24 @@ def replicas_of(queue: _native.Queue) -> list[Replica]:
     return found
 
 
+def forget_beyond(states: ReplicaStates, queue: _native.Queue) -> None:
+    """
+    Have nothing beyond the end of a queue count as what another machine has.
+
+    Before others append: the end was put aside, or lost, and a message that gets the same index
+    now is another one.
+    """
+    replicas, elsewhere = states.replicas(), states.elsewhere
+    last = queue.last_index  # later than those were noted: what is appended meanwhile is no loss
+    end = -1 if last is None else last
+    for name, address, *_, acknowledged, _sent, time_ns in replicas:
+        if acknowledged is not None and acknowledged > end:
+            slot = states.slot_of(name, address)
+            states.note(slot, sent=last, acknowledged=last, time_ns=time_ns)
+    if elsewhere is not None and elsewhere > end:
+        states.note_elsewhere(end)
+
+
 def _messages_after(queue: _native.Queue, index: int | None, last: int | None) -> int:
     if last is None or (index is not None and index >= last):
         return 0
