@@ -1,4 +1,4 @@
-"""A rotation while others have the queue open: who has both keys goes on."""
+"""Keys are rotated while others have the queue open: those with both keys keep working."""
 
 from __future__ import annotations
 

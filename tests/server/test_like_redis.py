@@ -237,7 +237,7 @@ def test_what_a_cluster_says_of_itself(clusters: tuple[int, int], protocol: int)
 
 
 def hidden(told: Any, names: dict[Any, Any]) -> Any:  # noqa: ANN401
-    """What was answered, with names in place of what differs."""
+    """The answers, with a placeholder for each value that differs from run to run."""
     if isinstance(told, dict):
         known: dict[Any, Any] = {**told}
         return {hidden(key, names): hidden(value, names) for key, value in known.items()}

@@ -253,6 +253,10 @@ def _words(command: object) -> list[str]:
     return cast("list[str]", words)
 
 
+def _is_list(found: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(found, Sequence) and not isinstance(found, str | bytes)
+
+
 def _checked(key: object) -> bytes:
     if not isinstance(key, bytes):
         raise TypeError(f"a key is of bytes, not {type(key).__name__}")
@@ -304,7 +308,3 @@ def structure_only() -> Generator[None]:
 def may_lack_key() -> bool:
     """Return whether an encrypted queue may be opened without a key."""
     return _structure.get() or _OfProcess.without_key
-
-
-def _is_list(found: object) -> TypeGuard[Sequence[object]]:
-    return isinstance(found, Sequence) and not isinstance(found, str | bytes)

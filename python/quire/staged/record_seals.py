@@ -1,9 +1,8 @@
 """
-Seals of what a sink keeps beside an encrypted queue: nobody without its key can make a valid one.
+Seals that authenticate what a sink stores beside an encrypted queue: making one takes its key.
 
-A file with a seal is JSON of named values. The seal covers them and the place that the file stands
-for, so that neither another batch's nor another queue's is taken for it. An older one of the same
-place is.
+A sealed file is a JSON object. The seal covers its values and the batch or writer that they are of,
+so a file of another batch, writer or queue is refused. An older file of the same one is not.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def cluster(session: Session, request: Sequence[bytes]) -> Outcome:
 
 
 def _slot_of(key: bytes) -> int:
-    """Return the slot of a key: of what is between its first braces, if anything is."""
+    """Return the slot of a key, or of its hash tag: what its first pair of braces encloses."""
     _, _, after = key.partition(b"{")
     tag, closing, _ = after.partition(b"}")
     return binascii.crc_hqx(tag if tag and closing else key, 0) % _SLOTS
