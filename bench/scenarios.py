@@ -471,15 +471,15 @@ class Volume:
 
 
 FULL = Volume(
-    pairs=7,
+    pairs=10,
     retries=7,
     patience_s=5,
     budget_s=900,
     sizes_on_disk=SIZES,
     rates_on_disk=LATENCY_RATES,
-    append=Amount(3_000_000, 1_000_000),
+    append=Amount(10_000_000, 1_000_000),
     append_large=Amount(600_000, 400_000),
-    tail=Amount(6_000_000, 1_000_000),
+    tail=Amount(10_000_000, 1_000_000),
     tail_large=Amount(800_000, 400_000),
     latency_s=5,
     contention_ms=1000,
