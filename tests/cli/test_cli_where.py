@@ -220,6 +220,22 @@ def test_a_wrong_option_is_one_clear_line(
     assert wrong in ran.err
 
 
+@pytest.mark.parametrize(
+    ("expression", "unknown"),
+    [("size > 1", ""), ("sise > 1 or size > 1", "sise"), ("trade.venu is null", "trade.venu")],
+)
+def test_a_field_that_no_mixed_message_has_is_named(
+    cli: Cli, path: Path, appender: quire.JournalAppender, expression: str, unknown: str
+) -> None:
+    appender.write_text("no map")
+    appender.write_map({"size": 2, "trade": {"venue": "LDN"}})
+    appender.write_map({"size": "two", "live": None})
+    ran = cli("read", path, "--where", expression)
+    report = f"quire: no message has the field: field={unknown} messages=3 path={path}\n"
+    assert (ran.code, ran.err) == (0, report if unknown else "")
+    assert "size: 2" in ran.out
+
+
 def test_columns_are_read_by_a_process_of_its_own(path: Path, rows: list[int]) -> None:
     ran = run("read", path, "--where", "live", "--columns", "size", "--format", "csv")
     assert (ran.code, ran.err) == (0, "")

@@ -75,6 +75,7 @@ def test_everything_is_found_at_once_and_with_its_line(file: Path, tmp_path: Pat
         ("symbol is not null", "symbol is not nul"),
         ("from {clean}", "form {clean}"),
         ("rollCycle", "rollCycl"),
+        ("from: joined", "from: joind"),
     )
     starts = (
         f"3: sources.trades.path: does not exist: found={tmp_path}/nowhere expected: the directory",
@@ -84,7 +85,9 @@ def test_everything_is_found_at_once_and_with_its_line(file: Path, tmp_path: Pat
         f"5: sources.planes.path: does not exist: found={tmp_path}/planes.csv expected: a file",
         "11: steps.clean.expect.positive: does not parse at line 1, column 8: found='price >' exp",
         "12: steps.clean.expect.known: does not parse at line 1, column 15: found='symbol is not",
+        "13: steps.joined: unused: no step or sink reads it",
         "14: steps.joined.sql: does not parse at line 1, column ",
+        "18: sinks[0].from: unknown source or step: found='joind' expected: trades,",
         "19: sinks[1].options: unknown option: rollcycl, did you mean rollCycle?",
     )
     assert len(found) == len(starts), found

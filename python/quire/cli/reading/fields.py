@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from quire._native import to_json
+from quire.cli.exit_codes import print_error
 from quire.cli.parameters import modules_of_working_directory
 from quire.cli.reading.selection import Rows
-from quire.cli.where.conditions import Condition, fields_of, holds, mask_of
+from quire.cli.where.conditions import Condition, Field, fields_of, has_field, holds, mask_of
 from quire.errors import WhereError, WireError
 from quire.formats.adapters import adapter_of
 from quire.formats.columns import Columns
@@ -103,12 +104,22 @@ class WhereFilter:
     def __init__(self, condition: Condition, schema: Schema | None) -> None:
         """Make the decoder of what the condition names."""
         self._condition = condition
-        names = sorted({field[0] for field in fields_of(condition)})
+        fields = {*fields_of(condition)}
+        names = sorted({field[0] for field in fields})
         self._decoder = None if schema is None else Decoder(schema, names)
+        self._looked_at = 0
+        self._unknown: set[Field] = fields if schema is None else set()
 
     def __call__(self, batch: Columns, rows: Rows) -> tuple[Columns, Rows]:
         """Return the rows for which it is true."""
         return batch, self._rows(batch, rows)
+
+    def report_unknown_fields(self, path: str) -> None:
+        """Report the fields that no message of a queue had: a typo looks like an empty result."""
+        for field in sorted(self._unknown if self._looked_at else ()):
+            print_error(
+                f"no message has the field: field={field} messages={self._looked_at} path={path}"
+            )
 
     def _rows(self, batch: Columns, rows: Rows) -> Rows:
         if self._decoder is None:
@@ -126,7 +137,11 @@ class WhereFilter:
         ]
 
     def _passes(self, batch: Columns, row: int) -> bool:
-        return holds(self._condition, values_of(batch, row)) is True
+        values = values_of(batch, row)
+        self._looked_at += 1
+        if self._unknown:
+            self._unknown = {field for field in self._unknown if not has_field(values, field)}
+        return holds(self._condition, values) is True
 
 
 def _true_rows(mask: Any) -> list[int]:  # noqa: ANN401 - of pyarrow

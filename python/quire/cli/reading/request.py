@@ -29,6 +29,7 @@ from quire.ranges.seek import first_by
 if TYPE_CHECKING:
     from quire.arrow.schema import Schema
     from quire.cli.output.field_columns import ColumnPrinter
+    from quire.cli.reading.fields import WhereFilter
     from quire.cli.where.conditions import Condition
     from quire.remote.place import RemotePlace
 
@@ -207,7 +208,8 @@ def _of_source(
     source: Source, request: Request, limiter: Limiter | None, lost: list[Lost]
 ) -> Iterator[Step | None]:
     with _opened(source, request) as queue, _tailer(queue, request.named) as tailer:
-        stages = _stages(queue, request, limiter)
+        where = _where(queue, request)
+        stages = _stages(queue, request, limiter, where)
         while (bounds := _bounds(queue, request)) is None:
             yield None
         bounds = bounds.within(*source.bounds(queue))
@@ -229,6 +231,8 @@ def _of_source(
         )
         for found in selection.batches():
             yield None if found is None else Step(source.name, *found, tailer)
+        if where is not None:
+            where.report_unknown_fields(queue.path)
 
 
 def _bounds(queue: AnyQueue, request: Request) -> Bounds | None:
@@ -253,19 +257,26 @@ def _tailer(queue: AnyQueue, name: str | None) -> AnyTailer:
     return found
 
 
-def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[Stage]:
+def _where(queue: AnyQueue, request: Request) -> WhereFilter | None:
+    if request.where is None:
+        return None
+    from quire.cli.reading.fields import WhereFilter, schema_of
+
+    known = request.interface is None or request.schema is not None
+    return WhereFilter(request.where, schema_of(queue, request.schema) if known else None)
+
+
+def _stages(
+    queue: AnyQueue, request: Request, limiter: Limiter | None, where: WhereFilter | None
+) -> list[Stage]:
     stages: list[Stage] = [] if limiter is None else [limiter]
     if request.interface is not None:
         if not adapter_of(queue).has_calls:
             raise click.UsageError("--interface needs a Chronicle Queue: its messages are calls")
         zone = request.zone if request.is_java else None
         stages.append(Calls(queue, request.interface, with_history=request.history, zone=zone))
-    if request.where is not None:
-        from quire.cli.reading.fields import WhereFilter, schema_of
-
-        known = request.interface is None or request.schema is not None
-        schema = schema_of(queue, request.schema) if known else None
-        stages.append(WhereFilter(request.where, schema))
+    if where is not None:
+        stages.append(where)
     if request.include or request.exclude:
         stages.append(Patterns(request.style, request.include, request.exclude))
     return stages

@@ -81,6 +81,16 @@ def fields_of(condition: Condition) -> Iterator[Field]:
                 yield operand
 
 
+def has_field(values: Values, field: Field) -> bool:
+    """Return whether a message has a field, be it null."""
+    found: Any = values
+    for part in field:
+        if not isinstance(found, Mapping) or part not in found:
+            return False
+        found = cast("Values", found)[part]
+    return True
+
+
 def holds(condition: Condition, values: Values) -> bool | None:
     """Return whether a condition is true for the fields of one message; None for null."""
     if isinstance(condition, Predicate):

@@ -32,10 +32,10 @@ def load(path: str | Path) -> Pipeline:
 
 def parsed(path: str | Path) -> tuple[Document, PipelineFile]:
     """
-    Return a checked pipeline file, with the lines of its values.
+    Return a pipeline file of valid form, and its document, which has what is wrong otherwise.
 
     Raises:
-        PipelineFileError: The file is not valid; the error lists all problems with their lines.
+        PipelineFileError: The form is not valid; the error lists all problems with their lines.
         OSError: The file cannot be read.
 
     """
@@ -60,7 +60,15 @@ def scheduled(pipeline: Pipeline, text: str) -> Pipeline:
 
 
 def assembled(document: Document, file: PipelineFile) -> Pipeline:
-    """Return what runs, of a checked file."""
+    """
+    Return what runs, of a checked file.
+
+    Raises:
+        PipelineFileError: Problems were found; the error lists all with their lines.
+
+    """
+    if document.problems:
+        raise document.error()
     for part, group in (("sources", file.sources), ("steps", file.steps)):
         for name, it in group.items():
             it.locate(name, document.line((part, name)))

@@ -162,13 +162,7 @@ def _unquoted(quoted: str) -> str:
 
 
 def check_parts(document: Document, file: PipelineFile) -> None:
-    """
-    Check how the parts of a file fit together.
-
-    Raises:
-        PipelineFileError: Parts of the file contradict one another.
-
-    """
+    """Report where the parts of a file do not fit together."""
     for name in file.steps.keys() & file.sources.keys():
         line = document.line(("sources", name))
         document.report(("steps", name), f"the name is taken by a source, line {line}")
@@ -178,8 +172,6 @@ def check_parts(document: Document, file: PipelineFile) -> None:
     _check_graph(document, file)
     _check_tables(document, file)
     check_paths(document, file)
-    if document.problems:
-        raise document.error()
 
 
 def _check_mode(document: Document, file: PipelineFile) -> None:
