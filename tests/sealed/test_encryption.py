@@ -578,6 +578,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("merge", "--by", "orderNumber"),
         ("salvage",),
         ("convert", "--into", "vanilla"),
+        ("replay", "--to-queue"),
     ],
     ids=lambda it: it[0],
 )
@@ -589,9 +590,10 @@ def test_verbs_say_what_they_write_plain(
         appender.write_map({"orderNumber": 1})
     file.write_bytes(KEY)
     name, *options = verb
-    assert "the queue is encrypted" in cli(name, vault, out, *options).err
+    arguments = (vault, *options, out) if name == "replay" else (vault, out, *options)
+    assert "the queue is encrypted" in cli(name, *arguments).err
     assert not out.exists() or not [it for it in out.rglob("*") if it.suffix == ".cq4"]
     caplog.clear()
-    cli.ok(name, vault, out, *options, "--key-file", file)
+    cli.ok(name, *arguments, "--key-file", file)
     assert "holds the messages as they are, not encrypted" in caplog.text
     assert plain_words(vault) == []

@@ -21,6 +21,7 @@ BATCH_BYTES: Final = 8 * 2**20
 _NO_END: Final = 2**63 - 1
 _COLUMNS: Final[dict[str, Any]] = {"index": pa.uint64(), "payload": pa.binary()}
 _MESSAGES: Final[pa.Schema] = pa.schema(_COLUMNS)
+_OPTIONS: Final = ("start", "end", "time_field", "errors")
 _POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a float"
 
 
@@ -51,9 +52,12 @@ class Scan(NamedTuple):
         Check the options.
 
         Raises:
+            TypeError: There is no such option.
             ValueError: An option has an invalid value, or needs a schema.
 
         """
+        for name in options.keys() - _OPTIONS:
+            raise TypeError(f"unknown option: {name} expected: {', '.join(_OPTIONS)}")
         errors = options.get("errors", "raise")
         arguments.one_of("raise", "column")("errors", errors)
         if schema is None and errors == "column":

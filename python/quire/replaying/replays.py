@@ -18,6 +18,7 @@ from quire.formats.columns import Columns
 from quire.formats.missing import article
 from quire.formats.protocols import AnyQueue
 from quire.handles.base import Appender
+from quire.maintenance.left_out import tell_plain
 from quire.opening.opener import QueueOrPath, open_as, opened_source
 from quire.ranges.damage import Skipped
 from quire.ranges.range import (
@@ -28,6 +29,7 @@ from quire.ranges.range import (
 )
 from quire.ranges.seek import first_from
 from quire.replaying.pacing import Pace, Replay
+from quire.sealed.key_file import is_encrypted
 
 _OF_CYCLES = {"cycle_format", "cycle_length_ms", "entries_per_cycle"}
 
@@ -170,6 +172,8 @@ class Copy:
         self._stack = ExitStack()
         kind, options = out_options(source, roll_cycle, self._clock)
         self._out = self._stack.enter_context(open_as(kind, out, **options))
+        if not is_encrypted(self._out.path):
+            tell_plain(source.path, "replayed queue")
         self._progress = progress
         self._numbers = _Numbers(self._out)
         self._next = plan.range.first
