@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -108,6 +109,7 @@ def serve(  # noqa: PLR0913 - its options
     from quire.server import Certificates, Limits, Server, tls_context
     from quire.server.tokens import default_file
 
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # an error of ours says what its lines would
     sockets = _inherited({"listen": listen, "web": web})
     if listen is None and flight is None and web is None and not sockets:
         listen = parse_address(_EXAMPLE)

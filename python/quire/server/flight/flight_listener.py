@@ -53,6 +53,18 @@ def _text(path: str | PathLike[str]) -> str:
     return Path(path).read_text(encoding="ascii", errors="replace")
 
 
+def _refusal(address: tuple[str, int]) -> str | None:
+    """Return why the system refuses to listen on an address: gRPC does not say."""
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    try:
+        with socket.socket(family) as tried:
+            tried.bind(address)
+            tried.listen()
+    except OSError as error:
+        return error.strerror
+    return None
+
+
 class FlightListener:
     """
     Serves clients of Arrow Flight beside the other clients of a server.
@@ -101,7 +113,8 @@ class FlightListener:
         try:
             self._service = FlightService(f"{scheme}://{where}", shared, self._tls)
         except (pa.ArrowException, OSError) as error:
-            raise OSError(f"cannot listen: address={where} reason={error}") from None
+            reason = _refusal(self._asked) or error
+            raise OSError(f"cannot listen: address={where} reason={reason}") from None
         context.addresses["flight"] = show_address(self.address)
 
     @property
