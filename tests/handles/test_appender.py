@@ -170,6 +170,22 @@ def test_a_generator_longer_than_what_is_taken_at_a_time_is_written_whole(path: 
     assert [int.from_bytes(data, "big") for _, data in read_queue(path)] == list(range(25_001))
 
 
+@pytest.mark.parametrize("kind", ["chronicle", "vanilla", "quick-queue"])
+def test_of_many_the_wrong_one_is_named(path: Path, kind: str) -> None:
+    wrong: Any = [b"one", "two"]
+    late: Any = (b"one" if number < 10_001 else 3 for number in range(10_002))
+    open_any: Any = quire.open
+    with open_any(path, format=kind) as queue, queue.appender() as appender:
+        for payloads, note, count in (
+            (wrong, "payloads[1]; appended: 0", 0),
+            (late, "payloads[10001]; appended: 10000", 10_000),
+        ):
+            with pytest.raises(TypeError, match="a bytes-like object is needed") as caught:
+                appender.write_many(payloads)
+            assert caught.value.__notes__ == [note]
+            assert queue.entry_count == count
+
+
 def test_many_of_none_is_none(queue: quire.JournalQueue, appender: quire.JournalAppender) -> None:
     assert appender.write_many([]) is None
     assert appender.write_many(()) is None

@@ -198,7 +198,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take. With
             ``DELTA_BINARY`` and ``DEFAULT_ZERO_BINARY`` messages are stored as differences, which
             Java does not read: see ``docs/compression.md``.
-        source_id: The queue's id in message history.
+        source_id: The id of a new queue in message history; a queue that exists keeps its own.
         block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
             keep four messages in a block. Default 64 MiB.
         pretouch: Have a thread of the kernel make file space present ahead of an appender that

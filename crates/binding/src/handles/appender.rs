@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyString;
 use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::chronicle::protocol::lock::lock_wait::{self, LockWait};
@@ -18,7 +18,7 @@ use quire_wire::writer;
 
 use super::clock::QueueClock;
 use super::column::Column;
-use super::payload::{Message, SMALL, in_tuples, in_wire_of};
+use super::payload::{Message, SMALL, in_batches, in_wire_of};
 use super::promise::{Promise, quorum_of};
 use super::queue::Queue;
 use super::ring::NO_INDEX;
@@ -129,7 +129,15 @@ impl Appender {
         wait: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<i64>> {
         let promise = self.promise(py, wait)?;
-        let last = in_tuples(payloads, |tuple| self.write_tuple(py, tuple))?;
+        let last = in_batches(
+            payloads,
+            |it| Message::take(it),
+            |messages| {
+                self.write_all(py, messages.len(), |number| {
+                    Ok(Payload::new(messages[number].bytes()))
+                })
+            },
+        )?;
         if let (Some(promise), Some(last)) = (promise, last) {
             promise.keep(py, last, None)?;
         }
@@ -428,13 +436,6 @@ impl Appender {
                 self.kernel.append_metadata(Signals::Handled(may_wait), now, document)
             }),
         )
-    }
-
-    fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
-        let items: Vec<_> = payloads.iter_borrowed().collect();
-        let messages =
-            items.iter().map(|item| Message::take(item)).collect::<PyResult<Vec<_>>>()?;
-        self.write_all(py, messages.len(), |number| Ok(Payload::new(messages[number].bytes())))
     }
 
     fn write_all<'p>(

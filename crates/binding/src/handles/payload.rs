@@ -63,26 +63,52 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Writes the messages of a list, a tuple or an iterator with `write`; returns the last index. A tuple
-/// keeps its items alive and in place while they are written.
-pub fn in_tuples<'py, I>(
+/// Writes the messages of a list, a tuple or an iterator, each taken by `take`, with `write`; returns
+/// the last index.
+pub fn in_batches<'py, I>(
     payloads: &Bound<'py, PyAny>,
-    write: impl Fn(&Bound<'py, PyTuple>) -> PyResult<Option<I>>,
+    take: impl for<'a> Fn(&'a Bound<'_, PyAny>) -> PyResult<Message<'a>>,
+    write: impl Fn(&[Message<'_>]) -> PyResult<Option<I>>,
 ) -> PyResult<Option<I>> {
+    // A tuple keeps its items alive and in place while they are written.
+    let batch = |items: &Bound<'py, PyTuple>, before: usize| {
+        let items: Vec<_> = items.iter_borrowed().collect();
+        let mut messages = Vec::with_capacity(items.len());
+        for item in &items {
+            match take(item) {
+                Ok(message) => messages.push(message),
+                Err(error) => return Err(at_item(item.py(), error, before, messages.len())),
+            }
+        }
+        write(&messages)
+    };
     if let Ok(list) = payloads.cast::<PyList>() {
-        return write(&list.to_tuple());
+        return batch(&list.to_tuple(), 0);
     }
     if let Ok(tuple) = payloads.cast::<PyTuple>() {
-        return write(tuple);
+        return batch(tuple, 0);
     }
-    let mut items = iterator("payloads", "payloads", payloads)?;
+    let mut items = iterator("payloads", "an iterable of messages as bytes", payloads)?;
     let mut last = None;
+    let mut before = 0;
     loop {
         let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
         if chunk.is_empty() {
             return Ok(last);
         }
-        last = write(&PyTuple::new(payloads.py(), chunk)?)?;
+        let count = chunk.len();
+        last = batch(&PyTuple::new(payloads.py(), chunk)?, before)?;
+        before += count;
+    }
+}
+
+/// An error about an item, with a note of its number and of how many were appended `before`.
+#[cold]
+fn at_item(py: Python<'_>, error: PyErr, before: usize, number: usize) -> PyErr {
+    let note = format!("payloads[{}]; appended: {before}", before + number);
+    match error.value(py).call_method1("add_note", (note,)) {
+        Ok(_) => error,
+        Err(other) => other,
     }
 }
 

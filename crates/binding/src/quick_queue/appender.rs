@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyString;
 use quire_kernel::quick_queue::append::Appender as Kernel;
 
 use super::packer::MessagePacker;
@@ -10,7 +10,7 @@ use crate::buffer::Borrowed;
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
 use crate::handles::column::Column;
-use crate::handles::payload::{Message, SMALL, in_tuples};
+use crate::handles::payload::{Message, SMALL, in_batches};
 use crate::repr;
 
 #[doc = stub!("QuickAppender")]
@@ -54,7 +54,14 @@ impl QuickAppender {
     #[doc = stub!("QuickAppender.write_many")]
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-        in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
+        in_batches(
+            payloads,
+            |it| Message::take(it),
+            |messages| {
+                let messages = messages.iter().map(|message| Ok(message.bytes()));
+                or_raise(py, detached(py, |may_wait| self.0.append_all(may_wait, messages)))
+            },
+        )
     }
 
     #[pyo3(name = "_write_column", signature = (offsets, data, *, count, start, wide))]
@@ -102,16 +109,6 @@ impl QuickAppender {
 
 path_and_closed!(QuickAppender, |it| it.0.path(), |it| it.0.is_closed());
 context_manager!(QuickAppender);
-
-impl QuickAppender {
-    fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<u64>> {
-        let items: Vec<_> = payloads.iter_borrowed().collect();
-        let messages =
-            items.iter().map(|item| Message::take(item)).collect::<PyResult<Vec<_>>>()?;
-        let messages = messages.iter().map(|message| Ok(message.bytes()));
-        or_raise(py, detached(py, |may_wait| self.0.append_all(may_wait, messages)))
-    }
-}
 
 /// Appends a small message; None where that takes a wait, or a copy that others would wait for.
 #[inline]

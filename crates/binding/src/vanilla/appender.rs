@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyString;
 use quire_kernel::vanilla::{Consumption, Record, VanillaAppender as Kernel};
 
 use super::excerpt_writer::ExcerptWriter;
@@ -13,7 +13,7 @@ use crate::detached::detached;
 use crate::error::{log_warnings, or_raise};
 use crate::handles::clock::QueueClock;
 use crate::handles::column::Column;
-use crate::handles::payload::{Message, SMALL, in_tuples};
+use crate::handles::payload::{Message, SMALL, in_batches};
 use crate::handles::scan::STEP;
 use crate::repr;
 use crate::values::failure::Failure;
@@ -63,7 +63,11 @@ impl VanillaAppender {
     #[doc = stub!("VanillaAppender.write_many")]
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-        in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
+        in_batches(
+            payloads,
+            |it| Message::any(it),
+            |messages| self.write_all(py, messages.len(), |number| Ok(messages[number].bytes())),
+        )
     }
 
     #[pyo3(name = "_write_column", signature = (offsets, data, *, count, start, wide))]
@@ -152,12 +156,6 @@ impl VanillaAppender {
             return Ok(index);
         }
         or_raise(py, detached(py, |may_wait| self.kernel.append(may_wait, now, record)))
-    }
-
-    fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
-        let items: Vec<_> = payloads.iter_borrowed().collect();
-        let messages = items.iter().map(|item| Message::any(item)).collect::<PyResult<Vec<_>>>()?;
-        self.write_all(py, messages.len(), |number| Ok(messages[number].bytes()))
     }
 
     fn write_all<'a>(

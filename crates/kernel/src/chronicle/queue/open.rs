@@ -306,6 +306,10 @@ fn opened(
     };
     if let Some(stored) = stored {
         tell_ignored_times(dir, options, &stored.roll)?;
+        if ![0, stored.source_id].contains(&options.source_id) {
+            let (asked, found) = (options.source_id.to_string(), stored.source_id.to_string());
+            tell_ignored(dir, "source id", &asked, &found);
+        }
     }
     let zone = zone_of(dir, options, zone)?;
     let wire_type = match (&options.wire_type, stored) {

@@ -1,4 +1,4 @@
-"""A queue keeps its roll time and time zone; who asks for others is told."""
+"""A queue keeps its roll time, time zone and source id; who asks for others is told."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ def test_a_queue_of_the_default_times_says_so(path: Path, caplog: pytest.LogCapt
     assert warned(path, caplog, "17:00", None) == [
         "roll time that it was created with: asked=17:00 found=00:00"
     ]
+
+
+def test_another_source_id_is_told_with_both_values(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "quire")
+    for given in (3, 3, 0):
+        quire.open(path, source_id=given).close()
+    assert caplog.messages == []
+    with quire.open(path, source_id=7) as queue:
+        assert queue.source_id == 3
+    told = "source id that it was created with: asked=7 found=3"
+    assert caplog.messages == [f"{KEPT}{told} path={path}"]
