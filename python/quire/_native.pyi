@@ -2258,6 +2258,9 @@ class Appender(_Handle):
         """
         Append each payload, taking the write lock once; None if there are no payloads.
 
+        An error about a payload has a note with its number and with how many were appended: of a
+        list or tuple none, of an iterator those of the batches of 10,000 before.
+
         Examples:
             >>> last = appender.write_many(b"%d" % number for number in range(1000))
             >>> queue.entry_count
