@@ -95,11 +95,13 @@ def test_missing_fields_take_their_defaults(
 def test_validators_run_when_a_message_is_read(
     cls: type[Any], text: str, queue: quire.JournalQueue, appender: quire.JournalAppender
 ) -> None:
-    appender.write_yaml(text)
+    index = appender.write_yaml(text)
     tailer = queue.tailer()
+    place = f"index={index:#x} file={queue.current_file} position="
     for _ in range(2):  # the position stays
-        with pytest.raises(pydantic.ValidationError):
+        with pytest.raises(pydantic.ValidationError) as caught:
             tailer.read_message(cls)
+        assert [note.startswith(place) for note in caught.value.__notes__] == [True]
     assert tailer.read_map() is not None
 
 

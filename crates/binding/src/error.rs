@@ -150,6 +150,15 @@ fn of_sealed(error: &Error, text: &str) -> Option<PyErr> {
     })
 }
 
+/// Adds a note to an exception, whatever its class.
+#[cold]
+pub fn with_note(py: Python<'_>, error: PyErr, note: String) -> PyErr {
+    match error.value(py).call_method1("add_note", (note,)) {
+        Ok(_) => error,
+        Err(other) => other,
+    }
+}
+
 /// Converts a kernel error to an exception.
 #[cold]
 pub fn to_py(error: Error) -> PyErr {

@@ -5,7 +5,7 @@ use quire_kernel::chronicle::read::tailer::{Ask, DocumentPlace, Tailer};
 
 use super::taken::Taken;
 use crate::detached::detached;
-use crate::error::to_py;
+use crate::error::{to_py, with_note};
 use crate::values::decode;
 use crate::values::failure::{self, Failure};
 
@@ -32,7 +32,14 @@ pub fn one<R>(
 #[cold]
 fn put_back(py: Python<'_>, tailer: &Tailer, taken: &Taken, failure: Failure) -> PyErr {
     let Some(place) = taken.place() else { return failure.into() };
-    let error = decode::placed(failure, tailer, place);
+    let error = match failure {
+        Failure::Python(raised) => {
+            let (file, position) = tailer.place_of(place);
+            let index = place.index;
+            with_note(py, raised, format!("index={index:#x} file={file} position={position:#x}"))
+        }
+        failure @ Failure::Wire(_) => decode::placed(failure, tailer, place),
+    };
     return_to(py, tailer, place);
     error
 }

@@ -9,7 +9,7 @@ use quire_wire::out::Out;
 
 use crate::arguments::iterator;
 use crate::buffer::{self, Borrowed};
-use crate::error::to_py;
+use crate::error::{to_py, with_note};
 use crate::values::failure;
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
@@ -77,7 +77,11 @@ pub fn in_batches<'py, I>(
         for item in &items {
             match take(item) {
                 Ok(message) => messages.push(message),
-                Err(error) => return Err(at_item(item.py(), error, before, messages.len())),
+                Err(error) => {
+                    let number = before + messages.len();
+                    let note = format!("payloads[{number}]; appended: {before}");
+                    return Err(with_note(item.py(), error, note));
+                }
             }
         }
         write(&messages)
@@ -99,16 +103,6 @@ pub fn in_batches<'py, I>(
         let count = chunk.len();
         last = batch(&PyTuple::new(payloads.py(), chunk)?, before)?;
         before += count;
-    }
-}
-
-/// An error about an item, with a note of its number and of how many were appended `before`.
-#[cold]
-fn at_item(py: Python<'_>, error: PyErr, before: usize, number: usize) -> PyErr {
-    let note = format!("payloads[{}]; appended: {before}", before + number);
-    match error.value(py).call_method1("add_note", (note,)) {
-        Ok(_) => error,
-        Err(other) => other,
     }
 }
 
