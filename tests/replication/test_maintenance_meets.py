@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from io import BufferedWriter
 from pathlib import Path
@@ -292,6 +293,36 @@ def test_the_directory_of_a_sink_that_is_renamed_or_replaced(
         assert not copy.exists()
     replicate(orders, moved)
     assert messages(moved) == messages(orders)
+
+
+@pytest.mark.parametrize("rolls", [False, True], ids=["same-day", "next-day"])
+def test_the_directory_of_a_sink_that_is_replaced_by_a_copy_of_it(
+    orders: Path, tmp_path: Path, *, rolls: bool
+) -> None:
+    """Nothing that came after it is acknowledged, and nothing goes into the other directory."""
+    copy, moved = tmp_path / "copy", tmp_path / "moved"
+
+    async def work() -> None:
+        with quire.open(orders) as queue:
+            before = queue.last_index or 0
+            if not rolls:
+                before = queue.appender().write_bytes(b"of today")
+            async with Source(queue) as source:
+                with pytest.raises(TableLostError):  # noqa: PT012
+                    async with Sink(copy, port=source.address[1]) as sink:
+                        await source.acknowledged(before)
+                        copy.rename(moved)
+                        shutil.copytree(moved, copy)
+                        queue.appender().write_bytes(b"where to?")
+                        await asyncio.wait_for(sink.run_forever(), WAIT_S)
+                await until(lambda: not source.sinks)
+                assert [it.acknowledged_index for it in queue.replicas] == [before]
+
+    asyncio.run(work())
+    assert messages(copy) == messages(orders)[:-1]
+    assert {it.name for it in copy.iterdir()} <= {it.name for it in moved.iterdir()}
+    replicate(orders, copy)
+    assert messages(copy) == messages(orders)
 
 
 def test_a_source_of_a_handle_whose_directory_was_replaced_before(

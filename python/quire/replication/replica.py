@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from quire._native import BatchWriter, ReplicaStates, cycle_digest
 from quire.errors import (
+    ClosedError,
     CorruptError,
     EncryptionError,
     IndexOutOfRangeError,
@@ -138,6 +139,20 @@ class Replica:
             epochs = f"epoch={found.epoch} own_epoch={own.epoch}"
             raise OldEpochError(f"{text}: {epochs}", own.epoch, own.identity)
 
+    def standing_on_disk(self) -> Standing | None:
+        """
+        Return its standing as it is now: another process may promote it.
+
+        Raises:
+            TableLostError: The queue is open, and another directory is at its path, or none.
+
+        """
+        queue = self._queue
+        if queue is not None:
+            with suppress(ClosedError):  # its end is put aside, by another thread
+                return standing.read_of(queue)
+        return standing.read(self.path)
+
     @property
     def end(self) -> Place | None:
         """Where it ends; None if it is empty."""
@@ -200,9 +215,17 @@ class Replica:
         return self._positions is not None and self._positions.is_waiting
 
     def keep_positions(self, frames: list[PositionFrame]) -> None:
-        """Keep where the source's readers are: may take long."""
-        if self._positions is not None:
-            self._positions.keep(frames)
+        """
+        Keep where the source's readers are: may take long.
+
+        Raises:
+            TableLostError: Another directory is at the queue's path, or none.
+
+        """
+        queue, positions = self._queue, self._positions
+        if queue is not None and positions is not None:
+            with own_folder(queue):
+                positions.keep(frames)
 
     def put_file(self, name: str, content: bytes) -> None:
         """

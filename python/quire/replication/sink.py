@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from quire._common import arguments
 from quire.errors import DivergedError, ReplicationError
-from quire.replication import layout, standing, wire
+from quire.replication import layout, wire
 from quire.replication.drivers.any_sink import AnySink
 from quire.replication.drivers.connection import Connection
 from quire.replication.drivers.own_thread import threads_for
@@ -214,12 +214,13 @@ class Sink(AnySink[SinkSession]):
 
         Raises:
             ReplicationError: The copy was promoted.
+            TableLostError: The directory of the copy was renamed, removed or replaced.
 
         """
         own = self._replica.standing
         if own is None or own.role != "sink":  # that of a source until it has met its new one
             return
-        found = standing.read(self._replica.path)
+        found = self._replica.standing_on_disk()
         if found is None:
             text = "the directory of the copy was replaced, and this sink ends"
             raise ReplicationError(f"{text}: path={self._replica.path}")

@@ -115,6 +115,7 @@ impl End<'_, DetachedGuard<'_>> {
         let is_here =
             |end: &Self| end.state.tail.as_ref().is_some_and(|it| it.view.file().cycle == cycle);
         if !is_here(self) {
+            self.table.shared.check_present()?; // else a file would be made in another directory
             if self.queue.last_cycle()?.is_some_and(|newest| cycle < newest) {
                 return Ok((self.end_in(cycle)?, true));
             }
