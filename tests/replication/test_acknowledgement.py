@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ import pytest
 
 import quire
 from cli_runs import run
+from event_loops import until
 from queues import DAY_MS, START_MS
 from quire._native import ReplicaStates
 from quire.cli.output.row_formats import json_text
@@ -25,7 +27,7 @@ from quire.errors import (
     WaitTimeoutError,
     WriterInUseError,
 )
-from quire.replication import Source, promote, standing
+from quire.replication import Sink, Source, promote, standing
 from replicas import wait_until
 from replicated import Replicated, replicated
 from waiting_writes import every_write_waits
@@ -137,6 +139,37 @@ def test_a_sink_that_is_away_for_too_long_is_dropped(tmp_path: Path) -> None:
 
     with quire.open(tmp_path / "queue") as queue:
         asyncio.run(asyncio.wait_for(serve(queue), WAIT_S))
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_of_two_sinks_of_one_name_the_later_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, busy: bool
+) -> None:
+    """The earlier one ends by name; what it had counts no more, and the later one's does."""
+    text = "another sink of this name has connected"
+
+    async def serve(queue: quire.JournalQueue) -> None:
+        index = queue.appender().write_text("x")
+        async with Source(queue, busy=busy) as source:
+
+            def sink(copy: str) -> Sink:
+                return Sink(tmp_path / copy, port=source.address[1], name="b", busy=busy)
+
+            with pytest.raises(ReplicationError, match=text):  # noqa: PT012
+                async with sink("earlier") as earlier:
+                    await source.acknowledged(index)
+                    async with sink("later") as later:
+                        with suppress(ReplicationError):
+                            await asyncio.wait_for(earlier.run_forever(), WAIT_S)
+                        await until(lambda: len(source.sinks) == 1)
+                        last = await asyncio.to_thread(queue.appender(wait="all").write_text, "y")
+                        assert later.last_index == last != earlier.last_index
+                        found = [(it.in_sync, it.connected) for it in queue.replicas]
+                        assert found == [(True, True)]
+
+    with quire.open(tmp_path / "queue", timeout_s=WAIT_S) as queue:
+        asyncio.run(serve(queue))
+    assert [text in it.getMessage() for it in caplog.records].count(True) == 1
 
 
 def test_a_queue_has_one_source(pair: Replicated) -> None:

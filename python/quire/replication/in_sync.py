@@ -79,6 +79,9 @@ class InSyncSet:
                 text = "a sink's name is too long for the in-sync set"
                 raise ReplicationError(f"{text}: bytes={size} limit={_NAME_BYTES}")
             session.slot = slot = self._states.slot_of(session.name, session.peer)
+            before = self._sessions.get(slot)
+            if before is not None:
+                before.supersede()
             self._sessions[slot] = session
             is_synced = session.level == "synced"
             self._states.note_connection(slot, is_connected=True, is_synced=is_synced)

@@ -74,7 +74,7 @@ class Session(ABC):
             for frame in self._frames.feed(data):
                 self._take(frame)
         except ReplicationError as error:
-            self._out.append(_refusal_of(error))
+            self._out.append(refusal_of(error))
             raise
         finally:
             self._is_busy = False
@@ -115,7 +115,8 @@ class Session(ABC):
             self._spoke_ns = now_ns
 
 
-def _refusal_of(error: ReplicationError) -> bytes:
+def refusal_of(error: ReplicationError) -> bytes:
+    """Return the frame that tells the peer what ends the connection."""
     code = _CODES.get(type(error), "protocol")
     if isinstance(error, OldEpochError):
         return wire.refusal(code, str(error), queue=error.queue, epoch=error.epoch)

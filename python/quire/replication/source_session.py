@@ -13,7 +13,7 @@ from quire.replication import wire
 from quire.replication.original import Original, Reader
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import Positions, SentPositions
-from quire.replication.session import Session
+from quire.replication.session import Session, refusal_of
 from quire.replication.wire import Frame, Kind, Place
 from quire.sealed.needed_files import ChangedFiles
 
@@ -55,7 +55,7 @@ class SourceSession(Session):
         self._reader: Reader | None = None
         self._in_flight: deque[tuple[Place, int]] = deque()
         self._in_flight_bytes = 0
-        self._is_greeted = self._has_ended = False
+        self._is_greeted = self._has_ended = self._is_superseded = False
         self.name, self.address, self.level = "", "", "stored"
         self.sent: Place | None = None
         self.acknowledged: Place | None = None
@@ -248,14 +248,24 @@ class SourceSession(Session):
         """Whether the sink has acknowledged all that it was sent."""
         return self._reader is not None and not self._in_flight
 
+    def supersede(self) -> None:
+        """End at the next tick, since another sink of this name has connected."""
+        self._is_superseded = True
+
     def tick(self, now_ns: int) -> None:
         """
         Let time pass: say something if nothing was said for long.
 
         Raises:
             PeerSilentError: The sink was silent for too long.
+            ReplicationError: Another sink of this name has connected.
 
         """
+        if self._is_superseded:
+            text = "another sink of this name has connected"
+            error = ReplicationError(f"{text}: name={self.name} peer={self.peer}")
+            self._out.append(refusal_of(error))
+            raise error
         # A sink has as long to greet, however slowly it sends.
         self._check_silence(self._heard_ns if self._is_greeted else self._began_ns, now_ns)
         if self._is_greeted:
