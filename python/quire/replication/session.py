@@ -116,7 +116,7 @@ class Session(ABC):
 
 
 def refusal_of(error: ReplicationError) -> bytes:
-    """Return the frame that tells the peer what ends the connection."""
+    """Return the frame that says to the peer what ends the connection."""
     code = _CODES.get(type(error), "protocol")
     if isinstance(error, OldEpochError):
         return wire.refusal(code, str(error), queue=error.queue, epoch=error.epoch)

@@ -391,9 +391,7 @@ impl Appender {
         now_ms: Option<i64>,
         batch: &Batch<'_>,
     ) -> Result<()> {
-        self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))?;
-        // What is acknowledged has to be where the queue's path leads, so not only now and then.
-        self.table()?.shared.check_present()
+        self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))
     }
 
     /// Has the table name nothing from the message `end` on, which the sink that keeps the append lock

@@ -51,7 +51,8 @@ impl End<'_, DetachedGuard<'_>> {
     /// says so.
     ///
     /// # Errors
-    /// The batch leaves a gap, or belongs to a cycle that has ended here.
+    /// The batch leaves a gap, or belongs to a cycle that has ended here; or another directory is at
+    /// the queue's path.
     pub fn apply(&mut self, batch: &Batch<'_>) -> Result<()> {
         self.layers = None; // they are as the source has stored them
         let (cycle, sequence) = self.queue.roll().split(batch.first)?;
@@ -78,7 +79,9 @@ impl End<'_, DetachedGuard<'_>> {
         if batch.is_ended && !is_ended && at >= end {
             self.end_cycle()?;
         }
-        Ok(())
+        // What is acknowledged has to be where the queue's path leads: not only now and then. Nobody
+        // waits for the lock.
+        self.table.shared.check_present()
     }
 
     /// Has the table name nothing from the message `end` on, which was taken out of the queue with
