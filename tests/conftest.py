@@ -67,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Torture(), TORTURE_PLUGIN)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist looks for the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     """Set what follows from where a test lies: its kind, its size and its worker."""
     for item in items:
@@ -82,7 +83,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
         if starts_spark:
             item.add_marker(pytest.mark.xdist_group("spark"))  # one worker runs Sparks
         elif not kinds & LEFT_TO_CHECK:  # many are shorter than what it takes to hand them out
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(TESTS))))
 
 
 @pytest.fixture(scope="session")

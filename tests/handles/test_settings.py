@@ -312,7 +312,7 @@ def test_a_file_that_was_found_sets_only_what_is_harmless(
         force_unlock = "always"
         allow_network = true
         buffer_mode = "async"
-        buffer_capacity_bytes = 1073741824
+        buffer_capacity_bytes = 1048576
         block_bytes = 1073741824
         max_clock_ahead_s = 1e9
         eof_grace_s = 0
