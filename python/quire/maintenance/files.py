@@ -198,7 +198,12 @@ def _mapped(process: Path, files: set[Identity]) -> set[Identity]:
     found = set[Identity]()
     inodes = {inode for _, inode in files}
     seen = set[tuple[bytes, ...]]()
-    for line in (process / "maps").read_bytes().splitlines():
+    maps = (process / "maps").read_bytes()
+    if not any(
+        b" %d " % inode in maps for inode in inodes
+    ):  # most processes, of thousands of lines
+        return found
+    for line in maps.splitlines():
         words = line.split(None, 5)
         # Address, mode, offset, device, inode, path.
         if len(words) <= 5 or int(words[4]) not in inodes or words[5].endswith(b" (deleted)"):  # noqa: PLR2004
