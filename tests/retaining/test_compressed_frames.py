@@ -23,7 +23,7 @@ MAGIC = b"\xb1\xea\x92\x8f"
 def plain(tmp_path: Path) -> Path:
     """Two days; the first one, which is finished, has several MiB that do not compress."""
     path, clock = tmp_path / "plain", quire.ManualClock(START_MS)
-    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock) as queue:
+    with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=1 << 20, clock=clock) as queue:
         appender, some = queue.appender(), random.Random(1)  # noqa: S311 - not secrets
         appender.write_many([b"%d " % number + some.randbytes(200) for number in range(COUNT)])
         clock.advance(DAY_MS)

@@ -16,6 +16,7 @@ import quire
 from queues import START_MS
 from quire.maintenance import seal
 from quire.sealed.seal_files import SEALS
+from reference import content_of
 from small_disk import fill as fill_disk
 from small_disk import make_room, on_small_disk
 
@@ -57,7 +58,7 @@ def stored_messages(path: Path) -> dict[int, bytes]:
     found = dict[int, bytes]()
     with open_any(path, read_only=True, allow_plain=True, key=_key(path)) as queue:
         for cycle in queue.cycles:
-            content = Path(queue.file_for_cycle(cycle)).read_bytes()
+            content = content_of(Path(queue.file_for_cycle(cycle)))
             for number in range(queue.end_of_cycle(cycle)[1]):
                 index = queue.roll_cycle.to_index(cycle, number)
                 at = queue._position_of(index)
@@ -130,6 +131,7 @@ def test_every_way_to_append_leaves_a_checksum(tmp_path: Path) -> None:
     assert kinds(path) == []
 
 
+@pytest.mark.check
 def test_messages_on_both_sides_of_a_chunk_have_checksums(tmp_path: Path) -> None:
     path, count = tmp_path / "q", 20_000  # a chunk has room for 8,184 of them
     write(path, count)
@@ -249,6 +251,7 @@ with quire.open(sys.argv[1], integrity=True) as queue, queue.appender() as appen
 """
 
 
+@pytest.mark.check
 def test_appenders_of_several_processes_leave_checksums_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "q"
     args = [sys.executable, "-c", _WRITER, str(path)]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -38,7 +39,7 @@ KEY: Final = bytes(range(32))
 OTHER: Final = bytes(range(1, 33))
 WORDS: Final = (b"attack at dawn", b"some metadata", b"orderNumber", b"plainTopic", b"buyTheDip")
 DAY_MS: Final = 86_400_000
-open_any: Any = quire.open
+open_any: Any = partial(quire.open, block_bytes=1 << 21)  # files that tests read whole
 
 
 class Said:
@@ -53,7 +54,7 @@ def texts(path: Path, **options: Any) -> list[str | None]:  # noqa: ANN401
 
 
 def fill(path: Path, count: int = 5, key: Any = KEY, **options: Any) -> list[int]:  # noqa: ANN401
-    with quire.open(path, key=key, **options) as queue, queue.appender() as appender:
+    with open_any(path, key=key, **options) as queue, queue.appender() as appender:
         return [appender.write_text(f"attack at dawn {it}") for it in range(count)]
 
 

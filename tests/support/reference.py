@@ -7,9 +7,12 @@ The table of roll cycles is read out of that page.
 
 from __future__ import annotations
 
+import mmap
+import os
 import re
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +37,23 @@ def align(position: int, alignment: int) -> int:
     return -(-position // alignment) * alignment
 
 
-def unpack(form: str, data: bytes | bytearray, position: int) -> int:
+def content_of(file: Path) -> bytes | mmap.mmap:
+    """Return the bytes of a file as they are now; of its holes, tens of megabytes, none is read."""
+    with file.open("rb") as opened:
+        length, end = os.fstat(opened.fileno()).st_size, 0
+        if length == 0:
+            return b""
+        found = mmap.mmap(-1, length)
+        with suppress(OSError):  # behind the last bytes that are none of a hole
+            while True:
+                start = os.lseek(opened.fileno(), end, os.SEEK_DATA)
+                end = os.lseek(opened.fileno(), start, os.SEEK_HOLE)
+                opened.seek(start)
+                found[start:end] = opened.read(end - start)
+    return found
+
+
+def unpack(form: str, data: bytes | bytearray | mmap.mmap, position: int) -> int:
     return int(struct.unpack_from(form, data, position)[0])
 
 
@@ -89,7 +108,7 @@ class Document(NamedTuple):
     is_metadata: bool
 
 
-def parse(data: bytes, position: int, end: int) -> Iterator[tuple[str, int, int | str]]:
+def parse(data: bytes | mmap.mmap, position: int, end: int) -> Iterator[tuple[str, int, int | str]]:
     """Walk names and values (§8): name, offset, value; objects are entered, arrays give slot 0."""
     name, unnamed = "", iter(FIELDS.split())
     while position < end:
@@ -119,7 +138,7 @@ def parse(data: bytes, position: int, end: int) -> Iterator[tuple[str, int, int 
 class Store:
     """A file taken apart: a roll file, or the table, whose entries are its messages."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | mmap.mmap) -> None:
         fields = list(parse(data, 4, 4 + (unpack("<I", data, 0) & LENGTH)))
         self.data, self.offsets = data, {name: offset for name, offset, _ in fields}
         self.numbers = {name: value for name, _, value in fields if isinstance(value, int)}
@@ -162,7 +181,7 @@ class Store:
 
 def open_queue(path: Path) -> tuple[RollCycle, dict[int, Store]]:
     """Return the roll cycle (§1.5), and the roll files by cycle."""
-    files = {file.name: file.read_bytes() for file in sorted(path.glob("*.cq4"))}
+    files = {file.name: content_of(file) for file in sorted(path.glob("*.cq4"))}
     stores = {name: Store(data) for name, data in files.items() if is_ready(data)}
     table = path / "metadata.cq4t"
     store = Store(table.read_bytes()) if table.exists() else next(iter(stores.values()))
@@ -172,7 +191,7 @@ def open_queue(path: Path) -> tuple[RollCycle, dict[int, Store]]:
     return cycle, {cycle.cycle_of_file(name): stores[name] for name in stores}
 
 
-def is_ready(data: bytes) -> bool:
+def is_ready(data: bytes | mmap.mmap) -> bool:
     """Whether a file exists for its readers: its first header is published."""
     return len(data) >= 4 and 0 < unpack("<I", data, 0) < NOT_COMPLETE
 
@@ -187,10 +206,11 @@ def read_queue(path: Path, *, metadata: bool = False) -> list[tuple[int, bytes]]
     ]
 
 
-def is_zero(data: bytes | bytearray, start: int, end: int) -> bool:
+def is_zero(data: bytes | bytearray | mmap.mmap, start: int, end: int) -> bool:
     """Return whether all these bytes are zero; files end in tens of megabytes of them."""
     end = min(end, len(data))
-    return all(data.startswith(ZEROS[: end - at], at) for at in range(start, end, len(ZEROS)))
+    at = range(start, end, len(ZEROS))
+    return all(data[it : min(it + len(ZEROS), end)] == ZEROS[: end - it] for it in at)
 
 
 def check_store(store: Store) -> Iterator[str]:

@@ -67,7 +67,7 @@ def replicate(
     """Run a source and a sink until the copy has everything."""
 
     async def work() -> None:
-        with quire.open(origin, key=key) as queue:
+        with quire.open(origin, key=key, block_bytes=1 << 16) as queue:
             last = queue.last_index
             assert last is not None
             async with (
