@@ -15,6 +15,7 @@ import pytest
 import quire
 from cli_runs import COMMAND, Cli, run
 from java_peer import JavaPeer
+from parameters import some
 from queues import payloads
 
 TEXTS = "hello\n\nwält €😀\r\nlast without an end".encode()
@@ -220,7 +221,7 @@ def test_java_handles_the_calls_that_were_written(path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("style", ["yaml", "jsonl"])
+@pytest.mark.parametrize("style", some(["yaml", "jsonl"], keep=[0]))
 def test_messages_of_values_go_from_queue_to_queue(path: Path, tmp_path: Path, style: str) -> None:
     with quire.open(path) as queue, queue.appender() as appender:
         for number in range(100):
@@ -352,12 +353,13 @@ def test_a_queue_is_not_made_by_mistake(cli: Cli, tmp_path: Path, lines: Path) -
     ],
 )
 def test_a_wrong_wish_writes_nothing(
-    path: Path, lines: Path, options: list[str], code: int, problem: str
+    cli: Cli, lines: Path, options: list[str], code: int, problem: str
 ) -> None:
-    made = run("write", path, "--roll-cycle", "TEST4_DAILY", "--text", lines)
+    path = lines.with_name("queue")
+    made = cli("write", path, "--roll-cycle", "TEST4_DAILY", "--text", lines)
     assert made.code == 0
 
-    ran = run("write", path, lines, *options)
+    ran = cli("write", path, lines, *options)
 
     assert ran.code == code
     assert problem in ran.err
@@ -387,6 +389,7 @@ def test_an_interrupt_tells_how_much_is_written(path: Path) -> None:
     assert texts(path) == ["one"]
 
 
+@pytest.mark.check
 def test_progress_is_for_a_terminal(path: Path) -> None:
     master, slave = pty.openpty()
     seen = bytearray()

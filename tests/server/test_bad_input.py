@@ -262,6 +262,7 @@ def test_a_server_that_is_killed_has_what_it_answered(tmp_path: Path) -> None:
         assert client.xlen("orders") == len(numbers) + 1
 
 
+@pytest.mark.check
 def test_a_log_that_nobody_reads_holds_up_nobody(tmp_path: Path) -> None:
     refused = 1200
     with serving(tmp_path / "queues") as (port, process):

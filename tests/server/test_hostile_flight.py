@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pyarrow import flight
 
 import quire
-from cli_runs import run
+from cli_runs import run, run_here
 from flown import bearer, client_of, flying, path_of, put, ticket
 
 ROWS = pa.record_batch({"payload": [b"one", b"two"]})
@@ -92,6 +92,7 @@ FIELDS = st.sampled_from(
 )
 
 
+@pytest.mark.check
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(values=st.dictionaries(FIELDS, JSON))
 def test_any_json_is_read_or_refused(server: str, values: dict[str, object]) -> None:
@@ -139,7 +140,7 @@ def test_what_no_token_allows(tmp_path: Path) -> None:
     known: dict[str, str] = {}
 
     def added(name: str, *options: str) -> flight.FlightCallOptions:
-        ran = run("token", "add", name, "--tokens", str(file), *options)
+        ran = run_here("token", "add", name, "--tokens", str(file), *options)
         assert ran.code == 0, ran.err
         known[name] = ran.out.strip()
         return bearer(known[name])
@@ -257,11 +258,11 @@ def not_reading(address: str, *headers: str) -> Generator[list[str]]:
 @pytest.mark.slow
 def test_a_token_that_is_revoked_ends_a_stream(tmp_path: Path) -> None:
     file, root = tmp_path / "tokens", tmp_path / "queues"
-    ran = run("token", "add", "reader", "--tokens", str(file), "--read", "*")
+    ran = run_here("token", "add", "reader", "--tokens", str(file), "--read", "*")
     large(root / "q")
     with flying(root, "--tokens", file) as ((address,), _):
         with not_reading(address, f"Bearer {ran.out.strip()}") as said:
-            assert run("token", "revoke", "reader", "--tokens", str(file)).code == 0
+            assert run_here("token", "revoke", "reader", "--tokens", str(file)).code == 0
         assert "revoked" in said
         assert {*said} <= {"revoked", str(64 * ROUND)}
 
@@ -376,6 +377,7 @@ def test_beyond_this_machine_certificates_and_tokens_are_needed(tmp_path: Path) 
     assert "needs TLS and tokens: host=0.0.0.0" in ran.err
 
 
+@pytest.mark.check
 def test_an_address_that_is_taken(tmp_path: Path) -> None:
     with flying(tmp_path / "queues") as ((address,), _):
         (tmp_path / "others").mkdir()

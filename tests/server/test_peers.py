@@ -24,8 +24,9 @@ from redis.exceptions import NoPermissionError, RedisClusterException, ResponseE
 
 import quire
 from browsing import Visit
-from cli_runs import Cli, run, started
+from cli_runs import Cli, run_here, started
 from flown import client_of, flying, path_of
+from parameters import some
 from paths import ROOT
 from ports import free_port
 from quire.errors import MovedError, RefusedError
@@ -343,7 +344,7 @@ def test_the_owner_wants_another_token(tmp_path: Path) -> None:
     made: list[str] = []
     for name in ("owner", "first"):
         rights = [it for right in ("read", "append", "create") for it in (f"--{right}", "*")]
-        ran = run("token", "add", "all", "--tokens", tmp_path / name, *rights)
+        ran = run_here("token", "add", "all", "--tokens", tmp_path / name, *rights)
         made.append(ran.out.strip())
     with (
         serving(tmp_path / "b", "--tokens", tmp_path / "owner") as (owner, _),
@@ -360,7 +361,7 @@ def test_the_owner_wants_another_token(tmp_path: Path) -> None:
 
 
 def test_a_token_that_may_not_read_is_not_told_where(tmp_path: Path) -> None:
-    ran = run("token", "add", "x", "--tokens", tmp_path / "tokens", "--read", "prices/*")
+    ran = run_here("token", "add", "x", "--tokens", tmp_path / "tokens", "--read", "prices/*")
     tokens = ("--tokens", tmp_path / "tokens", "--peer", "orders=127.0.0.1:1")
     with (
         serving(tmp_path / "queues", *tokens) as (port, _),
@@ -371,7 +372,7 @@ def test_a_token_that_may_not_read_is_not_told_where(tmp_path: Path) -> None:
                 client.execute_command(*ask)
 
 
-@pytest.mark.parametrize("is_trusted", [True, False])
+@pytest.mark.parametrize("is_trusted", some([True, False], keep=[0]))
 def test_the_owner_has_a_certificate_of_its_own(tmp_path: Path, *, is_trusted: bool) -> None:
     """It is checked before the token is sent."""
     authority, other = trustme.CA(), trustme.CA()
@@ -383,7 +384,7 @@ def test_the_owner_has_a_certificate_of_its_own(tmp_path: Path, *, is_trusted: b
         return ("--certificate", tmp_path / name, "--key", tmp_path / name)
 
     rights = [it for right in ("read", "append", "create") for it in (f"--{right}", "*")]
-    token = run("token", "add", "all", "--tokens", tmp_path / "tokens", *rights).out.strip()
+    token = run_here("token", "add", "all", "--tokens", tmp_path / "tokens", *rights).out.strip()
     tokens = ("--tokens", tmp_path / "tokens")
     owned = certified("b.pem", authority if is_trusted else other)
     own = certified("a.pem", authority)

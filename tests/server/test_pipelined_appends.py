@@ -11,7 +11,7 @@ import pytest
 from redis.exceptions import NoPermissionError, ResponseError
 
 import quire
-from cli_runs import run
+from cli_runs import run_here
 from served import command, connected, serving, talk
 
 _SMALL = 64 << 10
@@ -83,7 +83,9 @@ def test_while_another_writer_holds_the_lock_they_wait_together(tmp_path: Path) 
 
 def test_a_token_that_may_not_append_is_refused_each_time(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
-    made = run("token", "add", "writer", "--tokens", str(file), "--append", "a", "--create", "a")
+    made = run_here(
+        "token", "add", "writer", "--tokens", str(file), "--append", "a", "--create", "a"
+    )
     token = made.out.strip()
     three = command("XADD", "a", "*", "n", "1") * 3
     with serving(tmp_path / "queues", "--tokens", file) as (port, _):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import quire
-from cli_runs import run
+from cli_runs import run_here
 from flown import days, flying
 from quire.errors import QuireError, RefusedError, WireError
 from served import serving
@@ -49,16 +49,17 @@ def test_a_server_without_flight_has_frames_too(tmp_path: Path) -> None:
         assert far.to_arrow(SCHEMA)["n"].to_pylist() == [*range(12)]
 
 
+@pytest.mark.check
 def test_a_token_that_may_not_read(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     days(tmp_path / "queues" / "prices")
-    ran = run("token", "add", "reader", "--tokens", str(file), "--read", "*")
+    ran = run_here("token", "add", "reader", "--tokens", str(file), "--read", "*")
     with (
         flying(tmp_path / "queues", "--tokens", file, listen=True) as ((address, _), _),
         quire.open(f"quire://{address}/prices", token=ran.out.strip(), read_only=True) as far,
     ):
         assert far.to_arrow().num_rows == 12
         rows: Any = far.scan()
-        assert run("token", "revoke", "reader", "--tokens", str(file)).code == 0
+        assert run_here("token", "revoke", "reader", "--tokens", str(file)).code == 0
         with pytest.raises((RefusedError, QuireError)):
             rows.to_table()

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import quire
 from flown import days, flying
 from paths import ROOT
@@ -14,6 +16,7 @@ from paths import ROOT
 BLOCKS = re.compile(r"(?ms)^```python\n(.*?)^```$")
 
 
+@pytest.mark.check
 def test_the_blocks_of_the_page_run_in_order(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "remote.md").read_text("utf-8")
     root = tmp_path / "queues"

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 import quire
-from cli_runs import Cli, run, started
+from cli_runs import Cli, run_here, started
 from quire.cli.verb_group import TAKES_ADDRESSES, VERBS
 from quire.remote import RemoteAppender
 from served import WAIT_S, serving
@@ -33,7 +33,7 @@ def cli(capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
 def token(tmp_path: Path) -> str:
     """A token that may all, in the file `tokens`; and alone in the file `token`."""
     rights = [it for right in ("read", "append", "create", "manage") for it in (f"--{right}", "*")]
-    ran = run("token", "add", "all", "--tokens", tmp_path / "tokens", *rights)
+    ran = run_here("token", "add", "all", "--tokens", tmp_path / "tokens", *rights)
     assert ran.code == 0, ran.err
     (tmp_path / "token").write_text(ran.out)
     return ran.out.strip()

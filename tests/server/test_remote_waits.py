@@ -12,6 +12,7 @@ import pytest
 
 import quire
 from cli_runs import ENVIRONMENT
+from parameters import some
 from quire.errors import ReplicationError, ServerLostError, WaitTimeoutError
 from replicas import wait_until
 from replicated import Replicated, replicated
@@ -37,7 +38,7 @@ def far(port: int, name: str = "queue", **options: Any) -> Any:  # noqa: ANN401 
     return open_any(f"quire://127.0.0.1:{port}/{name}", **options)
 
 
-@pytest.mark.parametrize("wait", ["any", "all", 1])
+@pytest.mark.parametrize("wait", some(["any", "all", 1], keep=[1]))
 def test_a_remote_append_waits_for_the_sink(pair: tuple[Replicated, int], wait: Any) -> None:  # noqa: ANN401
     running, port = pair
     with far(port) as queue, queue.appender() as appender:
@@ -78,6 +79,7 @@ def test_a_wait_that_cannot_be_kept_is_refused_before_the_append(
         assert queue.entry_count == 0
 
 
+@pytest.mark.check
 def test_an_append_that_is_sent_again_while_it_waits_is_there_once(
     pair: tuple[Replicated, int],
 ) -> None:
@@ -97,6 +99,7 @@ def test_an_append_that_is_sent_again_while_it_waits_is_there_once(
         assert other.xlen("queue") == 1
 
 
+@pytest.mark.check
 def test_those_who_wait_hold_up_nobody_else(pair: tuple[Replicated, int]) -> None:
     running, port = pair
     running.sinks["b"].stop()
@@ -113,6 +116,7 @@ def test_those_who_wait_hold_up_nobody_else(pair: tuple[Replicated, int]) -> Non
     running.sinks["b"].go_on()
 
 
+@pytest.mark.check
 def test_messages_under_way_to_replicas(pair: tuple[Replicated, int]) -> None:
     running, port = pair
     with far(port) as queue, queue.appender() as appender:

@@ -169,6 +169,7 @@ def test_futures_resolve_in_order_and_without_leaving_the_block(port: int) -> No
         assert resolved == sorted(resolved) == [it.index for it in queue.tailer()]
 
 
+@pytest.mark.check
 def test_what_is_written_afterwards_comes_afterwards(port: int) -> None:
     with far(port) as queue:
         appender = queue.appender()
@@ -184,6 +185,7 @@ def test_what_is_written_afterwards_comes_afterwards(port: int) -> None:
         assert queue.tailer().read_many(99) == [b"%d" % it for it in range(21)]
 
 
+@pytest.mark.check
 def test_a_message_that_cannot_be_appended_is_refused_at_once(port: int) -> None:
     with far(port) as queue, queue.appender() as appender:
         with appender.in_flight(4) as flight:

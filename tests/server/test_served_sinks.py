@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 import quire
 import quire.spark
-from cli_runs import run
+from cli_runs import run_here
 from quire.errors import OptionsError, QuireError, RefusedError
 from quire.spark.write.sink_options import WriteOptions
 from quire.spark.write.sink_places import ServedPlace
@@ -88,6 +88,7 @@ def test_what_a_task_staged_goes_with_its_connection(root: Path, port: int) -> N
         assert part.finish() is None
 
 
+@pytest.mark.check
 def test_a_batch_whose_server_was_killed_is_finished_by_the_next(root: Path) -> None:
     with serving(root) as (port, process):
         place = place_at(port)
@@ -159,7 +160,7 @@ def test_what_is_refused(root: Path, port: int) -> None:
 
 
 def test_a_token_that_may_only_read_stages_nothing(tmp_path: Path, root: Path) -> None:
-    ran = run("token", "add", "reader", "--tokens", tmp_path / "tokens", "--read", "*")
+    ran = run_here("token", "add", "reader", "--tokens", tmp_path / "tokens", "--read", "*")
     with quire.open(tmp_path / "queues" / "orders"):
         pass
     with serving(root, "--tokens", tmp_path / "tokens") as (port, _):
@@ -186,7 +187,7 @@ def test_spark_writes_to_a_server(spark: Any, root: Path, tmp_path: Path) -> Non
     quire.spark.register(spark)
     every = ["--read", "--append", "--create"]
     rights = [word for it in every for word in (it, "*")]
-    ran = run("token", "add", "writer", "--tokens", tmp_path / "tokens", *rights)
+    ran = run_here("token", "add", "writer", "--tokens", tmp_path / "tokens", *rights)
     with serving(root, "--tokens", tmp_path / "tokens") as (port, _):
         reached = {"token": ran.out.strip(), "writeId": "once"}
         url = f"quire://127.0.0.1:{port}/made/new"

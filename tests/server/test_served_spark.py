@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 import quire
 import quire.spark
-from cli_runs import run
+from cli_runs import run_here
 from flown import flying
 from quire.errors import OptionsError
 from served import serving
@@ -42,7 +42,7 @@ def record(path: Path) -> list[int]:
 
 @pytest.fixture
 def token(tmp_path: Path) -> str:
-    ran = run("token", "add", "reader", "--tokens", tmp_path / "tokens", "--read", "*")
+    ran = run_here("token", "add", "reader", "--tokens", tmp_path / "tokens", "--read", "*")
     assert ran.code == 0, ran.err
     return ran.out.strip()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli_runs import run
+from cli_runs import run_here
 from quire.errors import DataLossError
 from replicas import wait_until
 from served import connected, serving
@@ -97,7 +97,7 @@ def test_others_in_the_place_of_what_was_read_are_a_loss(source: Source, tmp_pat
 def test_spark_follows_the_queues_of_a_server(
     spark: object, source: Source, tmp_path: Path
 ) -> None:
-    ran = run("token", "add", "reader", "--tokens", tmp_path / "tokens", "--read", "*")
+    ran = run_here("token", "add", "reader", "--tokens", tmp_path / "tokens", "--read", "*")
     token = ran.out.strip()
     with serving(source.path, "--tokens", tmp_path / "tokens") as (port, _):
         reached: dict[str, Any] = {"path": f"quire://127.0.0.1:{port}", "token": token}

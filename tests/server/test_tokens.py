@@ -11,14 +11,14 @@ import pytest
 from redis.exceptions import AuthenticationError, NoPermissionError
 
 import quire
-from cli_runs import run
+from cli_runs import run, run_here
 from quire.errors import OptionsError
 from quire.server import TokenFile
 from served import command, connected, serving, talk
 
 
 def added(file: Path, name: str, *options: str) -> str:
-    ran = run("token", "add", name, "--tokens", str(file), *options)
+    ran = run_here("token", "add", name, "--tokens", str(file), *options)
     assert ran.code == 0, ran.err
     return ran.out.strip()
 
@@ -62,7 +62,7 @@ def test_without_a_token_nothing_is_answered(tmp_path: Path) -> None:
 def test_a_token_that_is_revoked_or_expires_ends_what_uses_it(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     token = added(file, "reader", "--read", "*")
-    short = added(file, "short", "--read", "*", "--expires", "2s")
+    short = added(file, "short", "--read", "*", "--expires", "1s")
     with (
         serving(tmp_path / "queues", "--tokens", file) as (port, _),
         connected(port, password=token, single_connection_client=True) as client,
@@ -71,7 +71,7 @@ def test_a_token_that_is_revoked_or_expires_ends_what_uses_it(tmp_path: Path) ->
         assert client.ping()
         raw.sendall(command("AUTH", token) + command("XREAD", "BLOCK", "0", "STREAMS", "a", "$"))
         assert raw.recv(5, socket.MSG_WAITALL) == b"+OK\r\n"
-        assert run("token", "revoke", "reader", "--tokens", str(file)).code == 0
+        assert run_here("token", "revoke", "reader", "--tokens", str(file)).code == 0
         with pytest.raises(AuthenticationError):
             client.xlen("a")
         assert raw.recv(100).startswith(b"-NOAUTH")
@@ -100,15 +100,15 @@ def test_the_file_of_tokens(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
     assert token not in file.read_text()
     assert len(token) == 43
-    again = run("token", "add", "reader", "--tokens", str(file), "--read", "*")
+    again = run_here("token", "add", "reader", "--tokens", str(file), "--read", "*")
     assert (again.code, "revoke it first" in again.err) == (2, True)
-    nothing = run("token", "add", "nothing", "--tokens", str(file))
+    nothing = run_here("token", "add", "nothing", "--tokens", str(file))
     assert (nothing.code, "for nothing" in nothing.err) == (2, True)
-    listed = run("token", "list", "--tokens", str(file)).out
+    listed = run_here("token", "list", "--tokens", str(file)).out
     assert listed == "reader  expires=never  read=*\n"
-    rows = json.loads(run("token", "list", "--tokens", str(file), "--format", "json").out)
+    rows = json.loads(run_here("token", "list", "--tokens", str(file), "--format", "json").out)
     assert rows == [{"name": "reader", "expires": None, "valid": True, "rights": {"read": ["*"]}}]
-    flat = run("token", "list", "--tokens", str(file), "--format", "csv").out
+    flat = run_here("token", "list", "--tokens", str(file), "--format", "csv").out
     assert flat == "name,expires,valid,rights\nreader,,True,read=*\n"
     file.chmod(0o640)
     with pytest.raises(OptionsError, match="chmod 600"):

@@ -8,7 +8,7 @@ import pytest
 
 import quire
 from browsing import Visit, showing
-from cli_runs import run
+from cli_runs import run_here
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,7 @@ def test_a_form_of_another_site_makes_nothing(root: Path, visit: Visit) -> None:
     assert not (root / "forged").exists()
 
 
+@pytest.mark.check
 def test_the_token_says_which_queues_may_be_made(tmp_path: Path) -> None:
     root, file, audit = (tmp_path / it for it in ("queues", "tokens", "audit"))
     rights = {
@@ -106,7 +107,7 @@ def test_the_token_says_which_queues_may_be_made(tmp_path: Path) -> None:
         "blind": ["--create", "*"],
     }
     tokens = {
-        name: run("token", "add", name, "--tokens", str(file), *given).out.strip()
+        name: run_here("token", "add", name, "--tokens", str(file), *given).out.strip()
         for name, given in rights.items()
     }
     with showing(root, "--tokens", file, "--audit", audit) as port:

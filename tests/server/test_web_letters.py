@@ -11,7 +11,7 @@ import pytest
 
 import quire
 from browsing import Visit, showing
-from cli_runs import run
+from cli_runs import run_here
 from quire._native import entry_bytes
 from quire.groups.letters import DeadLetters, Letter
 
@@ -49,7 +49,7 @@ def visit(root: Path) -> Generator[Visit]:
 def signed_in(root: Path, *rights: str) -> Generator[Visit]:
     """Show the page to somebody whose token has some rights."""
     file = str(root.parent / f"tokens-{len([*root.parent.iterdir()])}")
-    added = run("token", "add", "one", "--tokens", file, *rights)
+    added = run_here("token", "add", "one", "--tokens", file, *rights)
     with showing(root, "--tokens", file) as port:
         visit = Visit(port)
         visit.ask("/sign-in")
@@ -139,6 +139,7 @@ def test_what_the_token_may_not_do_is_not_offered(root: Path) -> None:
     assert texts(root, "shop/orders") == ["first"]
 
 
+@pytest.mark.check
 def test_a_queue_that_the_token_may_not_read_is_no_link(root: Path) -> None:
     fail(root, "first")
     with signed_in(root, "--read", "shop/failed", "--append", "*") as visit:

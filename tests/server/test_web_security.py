@@ -12,7 +12,7 @@ import trustme
 
 import quire
 from browsing import Visit, showing
-from cli_runs import run, started
+from cli_runs import run, run_here, started
 from served import talk
 
 _HOSTILE = {
@@ -49,7 +49,7 @@ def port(root: Path) -> Generator[int]:
 
 
 def added(file: Path, name: str, *options: str) -> str:
-    ran = run("token", "add", name, "--tokens", str(file), *options)
+    ran = run_here("token", "add", name, "--tokens", str(file), *options)
     assert ran.code == 0, ran.err
     return ran.out.strip()
 
@@ -107,7 +107,7 @@ def test_a_token_in_a_header_works_until_it_is_revoked(root: Path, tmp_path: Pat
         browser.ask("/sign-in")
         browser.ask("/sign-in", {"token": token})
         assert browser.ask("/").status == 200
-        assert run("token", "revoke", "writer", "--tokens", str(file)).code == 0
+        assert run_here("token", "revoke", "writer", "--tokens", str(file)).code == 0
         assert with_token.ask("/").status == 401
         assert browser.ask("/").status == 303
         assert browser.ask("/live").status == 401

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,15 @@ class Cli:
         ran = self(*arguments)
         assert (ran.code, ran.err) == (0, "")
         return ran
+
+
+def run_here(*arguments: str | Path) -> Ran:
+    """Run the command within the test, for what its processes begin with."""
+    kept = io.BytesIO(), io.BytesIO()
+    out, err = (io.TextIOWrapper(it, "utf-8", write_through=True) for it in kept)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(argument) for argument in arguments])
+    return Ran(code, kept[0].getvalue(), kept[1].getvalue().decode())
 
 
 def run(*arguments: str | Path, stdin: bytes = b"", timeout_s: float = 300) -> Ran:
