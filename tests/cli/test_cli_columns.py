@@ -175,6 +175,7 @@ def test_text_and_bytes_are_on_one_line_without_control_characters(
     ]
 
 
+@pytest.mark.check
 def test_the_kernel_escapes_the_characters_that_python_does() -> None:
     chars = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     payloads = [f"a{char}".encode() for char in chars]

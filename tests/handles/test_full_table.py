@@ -65,6 +65,7 @@ def found(path: Path) -> list[str]:
     return [finding.kind for finding in quire.verify(path).findings]
 
 
+@pytest.mark.check
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not say who has a file open")
 def test_names_of_deleted_tailers_make_room_once_nobody_has_the_table_open(path: Path) -> None:
     assert found(path) == ["table-full"]
@@ -131,6 +132,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.check
 @pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
 def test_a_queue_opens_while_another_process_asks_whether_it_is_alone(tmp_path: Path) -> None:
     quire.open(tmp_path / "q").close()

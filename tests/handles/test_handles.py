@@ -100,6 +100,7 @@ def test_an_append_that_waits_while_its_queue_is_closed_appends_nothing(path: Pa
         assert payloads(holder) == [b"held"]
 
 
+@pytest.mark.check
 def test_replicated_tailers_wait_for_their_own_lock_alone(
     path: Path, appender: quire.JournalAppender
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_closed_queue_holds_no_file(path: Path) -> None:
         assert held(path) == (0, 0)
 
 
+@pytest.mark.check
 @needs_proc
 def test_a_closed_queue_does_not_map_the_file_of_those_who_slept(path: Path) -> None:
     queue = quire.open(path, block_bytes=1)
@@ -62,6 +63,7 @@ def is_mapped(file: Path, look: int) -> bool:
     return str(file) in maps
 
 
+@pytest.mark.check
 @needs_proc
 def test_handles_that_nobody_closes_hold_no_file_once_they_are_gone(path: Path) -> None:
     queue = quire.open(path, block_bytes=1)
@@ -79,6 +81,7 @@ def test_handles_that_nobody_closes_hold_no_file_once_they_are_gone(path: Path) 
     assert held(path) == (0, 0)
 
 
+@pytest.mark.check
 @needs_proc
 def test_a_thousand_rolls_and_tailers_hold_few_files(path: Path) -> None:
     clock = quire.ManualClock(START_MS)

@@ -71,6 +71,7 @@ def test_the_last_queue_of_a_process_on_a_directory_maps_it_no_longer(path: Path
     assert opened_files(path) == []
 
 
+@pytest.mark.check
 def test_queues_that_are_closed_beside_appends_leave_no_lock(path: Path) -> None:
     """Whoever is in the middle of an append lets go of the lock where others see it."""
     rounds, written = 200, 0

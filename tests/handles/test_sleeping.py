@@ -308,6 +308,7 @@ def test_a_child_sleeps_on_its_own(queue: quire.JournalQueue, path: Path) -> Non
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.check
 def test_more_queues_than_the_system_waits_for_at_once(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) for number in range(140)]
     queues = [quire.open(path) for path in paths]

@@ -137,6 +137,7 @@ def test_a_name_is_free_once_its_tailer_is_collected(queue: quire.JournalQueue) 
     queue.tailer("risk").close()
 
 
+@pytest.mark.check
 def test_a_child_that_drops_its_parents_tailer_frees_nothing(
     path: Path, queue: quire.JournalQueue
 ) -> None:

@@ -95,6 +95,7 @@ def last_acknowledged(process: JavaProcess) -> int:
     return int(line.split()[0], 16)
 
 
+@pytest.mark.check
 def test_copies_of_a_queue_that_two_processes_write(tmp_path: Path) -> None:
     path = tmp_path / "queue"
     options: dict[str, Option] = {"dir": path, "count": 3_000, "pause_us": 1_000, "ack": True}

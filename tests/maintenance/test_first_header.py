@@ -47,7 +47,11 @@ def places_of(file: Path) -> dict[int, bytes]:
 
 @pytest.mark.parametrize(
     ("days", "step"),
-    [pytest.param(1, 1, marks=pytest.mark.slow), (1, 11), (2, 13)],
+    [
+        pytest.param(1, 1, marks=pytest.mark.slow),
+        pytest.param(1, 11, marks=pytest.mark.slow),
+        (2, 13),
+    ],
     ids=["every bit", "alone", "with a neighbour"],
 )
 def test_no_bit_of_the_first_bytes_costs_a_message(

@@ -383,6 +383,7 @@ def test_fields_come_back(
             assert found.remaining == 0
 
 
+@pytest.mark.check
 @given(DECIMALS)
 def test_decimals_are_those_of_the_page(
     tmp_path_factory: pytest.TempPathFactory, value: Decimal

@@ -101,6 +101,7 @@ def test_java_reads_a_replay_as_it_reads_the_source(tmp_path: Path) -> None:
     assert len({index >> 32 for index, _ in listed}) > 1
 
 
+@pytest.mark.check
 def test_two_replays_make_the_same_files_whatever_the_pace(hours: Messages, path: Path) -> None:
     fast, slow, timer = path.with_name("fast"), path.with_name("slow"), Timer()
 

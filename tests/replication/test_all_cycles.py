@@ -90,6 +90,7 @@ def expected(source: dict[int, int], own: dict[int, int]) -> Same | DiffersIn | 
 CYCLES = st.dictionaries(st.integers(0, 12), st.integers(0, 2), min_size=1)
 
 
+@pytest.mark.check
 @given(source=CYCLES, own=CYCLES)
 @settings(max_examples=500, deadline=None)
 def test_the_first_cycle_that_differs_is_found(source: dict[int, int], own: dict[int, int]) -> None:

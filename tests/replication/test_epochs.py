@@ -49,6 +49,7 @@ async def in_sync(path: Path, *copies: Path) -> None:
         )
 
 
+@pytest.mark.check
 def test_what_replicas_had_in_an_earlier_epoch_counts_no_more(tmp_path: Path) -> None:
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     append(first, "1", "2")

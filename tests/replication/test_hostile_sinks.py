@@ -236,6 +236,7 @@ def test_acknowledgements_go_forward(
     assert "was not sent" in refused(filled, caplog, talk)
 
 
+@pytest.mark.check
 def test_a_conversation_cut_at_each_byte(
     filled: quire.JournalQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -337,6 +338,7 @@ def test_silent_sinks_are_disconnected(
     assert ["nothing for too long" in it for it in warnings(caplog)] == [True] * 4
 
 
+@pytest.mark.check
 def test_silent_peers_keep_no_sink_out(
     filled: quire.JournalQueue, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -173,6 +173,7 @@ def test_later_cycles_go_too(pair: Pair) -> None:
     assert problems_of(pair.copy) == []
 
 
+@pytest.mark.check
 def test_compressed_cycles_go_too(pair: Pair) -> None:
     promote(pair.copy)
     pair.clock.advance(DAY_MS)

@@ -387,6 +387,7 @@ def index_shape(path: Path) -> bytes:
     return file.read_bytes().partition(b"indexCount")[2][:24]
 
 
+@pytest.mark.check
 def test_a_copy_may_be_on_a_file_system_of_its_own(tmp_path: Path) -> None:
     """One of the network, or a small one: the index stays as the source says."""
     shape = quire.LayoutOptions(index_count=32, index_spacing=8)

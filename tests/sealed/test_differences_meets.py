@@ -9,6 +9,7 @@ import pytest
 
 import quire
 from differences import parse
+from parameters import some
 from queues import problems_of
 from quire import maintenance
 from quire.archive import archive
@@ -28,7 +29,7 @@ DAYS, EACH = 4, 6
 WIRE_TYPES = ("DELTA_BINARY", "DEFAULT_ZERO_BINARY")
 
 
-@pytest.fixture(params=WIRE_TYPES)
+@pytest.fixture(params=some(WIRE_TYPES, keep=[0]))
 def wire_type(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

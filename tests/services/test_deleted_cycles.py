@@ -199,8 +199,8 @@ def something_happens(days: Days, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", some(range(8), keep=[0]))
-@SEVERAL
-@REPLAYS
+@pytest.mark.parametrize("several", some([False, True], keep=[1]), ids=["one input", "two inputs"])
+@pytest.mark.parametrize("replay", some(["all", "missed"], keep=[1]))
 def test_kills_rolls_and_deletions_in_any_order(
     days: Days, seed: int, replay: str, monkeypatch: pytest.MonkeyPatch, *, several: bool
 ) -> None:

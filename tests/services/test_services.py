@@ -142,6 +142,7 @@ def test_killed_between_any_two_outputs_it_writes_each_once(
         assert place.results() == expected(*numbers * len(kills))
 
 
+@pytest.mark.check
 @given(
     steps=st.lists(
         st.one_of(st.integers(0, 5), st.sampled_from(["", "a", "b"]), st.just(None)), max_size=25

@@ -199,6 +199,7 @@ def test_a_connection_cut_at_any_byte_leaves_no_gap_and_no_repeat(
     run(cut_everywhere())
 
 
+@pytest.mark.check
 def test_every_connection_is_cut_and_the_copy_gets_there(
     queue: quire.vanilla.VanillaQueue, tmp_path: Path
 ) -> None:

@@ -212,6 +212,7 @@ def test_acknowledgements_of_real_sinks(queue: quire.vanilla.VanillaQueue, tmp_p
     assert run(read()) == [b"one", b"two", b"three", b"more", b"more"]
 
 
+@pytest.mark.check
 def test_looking_for_a_message_while_others_are_stored_does_no_harm(tmp_path: Path) -> None:
     replica = Replica(tmp_path / "copy", {"files": FILES})
     messages = Run(FIRST_CAPTURED, [b"x" * length for length in range(1, 6)])
