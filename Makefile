@@ -40,7 +40,7 @@ demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it liv
 
 # More workers than two cores: half of the time tests wait, for files and other processes. A file of short tests goes
 # to one worker. Sparks and Javas wait less and take long: each goes to whoever is free. `-n 0` runs in one process.
-PYTEST = $(BIN)/pytest $(if $(filter check,$(firstword $(1))),-n 3 --dist load --maxschedchunk 1,-n 4 --dist loadgroup)
+PYTEST = $(BIN)/pytest $(if $(filter check,$(firstword $(1))),-n 3 --dist load --maxschedchunk 1,-n 4 --dist loadgroup --no-loadscope-reorder)
 # What can be run here of $(1): all of it, or with a word about it what needs no Java.
 pytest = if .ci/needs jdk maven; then $(MAKE) --no-print-directory $(STAMPS)/interop && \
 	  echo "· pytest -m '$(1)' $(ARGS)" && $(PYTEST) -m "$(1)" $(ARGS); else \

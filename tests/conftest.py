@@ -84,6 +84,8 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))  # one worker runs Sparks
         elif not kinds & LEFT_TO_CHECK:  # many are shorter than what it takes to hand them out
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(TESTS))))
+    # Those that take longest begin first, so that no worker is left alone with them.
+    items.sort(key=lambda item: item.get_closest_marker("smoke") is None)
 
 
 @pytest.fixture(scope="session")
