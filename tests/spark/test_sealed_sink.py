@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -158,6 +159,21 @@ def test_a_write_is_finished_behind_what_others_appended_plain(path: Path, targe
         (path / "away").rename(path / "keys.quire")
     assert finish(str(path), key=KEY) == 1
     assert sorted(found(path)) == sorted([*EXPECTED, b"\x01plain"])
+
+
+def test_marks_of_somebody_without_a_key_skip_no_row(path: Path, target: Target) -> None:
+    killed(target, stage(target), 1)
+    known = {*re.findall(rb"[0-9a-f]{32}", (path / FOLDER / "w/0/manifest.json").read_bytes())}
+    assert known
+    with open_any(path, key=KEY):
+        (path / "keys.quire").rename(path / "away")
+        with open_any(path) as plain, plain.appender() as appender:
+            for token in known:  # whatever could be the one of the batch
+                with appender.writing_document(metadata=True) as document:
+                    document.write("quireSink", [token.decode(), 2, 3, 2])
+        (path / "away").rename(path / "keys.quire")
+    assert finish(str(path), key=KEY) == 1
+    assert found(path) == EXPECTED
 
 
 def test_an_unfinished_write_is_finished_after_the_key_was_changed(

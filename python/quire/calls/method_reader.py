@@ -22,6 +22,7 @@ from quire.calls.method_writer import Filter
 from quire.errors import ClosedError
 from quire.formats.remote import FarAppender, FarQueue, FarTailer
 from quire.pausers import TURN_S, Pauser
+from quire.sealed.key_file import check_letters
 
 _READ_AT_ONCE = 1000
 
@@ -290,7 +291,7 @@ class _DeadLetters:
 
     def __init__(self, tailer: Tailer | FarTailer, to: DeadLetter) -> None:
         self._tailer = tailer
-        self._appender = _appender_of(to)
+        self._appender = _appender_of(to, tailer.path)
 
     def __call__(self, index: int, payload: bytes, error: Exception) -> None:
         """Write the message, its index and queue, and the error."""
@@ -305,8 +306,14 @@ class _DeadLetters:
         _warn("a message that failed went to the dead letters", index, error)
 
 
-def _appender_of(to: DeadLetter) -> Appender | FarAppender:
-    """Return an appender; a queue that is opened here closes with the process."""
+def _appender_of(to: DeadLetter, source: str) -> Appender | FarAppender:
+    """
+    Return an appender; a queue that is opened here closes with the process.
+
+    Raises:
+        EncryptionError: *to* is a path, and *source* is encrypted, or the queue at the path.
+
+    """
     if isinstance(to, Appender | FarAppender):
         return to
     if isinstance(to, FarQueue):
@@ -319,6 +326,7 @@ def _appender_of(to: DeadLetter) -> Appender | FarAppender:
     except TypeError:
         expected = "a queue, its path, or an appender"
         raise arguments.refusal("dead_letter", expected, to) from None
+    check_letters(source, path)
     return Appender(Queue(path))
 
 

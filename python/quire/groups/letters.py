@@ -14,6 +14,7 @@ from quire.formats.adapters import adapter_at, adapter_of, is_queue
 from quire.formats.columns import Columns
 from quire.groups.eligible import grouped
 from quire.groups.undelivered import WHY
+from quire.sealed.key_file import check_letters
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -40,6 +41,11 @@ class DeadLetters:
     Args:
         queue: The queue, or its path.
         max_deliveries: How often a message is delivered at most.
+        like: The queue of the group: a new one at a path has its format.
+
+    Raises:
+        EncryptionError: A path is given, and the queue of the group is encrypted, or that at it.
+        ValueError: It is the queue of the group.
 
     """
 
@@ -52,6 +58,7 @@ class DeadLetters:
         """Keep where they go."""
         if isinstance(queue, str | PathLike) or not is_queue(queue):
             self._queue, self._path = None, arguments.queue_path("dead_letter", queue)
+            check_letters(like.path, self._path)
         else:
             self._queue, self._path = grouped(queue), ""
         path = self._path if self._queue is None else self._queue.path

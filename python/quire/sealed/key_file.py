@@ -171,6 +171,25 @@ def is_encrypted(path: str | os.PathLike[str]) -> bool:
     )
 
 
+def check_letters(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """
+    Do nothing if dead letters may go to a path, where they are not encrypted.
+
+    Args:
+        source: The queue that they come from.
+        path: The queue for them, which is opened without a key.
+
+    Raises:
+        EncryptionError: Either is encrypted.
+
+    """
+    if is_encrypted(source) or is_encrypted(path):
+        raise EncryptionError(
+            f"dead letters would not be encrypted: path={os.fspath(source)}"
+            f" dead_letter={os.fspath(path)} (give an open queue: quire.open(path, key=...))"
+        )
+
+
 def options_for(
     path: str | os.PathLike[str],
     *,

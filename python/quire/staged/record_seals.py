@@ -16,6 +16,8 @@ from quire._native import Cipher
 from quire.errors import ForgedMessageError, PlainMessageError
 
 _SEAL: Final = "seal"
+_NUMBER: Final = 0
+_HIDDEN: Final = 1
 
 
 def to_json(values: Mapping[str, Any], place: str, cipher: Cipher | None) -> bytes:
@@ -30,7 +32,7 @@ def to_json(values: Mapping[str, Any], place: str, cipher: Cipher | None) -> byt
     """
     stored = dict(values)
     if cipher is not None:
-        stored[_SEAL] = cipher.seal_staged(0, _digest(values, place)).hex()
+        stored[_SEAL] = cipher.seal_staged(_NUMBER, _digest(values, place)).hex()
     return json.dumps(stored).encode()
 
 
@@ -48,11 +50,30 @@ def check_seal(found: dict[str, Any], place: str, cipher: Cipher) -> None:
     if not isinstance(seal, str):
         raise ValueError("it has no seal of a key of the queue")  # noqa: TRY004 - as all the others
     try:
-        digest = cipher.open_staged(0, bytes.fromhex(seal))
+        digest = cipher.open_staged(_NUMBER, bytes.fromhex(seal))
     except (ForgedMessageError, PlainMessageError):
         raise ValueError("it was not made here with a key of the queue") from None
     if digest != _digest(values, place):
         raise ValueError("it was changed, or is that of another batch")
+
+
+def hidden(text: str, cipher: Cipher) -> str:
+    """Return a value of a sealed file as only those with a key of the queue can read it."""
+    return cipher.seal_staged(_HIDDEN, text.encode()).hex()
+
+
+def shown(value: str, cipher: Cipher) -> str:
+    """
+    Return the text of a hidden value.
+
+    Raises:
+        ValueError: The value is another's.
+
+    """
+    try:
+        return cipher.open_staged(_HIDDEN, bytes.fromhex(value)).decode()
+    except (ForgedMessageError, PlainMessageError):
+        raise ValueError("a hidden value was not made here with a key of the queue") from None
 
 
 def _digest(values: Mapping[str, Any], place: str) -> bytes:

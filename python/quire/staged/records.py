@@ -11,7 +11,7 @@ from quire._common.durable import SafeFolder
 from quire._native import Cipher
 from quire.errors import CorruptError, UnsafePathError
 from quire.maintenance.sink_writes import DONE
-from quire.staged.record_seals import check_seal, to_json
+from quire.staged.record_seals import check_seal, hidden, to_json
 from quire.staged.sink_manifest import Manifest, is_count, numbered
 
 _LONGEST: Final = 4096
@@ -58,7 +58,8 @@ def last_done(root: SafeFolder, writer: str, cipher: Cipher | None) -> int:
 
 def record(root: SafeFolder, manifest: Manifest, cipher: Cipher | None) -> None:
     """Remember that a batch is done."""
-    values = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
+    token = manifest.token if cipher is None else hidden(manifest.token, cipher)
+    values = {"batch": manifest.batch, "token": token, "rows": manifest.rows}
     with root.sub(manifest.writer) as folder:
         folder.replace(DONE, to_json(values, _place(manifest.writer), cipher))
 

@@ -19,7 +19,7 @@ from quire._common.durable import SafeFolder
 from quire._native import Cipher
 from quire.errors import CorruptError
 from quire.maintenance.sink_writes import MANIFEST
-from quire.staged.record_seals import check_seal, to_json
+from quire.staged.record_seals import check_seal, hidden, shown, to_json
 from quire.staged.staging import Part
 
 BATCH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -39,7 +39,8 @@ class Manifest:
     Attributes:
         writer: Whose batch it is.
         batch: Its number.
-        token: What its marks in the queue are known by.
+        token: What its marks in the queue are known by; beside an encrypted queue a secret, or
+            somebody without a key could forge marks.
         after: The queue's last index before it; None: there was no message.
         parts: What was staged, in order.
         kept: Whether it is remembered that it was done.
@@ -65,6 +66,8 @@ class Manifest:
     def to_json(self, cipher: Cipher | None = None) -> bytes:
         """Return what :meth:`read` takes, without what its place says."""
         values = {name: getattr(self, name) for name in _STORED}
+        if cipher is not None:
+            values["token"] = hidden(self.token, cipher)
         return to_json(values, f"{self.writer}/{self.batch}", cipher)
 
     @classmethod
@@ -90,10 +93,11 @@ class Manifest:
             found = json.loads(folder.read(MANIFEST))
             parts = [Part(*part) for part in found["parts"]]
             values: dict[str, Any] = {name: found[name] for name in _STORED} | {"parts": parts}
+            if cipher is not None:
+                check_seal(found, f"{writer}/{batch}", cipher)
+                values["token"] = shown(found["token"], cipher)
             manifest = cls(writer, batch, **values)
             if (wrong := next(manifest._wrong(), None)) is None:
-                if cipher is not None:
-                    check_seal(found, f"{writer}/{batch}", cipher)
                 return manifest
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             wrong = f"{type(error).__name__}: {error}"

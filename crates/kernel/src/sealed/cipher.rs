@@ -299,8 +299,7 @@ impl Cipher {
     /// Decrypts what is stored; None where it is plain and may be.
     pub fn open(&self, place: Place, stored: &[u8]) -> Result<Option<Vec<u8>>> {
         let Some(Parts { number, nonce, body, tag }) = parts(stored) else {
-            // What belongs to a file, and what others note, is metadata that is not encrypted.
-            return if self.allows_plain || place.is_metadata {
+            return if self.allows_plain {
                 Ok(None)
             } else {
                 Err(Error::Plain { index: place.index })
@@ -444,7 +443,10 @@ mod tests {
         }
         assert!(matches!(cipher(2, 1).open(PLACE, &stored), Err(Error::NotAuthentic { .. })));
         assert!(matches!(cipher(1, 2).open(PLACE, &stored), Err(Error::KeyMissing { .. })));
-        assert!(matches!(made.open(PLACE, b"plain"), Err(Error::Plain { .. })));
+        for is_metadata in [false, true] {
+            let place = Place { is_metadata, ..PLACE };
+            assert!(matches!(made.open(place, b"plain"), Err(Error::Plain { .. })));
+        }
     }
 
     #[test]

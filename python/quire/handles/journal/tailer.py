@@ -249,7 +249,7 @@ class JournalTailer(_native.Tailer, WireReading, Tailer[Excerpt]):
                 logs and goes on; ``dead_letter`` writes it to another queue and goes on. Other
                 events of the same document may have been handled before.
             dead_letter: Where to, a queue, its path, or an appender: maps of ``index``, ``queue``,
-                ``error`` and ``payload``.
+                ``error`` and ``payload``. Not a path if this queue, or the one there, is encrypted.
             default: Called with name (or number) and value of each event nobody handles.
             filter: Called with a method's name and a call's first argument (or None); where it
                 returns something false the call is not made, nor are its other arguments read.

@@ -407,6 +407,9 @@ impl Inner {
             let place = cipher::Place { cycle, index, is_metadata: false };
             return cipher.open(place, self.cursor.payload(document));
         }
+        if self.cursor.is_of_file(document) {
+            return Ok(None);
+        }
         let Some(region) = self.cursor.region() else { return Ok(None) };
         let mut stored = Vec::new();
         let (position, length) = (document.position + HEADER_LEN, u64::from(document.length));

@@ -1,0 +1,139 @@
+"""What is not encrypted in and beside an encrypted queue: it is refused, told or counted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import quire
+from quire.errors import EncryptionError, PlainMessageError
+from quire.groups import dead_letters
+from quire.sealed.key_file import KEYS
+
+KEY: Final = bytes(range(32))
+WORD: Final = b"attack at dawn"
+open_any: Any = quire.open
+
+
+class Notes:
+    """Hears metadata."""
+
+    def __init__(self, heard: list[str]) -> None:
+        self._heard = heard
+
+    def noted(self, text: str) -> None:
+        self._heard.append(text)
+
+    def forged(self, text: str) -> None:
+        self._heard.append(text)
+
+
+def append_without_a_key(path: Path, append: Callable[[quire.JournalAppender], object]) -> None:
+    """Append as Java would, or somebody who may write to the directory."""
+    hidden = (path / KEYS).rename(path.parent / "hidden")
+    with quire.open(path) as queue, queue.appender() as appender:
+        append(appender)
+    shutil.move(hidden, path / KEYS)
+
+
+def append_metadata(appender: quire.JournalAppender) -> None:
+    with appender.writing_document(metadata=True) as document:
+        document.write("forged", "evil")
+
+
+def documents(path: Path, **options: Any) -> list[bytes]:  # noqa: ANN401
+    """The metadata of a queue that its users wrote."""
+    found = list[bytes]()
+    with open_any(path, key=KEY, read_only=True, **options) as queue, queue.tailer() as tailer:
+        while True:
+            with tailer.reading_document(include_metadata=True) as document:
+                if not document.is_present:
+                    return found
+                if b"orged" in bytes(document.bytes) or b"noted" in bytes(document.bytes):
+                    found.append(bytes(document.bytes))
+
+
+def shows_plain(path: Path) -> bool:
+    return any(WORD in it.read_bytes() for it in path.rglob("*") if it.is_file())
+
+
+def test_forged_metadata_is_refused(tmp_path: Path) -> None:
+    vault = tmp_path / "q"
+    with quire.open(vault, key=KEY) as queue, queue.appender() as appender:
+        with appender.writing_document(metadata=True) as document:
+            document.write("noted", "by who has the key")
+        appender.write_text("one")
+    assert len(documents(vault)) == 1
+    append_without_a_key(vault, append_metadata)
+    with pytest.raises(PlainMessageError, match="allow_plain=True"):
+        documents(vault)
+    assert len(documents(vault, allow_plain=True)) == 2
+    heard = list[str]()
+    with quire.open(vault, key=KEY) as queue, queue.tailer() as tailer:
+        reader = tailer.method_reader(metadata_handler=Notes(heard))
+        with pytest.raises(PlainMessageError):
+            reader.read_many(10)
+        assert heard == ["by who has the key"]
+    with quire.open(vault, key=KEY) as queue, queue.tailer() as tailer:
+        assert [tailer.read_text(), tailer.read_text()] == ["one", None]  # skips metadata
+
+
+def test_metadata_of_the_file_needs_no_key(tmp_path: Path) -> None:
+    """The header, and arrays of the index, also those after the first ones."""
+    vault = tmp_path / "q"
+    with quire.open(vault, key=KEY, roll_cycle="TEST4_SECONDLY") as queue:
+        with queue.appender() as appender:
+            appender.write_many([b"one"] * 2000)
+        with queue.tailer() as tailer:
+            messages = arrays = 0
+            while True:
+                with tailer.reading_document(include_metadata=True) as document:
+                    if not document.is_present:
+                        break
+                    arrays += document.is_metadata
+                    messages += not document.is_metadata
+    assert messages == 2000
+    assert arrays > 10
+
+
+def give_up(queue: quire.JournalQueue, letters: quire.JournalQueue) -> None:
+    group = queue.group("billing", dead_letter=letters, max_deliveries=1)
+    with group.consumer() as consumer:
+        message = consumer.read()
+        assert message is not None
+        message.nack()
+        assert consumer.read() is None
+
+
+def test_dead_letters_are_not_plain_without_a_word(tmp_path: Path) -> None:
+    vault, letters = tmp_path / "q", tmp_path / "letters"
+    with quire.open(vault, key=KEY) as queue, queue.appender() as appender:
+        appender.write_bytes(b"\x01" + WORD)
+        with pytest.raises(EncryptionError, match="dead letters would not be encrypted"):
+            queue.group("billing", dead_letter=letters)
+        with (
+            pytest.raises(EncryptionError, match=r"give an open queue: quire\.open"),
+            queue.tailer() as tailer,
+        ):
+            tailer.method_reader(Notes([]), on_error="dead_letter", dead_letter=letters)
+        assert not letters.exists()
+        with quire.open(letters, key=KEY) as opened:
+            give_up(queue, opened)
+            (letter,) = dead_letters(opened)
+    assert (letter.data, letter.reason) == (b"\x01" + WORD, "refused")
+    assert not shows_plain(vault)
+    assert not shows_plain(letters)
+
+
+def test_dead_letters_of_a_plain_queue_are_not_added_to_an_encrypted_one(tmp_path: Path) -> None:
+    letters = tmp_path / "letters"
+    quire.open(letters, key=KEY).close()
+    with quire.open(tmp_path / "q") as queue:
+        with pytest.raises(EncryptionError, match="dead letters would not be encrypted"):
+            queue.group("billing", dead_letter=letters)
+        with pytest.raises(EncryptionError), queue.tailer() as tailer:
+            tailer.method_reader(Notes([]), on_error="dead_letter", dead_letter=letters)
