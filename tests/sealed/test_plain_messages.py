@@ -10,12 +10,15 @@ from typing import Any, Final
 import pytest
 
 import quire
+from cli_runs import Cli
+from queues import START_MS
 from quire.errors import EncryptionError, PlainMessageError
 from quire.groups import dead_letters
 from quire.sealed.key_file import KEYS
 
 KEY: Final = bytes(range(32))
 WORD: Final = b"attack at dawn"
+DAY_MS: Final = 86_400_000
 open_any: Any = quire.open
 
 
@@ -137,3 +140,44 @@ def test_dead_letters_of_a_plain_queue_are_not_added_to_an_encrypted_one(tmp_pat
             queue.group("billing", dead_letter=letters)
         with pytest.raises(EncryptionError), queue.tailer() as tailer:
             tailer.method_reader(Notes([]), on_error="dead_letter", dead_letter=letters)
+
+
+def test_verify_counts_what_is_not_encrypted(tmp_path: Path) -> None:
+    vault, plain = tmp_path / "q", tmp_path / "plain"
+    with quire.open(vault, key=KEY) as queue, queue.appender() as appender:
+        with appender.writing_document(metadata=True) as document:
+            document.write("noted", "by who has the key")
+        appender.write_many([WORD] * 600)
+    assert quire.verify(vault).findings == ()
+    indexes = list[int]()
+    append_without_a_key(vault, lambda it: indexes.append(it.write_bytes(b"one")))
+    append_without_a_key(vault, append_metadata)
+    append_without_a_key(vault, lambda it: it.write_bytes(b"\0"))
+    for path in (vault, next(vault.glob("*.cq4"))):
+        report = quire.verify(path)
+        (finding,) = report.findings
+        assert (report.ok, finding.kind, finding.severity) == (True, "plain-messages", "note")
+        assert finding.found == f"messages=2 metadata=1 first={indexes[0]:#x}"
+    quire.open(plain).appender().write_text("one")
+    assert quire.verify(plain).findings == ()
+
+
+def test_verify_counts_them_in_compressed_cycles_and_copies(tmp_path: Path, cli: Cli) -> None:
+    vault, copied = tmp_path / "q", tmp_path / "copy"
+    clock = quire.ManualClock(START_MS)
+    with quire.open(vault, key=KEY, clock=clock) as queue, queue.appender() as appender:
+        appender.write_text("one")
+    hidden = (vault / KEYS).rename(tmp_path / "hidden")
+    for day in range(3):
+        clock.now_ms = START_MS + day * DAY_MS
+        with quire.open(vault, clock=clock) as queue, queue.appender() as appender:
+            appender.write_text("plain")
+    hidden.rename(vault / KEYS)
+    quire.prune(vault, max_cycles=1, action="compress")
+    assert [*vault.glob("*.zst")]
+    quire.copy_queue(vault, copied)
+    for path in (vault, copied):
+        found = [it.found.split()[:2] for it in quire.verify(path).findings]
+        assert found == [["messages=1", "metadata=0"]] * 3
+        shown = cli.ok("verify", path, "--format", "jsonl").out
+        assert shown.count("plain-messages") == 3

@@ -50,6 +50,8 @@ pub enum Kind {
     Listing,
     /// A named tailer's position is after the end of its queue.
     TailerPosition,
+    /// Messages in an encrypted queue, or metadata, that are not encrypted.
+    PlainMessages,
     /// The table has little room for more names of tailers.
     TableFull,
     /// The examination of the files after a restart was not completed.
@@ -78,7 +80,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::UnreadableFile,
         Self::LostHeader,
         Self::UnfinishedFile,
@@ -101,6 +103,7 @@ impl Kind {
         Self::StaleLock,
         Self::Listing,
         Self::TailerPosition,
+        Self::PlainMessages,
         Self::TableFull,
         Self::Restart,
         Self::PendingRing,
@@ -141,6 +144,7 @@ impl Kind {
             Self::StaleLock => "stale-lock",
             Self::Listing => "listing",
             Self::TailerPosition => "tailer-position",
+            Self::PlainMessages => "plain-messages",
             Self::TableFull => "table-full",
             Self::Restart => "restart",
             Self::PendingRing => "pending-ring",

@@ -129,6 +129,12 @@ KINDS: Final[dict[str, Kind]] = {
         "a named tailer is ahead of the messages, as after a power cut: its next reader goes back",
         None,
     ),
+    "plain-messages": Kind(
+        "note",
+        "Java, or somebody without the key, appended these, or they are older than the key: reading"
+        " them raises, unless the queue is opened with allow_plain=True",
+        None,
+    ),
     "table-full": Kind(
         "warning",
         "little room is left for names of tailers: delete those that nobody uses, end every process"

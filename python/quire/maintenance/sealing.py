@@ -25,7 +25,7 @@ from quire.sealed.seal_check import Row, Wanted, check
 from quire.sealed.seal_files import SEALS, parse_checkpoint, read_chain
 from quire.sealed.sealer import Step, seal_queue
 from quire.sealed.signing import Signer, Trust
-from quire.sealed.trees import message_leaf, path_of
+from quire.sealed.trees import message_hash, path_of
 
 _LONGEST: Final = 1 << 16
 
@@ -100,14 +100,18 @@ def seal(
     if made is None:
         return None
     if kept is not None:
-        with SafeFolder.at(kept.absolute().parent) as around:
-            around.replace(kept.name, made.head_line() + b"\n")
+        _replace(kept, made.head_line() + b"\n")
     signature = made.signature
     key = None if signature is None else signature.key.hex()
     return Seal(made.number, made.time_ms, made.size, made.root, key)
 
 
-def prove(path: str | PathLike[str], index: int) -> bytes:
+def prove(
+    path: str | PathLike[str],
+    index: int,
+    *,
+    message_to: str | PathLike[str] | None = None,
+) -> bytes:
     """
     Return the proof that a message is in a queue, as the newest checkpoint has it.
 
@@ -116,8 +120,11 @@ def prove(path: str | PathLike[str], index: int) -> bytes:
     Args:
         path: The queue's directory.
         index: The index of the message.
+        message_to: Write the message to this file as it is stored, and so proven: of an encrypted
+            or compressed queue these are other bytes than what is read. No key is needed.
 
     Raises:
+        OSError: The file cannot be written.
         SealError: The message is not sealed, or not what was sealed.
         UnsupportedError: The queue is of another format.
 
@@ -129,17 +136,33 @@ def prove(path: str | PathLike[str], index: int) -> bytes:
         True
 
     """
+    kept = None if message_to is None else Path(arguments.path("message_to", message_to))
     with _opened(path) as (queue, folder):
         chain, _ = read_chain(folder)
         signed = [it.checkpoint.number for it in chain.entries if it.checkpoint.signature]
         cycle, number = queue.roll_cycle.to_cycle(index), queue.roll_cycle.to_sequence(index)
-        return _prove(queue, chain, (cycle, number, index), signed).to_bytes()
+        proof, message = _prove(queue, chain, (cycle, number, index), signed)
+    if kept is not None:
+        _replace(kept, message)
+    return proof.to_bytes()
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write a file that the user names."""
+    with SafeFolder.at(file.absolute().parent) as around:
+        around.replace(file.name, content)
 
 
 def _prove(
     queue: JournalQueue, chain: Chain, place: tuple[int, int, int], signed: list[int]
-) -> Proof:
-    """Prove a message by the newest signed checkpoint that has it, or else by the newest one."""
+) -> tuple[Proof, bytes]:
+    """
+    Prove a message by the newest signed checkpoint that has it, or else by the newest one.
+
+    Returns:
+        The proof, and the message as it is stored.
+
+    """
     cycle, number, index = place
     for at in (*signed[-1:], len(chain.entries) - 1):
         cycles = chain.cycles_at(at)
@@ -160,9 +183,9 @@ def _prove(
     message, before, path = step.proven
     ordered = sorted(cycles)
     where = ordered.index(cycle)
-    return Proof(
+    proof = Proof(
         index=index,
-        leaf=message_leaf(index, before, message),
+        message=message_hash(message),
         before=before,
         cycle=cycle,
         number=number,
@@ -172,6 +195,7 @@ def _prove(
         cycle_path=path_of(tree_of(cycles), where),
         checkpoint=chain.entries[at].checkpoint,
     )
+    return proof, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +238,8 @@ def check_proof(
     Args:
         proof: The bytes that :func:`prove` returned.
         trust: The file of an Ed25519 public key, in PEM, that has to have signed the checkpoint.
-        message: The message that has to be the one at the index.
+        message: The message that has to be the one at the index, as it is stored: see *message_to*
+            of :func:`prove`.
 
     Raises:
         SealError: The proof does not lead from the message to a checkpoint, or the key did not sign
@@ -235,7 +260,7 @@ def check_proof(
     where = f"index={found.index:#x} checkpoint={found.checkpoint.number}"
     if not found.is_right():
         raise SealError(f"the proof does not lead to its checkpoint: {where}")
-    if message is not None and message_leaf(found.index, found.before, message) != found.leaf:
+    if message is not None and message_hash(message) != found.message:
         raise SealError(f"the proof is of another message: {where}")
     key = None
     if trust is not None:

@@ -1,5 +1,5 @@
 """
-The proof that one message is in a queue: the way from its hash up to a signed checkpoint.
+The proof that one message is in a queue: the way from its hash and index up to a signed checkpoint.
 
 It holds no message, and no more of others than their hashes.
 """
@@ -12,9 +12,9 @@ from typing import Final
 
 from quire.errors import SealError
 from quire.sealed.seal_chain import QUEUE_ID_LEN, Checkpoint, SealedCycle, Signature
-from quire.sealed.trees import HASH_LEN, NOTHING, root_by_path
+from quire.sealed.trees import HASH_LEN, NOTHING, message_leaf, root_by_path
 
-_MAGIC: Final = b"QuirePf1"
+_MAGIC: Final = b"QuirePf2"
 _HEAD: Final = struct.Struct("<qqQQBQBB")
 _CHECKPOINT: Final = struct.Struct(f"<{QUEUE_ID_LEN}sQQQ32s32s32s8s64s")
 _MOST: Final = 64  # siblings of a way up
@@ -27,7 +27,7 @@ class Proof:
 
     Attributes:
         index: The index of the message.
-        leaf: The hash of the message, of its index and of the metadata before it.
+        message: The hash of the message.
         before: The hash of that metadata; None without any.
         cycle: The cycle.
         number: The number of the message in its cycle.
@@ -40,7 +40,7 @@ class Proof:
     """
 
     index: int
-    leaf: bytes
+    message: bytes
     before: bytes | None
     cycle: int
     number: int
@@ -52,7 +52,8 @@ class Proof:
 
     def is_right(self) -> bool:
         """Return whether the way leads from the message to the root of the checkpoint."""
-        root = root_by_path(self.leaf, self.number, self.sealed.count, self.path)
+        message = message_leaf(self.index, self.before, self.message)
+        root = root_by_path(message, self.number, self.sealed.count, self.path)
         if root != self.sealed.root:
             return False
         leaf = self.sealed.leaf(self.cycle)
@@ -79,7 +80,7 @@ class Proof:
                     len(self.path),
                     len(self.cycle_path),
                 ),
-                self.leaf,
+                self.message,
                 self.before or b"",
                 sealed.metadata or b"",
                 *self.path,
@@ -126,7 +127,7 @@ def _parse(content: bytes) -> Proof:
     if tail - hashes != expected * HASH_LEN:
         raise ValueError(f"expected {expected} hashes")
     found = [content[it : it + HASH_LEN] for it in range(hashes, tail, HASH_LEN)]
-    leaf = found.pop(0)
+    message = found.pop(0)
     before = found.pop(0) if has_before else None
     metadata = found.pop(0) if has_metadata else None
     path, cycle_path = found[:ways], found[ways:]
@@ -135,6 +136,6 @@ def _parse(content: bytes) -> Proof:
     )
     signature = None if key == bytes(8) else Signature(key, value)
     checkpoint = Checkpoint(queue, at_number, time_ms, size, root, changes, previous, signature)
-    inner = root_by_path(leaf, number, count, path)
+    inner = root_by_path(message_leaf(index, before, message), number, count, path)
     sealed = SealedCycle(count, bool(flags & 1), NOTHING if inner is None else inner, metadata)
-    return Proof(index, leaf, before, cycle, number, place, sealed, path, cycle_path, checkpoint)
+    return Proof(index, message, before, cycle, number, place, sealed, path, cycle_path, checkpoint)

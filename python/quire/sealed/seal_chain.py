@@ -27,7 +27,9 @@ _CONTEXT: Final = b"quire checkpoint\n"
 _SIGNATURE: Final = re.compile(r"-|([0-9a-f]{16}):([0-9a-f]{128})")
 _HEX: Final = re.compile(r"[0-9a-f]*")
 _MOST: Final = 2**63
-_FIELDS: Final = ("changes", "number", "previous", "queue", "root", "size", "time_ms")
+_VERSION: Final = 2
+"""Of the leaves: those of the first version had the message in place of its hash."""
+_FIELDS: Final = ("changes", "number", "previous", "queue", "root", "size", "time_ms", "version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class Checkpoint:
             "root": self.root.hex(),
             "size": self.size,
             "time_ms": self.time_ms,
+            "version": _VERSION,
         }
         return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -134,6 +137,11 @@ class Checkpoint:
         """
         loaded: object = json.loads(body)
         fields = cast("dict[str, object]", loaded) if isinstance(loaded, dict) else {}
+        if fields and fields.get("version", 1) != _VERSION:
+            raise ValueError(
+                "a checkpoint of another version of Quire (move seals.quire and *.seal.quire out of"
+                " the directory, and seal again)"
+            )
         if tuple(sorted(fields)) != _FIELDS:
             raise ValueError("expected the fields of a checkpoint")
         found = _SIGNATURE.fullmatch(signature)

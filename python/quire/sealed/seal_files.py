@@ -18,7 +18,7 @@ LOCK: Final = "quire.seal.lock"
 """Held by whatever seals; Java ignores the file."""
 CHECKSUM_LEN: Final = 8
 HEADER_LEN: Final = 4096
-_MAGIC: Final = b"QuireSl1"
+_MAGIC: Final = b"QuireSl2"
 _HEAD: Final = struct.Struct("<8sq16sQ")
 _MOST_PEAKS: Final = 64
 _LONGEST: Final = 1 << 30

@@ -14,11 +14,23 @@ _LEAF = b"\0"
 _NODE = b"\1"
 
 
+def message_hash(message: bytes) -> bytes:
+    """Return the hash that the leaf of a message has of it."""
+    return hashlib.sha256(message).digest()
+
+
 def message_leaf(index: int, metadata: bytes | None, message: bytes) -> bytes:
-    """Return the leaf of a message in the tree of its cycle."""
+    """
+    Return the leaf of a message in the tree of its cycle.
+
+    Args:
+        index: Its index.
+        metadata: The hash of the metadata before it; None without any.
+        message: Its hash.
+
+    """
     before = b"" if metadata is None else metadata
-    head = struct.pack("<qB", index, len(before))
-    return hashlib.sha256(_LEAF + head + before + message).digest()
+    return leaf(struct.pack("<qB", index, len(before)) + before + message)
 
 
 def leaf(content: bytes) -> bytes:

@@ -1,9 +1,10 @@
 //! The leaves of a cycle: a hash of each message, of its index, and of the metadata before it.
 //!
 //! A leaf is the hash of 0, the index in 8 bytes, the number of bytes that follow for metadata (0 or
-//! 32), those, and the message. Those for metadata are the hash of the header words and payloads of
-//! all metadata documents since the message before. The file header and index arrays are left out:
-//! their words change.
+//! 32), those, and the hash of the message: who has that instead of the message still sees that the
+//! index belongs to it. Those for metadata are the hash of the header words and payloads of all
+//! metadata documents since the message before. The file header and index arrays are left out: their
+//! words change.
 
 use sha2::{Digest, Sha256};
 
@@ -218,5 +219,6 @@ fn has_unwritten_page(position: u64, payload: &[u8]) -> bool {
 pub fn leaf_of(index: i64, metadata: Option<&Hash>, payload: &[u8]) -> Hash {
     let length = if metadata.is_some() { &[HASH_LEN_BYTE] } else { &[0] };
     let metadata = metadata.map_or(&[][..], |hash| hash);
-    tree::leaf(&[&index.to_le_bytes(), length, metadata, payload])
+    let message: Hash = Sha256::digest(payload).into();
+    tree::leaf(&[&index.to_le_bytes(), length, metadata, &message])
 }

@@ -13,16 +13,22 @@ from quire.cli.parameters import PATH, index_of
 @click.command()
 @click.argument("path", type=PATH)
 @click.argument("index", type=index_of)
-def prove(path: Path, index: int) -> None:
+@click.option("--message-to", type=PATH, help="Write the message, as it is stored, to this file.")
+def prove(path: Path, index: int, *, message_to: Path | None) -> None:
     """
     Write a proof that a message is in a sealed queue.
 
     The proof, some hundred bytes on stdout, leads from the hash of the message to the newest signed
     checkpoint. It holds nothing of any message. `quire check-proof` checks it without the queue.
 
+    What is proven is the message as it is stored, encrypted or compressed where the queue is:
+    --message-to writes these bytes, for `quire check-proof --message`.
+
     \b
     Examples:
       quire prove orders 0x4d1900000000 > proof
       quire check-proof proof --trust key.pub
+      quire prove vault 0x4d1900000000 --message-to stored > proof
+      quire check-proof proof --trust key.pub --message stored
     """  # noqa: D301 - click reads the backspace
-    click.echo(quire.maintenance.prove(path, index), nl=False)
+    click.echo(quire.maintenance.prove(path, index, message_to=message_to), nl=False)

@@ -348,7 +348,9 @@ fn path_of(names: Names<'_>, cycle: i64) -> Option<PathBuf> {
     Some(names.dir.join(name))
 }
 
-fn exists(path: &Path) -> bool {
+/// Whether there is anything at a path.
+#[must_use]
+pub fn exists(path: &Path) -> bool {
     fault::call!("listing.file.stat", std::fs::symlink_metadata(path)).is_ok()
 }
 

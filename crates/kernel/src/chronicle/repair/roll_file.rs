@@ -127,11 +127,11 @@ fn repair_documents(
     guard: &DetachedGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<()> {
-    let mut walked = Walked::through(view, Signals::Deferred(guard.may_wait()))?;
+    let mut walked = Walked::through(view, None, Signals::Deferred(guard.may_wait()))?;
     while let Some((position, word)) = walked.unmarked {
         guard.check_held()?;
         mark(view, position, word, actions)?;
-        walked = Walked::through(view, Signals::Deferred(guard.may_wait()))?;
+        walked = Walked::through(view, None, Signals::Deferred(guard.may_wait()))?;
     }
     if !walked.gaps.is_empty() {
         return Ok(()); // readers find what is left by the words and entries as they are

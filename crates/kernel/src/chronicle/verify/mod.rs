@@ -22,6 +22,7 @@ use crate::chronicle::protocol::table::store::TableStore;
 use crate::finding::{Finding, Kind, Report};
 use crate::os::detached::Detached;
 use crate::probe::fault;
+use crate::sealed::cipher;
 use crate::{Error, Result};
 use quiet::Quiet;
 use roll_file::Asked;
@@ -94,11 +95,17 @@ impl Directory {
         Names { dir: &self.dir, roll: &self.roll, epoch_ms: self.epoch_ms }
     }
 
+    /// Whether messages of the queue are encrypted.
+    fn is_encrypted(&self) -> bool {
+        listing::exists(&self.dir.join(cipher::KEYS))
+    }
+
     fn check_one(self, path: &Path, may_wait: &mut Detached) -> Result<Report> {
         let quiet = Quiet::new(self.table.as_deref(), may_wait);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let cycle = self.roll.cycle_of_file(&name, self.epoch_ms).unwrap_or_default();
-        let asked = Asked { path, cycle, roll: &self.roll, is_older: false };
+        let is_encrypted = self.is_encrypted();
+        let asked = Asked { path, cycle, roll: &self.roll, is_older: false, is_encrypted };
         let mut report = Report { findings: self.findings, ..Report::default() };
         match roll_file::check(asked, &quiet)? {
             Some(checked) => add(&mut report, checked),
@@ -120,6 +127,7 @@ impl Directory {
         let cycles = listing::list_well_named(self.names())?;
         report.findings.extend(self.wrong_names()?);
         let last = self.last_begun(&cycles)?;
+        let is_encrypted = self.is_encrypted();
         let mut next = BTreeMap::new();
         for cycle in cycles {
             let mut path = self.dir.join(self.roll.file_name(cycle, self.epoch_ms)?);
@@ -127,7 +135,8 @@ impl Directory {
                 path = compressed::path_for(&path);
             }
             let is_older = last.is_some_and(|last| cycle < last);
-            let asked = Asked { path: &path, cycle, roll: &self.roll, is_older };
+            let (path, roll) = (path.as_path(), &self.roll);
+            let asked = Asked { path, cycle, roll, is_older, is_encrypted };
             let Some(checked) = roll_file::check(asked, &quiet)? else { continue };
             next.extend(checked.next_sequence.map(|sequence| (cycle, sequence)));
             if checked.is_old {

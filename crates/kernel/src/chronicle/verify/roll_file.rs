@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::quiet::Quiet;
-use super::walk::{Ending, Walked};
+use super::walk::{Ending, Plain, Walked};
 use super::{index, words};
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::head;
@@ -27,6 +27,8 @@ pub struct Asked<'a> {
     pub roll: &'a RollCycle,
     /// A later file exists: this one has ended.
     pub is_older: bool,
+    /// Messages of the queue are encrypted.
+    pub is_encrypted: bool,
 }
 
 /// A file that was walked through.
@@ -120,8 +122,10 @@ fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>
 fn check_ready(file: RollFile, asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Checked> {
     let is_old = create::is_of_version_4(&file);
     let mut view = View::new(Arc::new(file));
-    let mut walked = Walked::through(&mut view, Signals::Handled(&mut quiet.may_wait()))?;
+    let plain = asked.is_encrypted.then(Plain::default);
+    let mut walked = Walked::through(&mut view, plain, Signals::Handled(&mut quiet.may_wait()))?;
     let mut findings = gaps(&mut view, &walked, asked)?;
+    findings.extend(not_encrypted(&walked, asked)?);
     let mut changing = Vec::new();
     check_changing(&mut view, &mut walked, asked, is_old, &mut changing)?;
     if !changing.is_empty() && quiet.is_reached()? {
@@ -135,6 +139,18 @@ fn check_ready(file: RollFile, asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Ch
     let (messages, bytes) = (walked.messages, walked.position);
     let next_sequence = Some(walked.next_sequence);
     Ok(Checked { messages, bytes, next_sequence, is_old, findings })
+}
+
+/// Messages and metadata of an encrypted queue that are not encrypted.
+fn not_encrypted(walked: &Walked, asked: Asked<'_>) -> Result<Option<Finding>> {
+    let Some(Plain { messages, metadata, first: Some(first) }) = walked.plain else {
+        return Ok(None);
+    };
+    let index = asked.roll.to_index(asked.cycle, first.sequence)?;
+    let found = format!("messages={messages} metadata={metadata} first={index:#x}");
+    let expected = "encrypted messages";
+    let kind = Kind::PlainMessages;
+    Ok(Some(Finding::at(kind, asked.path, first.position, found, expected)))
 }
 
 /// A file whose first documents are damaged, and can be restored.

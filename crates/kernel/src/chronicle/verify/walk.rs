@@ -2,13 +2,14 @@
 //! message that the index reaches.
 
 use super::scan;
-use crate::chronicle::format::document::{self, Header, NOT_COMPLETE};
+use crate::chronicle::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::protocol::hints::{self, Pair};
 use crate::chronicle::protocol::locate::{self, Located};
 use crate::chronicle::protocol::roll_file::{Document, Known, Slot, View};
 use crate::chronicle::protocol::walk::Walk;
 use crate::os::interrupt::Signals;
+use crate::sealed::cipher;
 use crate::{Error, Result};
 
 /// Signals are checked after this many documents.
@@ -39,6 +40,37 @@ pub struct Gap {
     pub to: Option<Known>,
 }
 
+/// What is not encrypted in a file of an encrypted queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain {
+    pub messages: u64,
+    /// Metadata documents, without those that belong to the file.
+    pub metadata: u64,
+    /// Where the first of them is, with the sequence of the message that it is, or that follows.
+    pub first: Option<Known>,
+}
+
+impl Plain {
+    /// Counts a document whose message, or whose next message, has this sequence.
+    fn look_at(&mut self, view: &mut View, document: &Document, sequence: u64) -> Result<()> {
+        let is_encrypted = if document.is_metadata {
+            let at = document.position + HEADER_LEN;
+            view.is_of_file(document)
+                || view
+                    .copied(at, u64::from(document.length))?
+                    .is_none_or(|payload| cipher::is_sealed(&payload))
+        } else {
+            cipher::is_sealed(view.payload(document))
+        };
+        if !is_encrypted {
+            self.messages += u64::from(!document.is_metadata);
+            self.metadata += u64::from(document.is_metadata);
+            self.first.get_or_insert(Known { position: document.position, sequence });
+        }
+        Ok(())
+    }
+}
+
 /// What was walked over.
 pub struct Walked {
     /// Where the documents end.
@@ -57,6 +89,8 @@ pub struct Walked {
     /// The document after the end whose only fault is that it is not marked as complete: its header,
     /// and the word that belongs there.
     pub unmarked: Option<(u64, u32)>,
+    /// What is not encrypted; None in a queue that is not.
+    pub plain: Option<Plain>,
     /// `writePosition` before the walk: what it names was visible by then.
     pub write_position: u64,
     /// The document in whose middle that lies.
@@ -67,8 +101,13 @@ pub struct Walked {
 }
 
 impl Walked {
-    /// Walks through a file, and looks at signals on the way.
-    pub fn through(view: &mut View, mut signals: Signals<'_>) -> Result<Self> {
+    /// Walks through a file, and looks at signals on the way; with `plain`, what is not encrypted is
+    /// counted.
+    pub fn through(
+        view: &mut View,
+        plain: Option<Plain>,
+        mut signals: Signals<'_>,
+    ) -> Result<Self> {
         let last_index = view.file().layout.last_index;
         let mut walked = Self {
             position: 0,
@@ -80,6 +119,7 @@ impl Walked {
             arrays: Vec::new(),
             gaps: Vec::new(),
             unmarked: None,
+            plain,
             over: None,
             write_position: view.write_position()?,
             last_index: if last_index == 0 { 0 } else { view.word(last_index)? },
@@ -165,6 +205,9 @@ impl Walked {
         if (document.position + 1..document.next).contains(&self.write_position) {
             let sequence = self.next_sequence;
             self.over = Some(Known { position: document.position, sequence });
+        }
+        if let Some(plain) = &mut self.plain {
+            plain.look_at(view, &document, self.next_sequence)?;
         }
         if document.is_metadata {
             if view.array(document.position)?.is_some() {
