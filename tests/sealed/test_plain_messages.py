@@ -181,3 +181,23 @@ def test_verify_counts_them_in_compressed_cycles_and_copies(tmp_path: Path, cli:
         assert found == [["messages=1", "metadata=0"]] * 3
         shown = cli.ok("verify", path, "--format", "jsonl").out
         assert shown.count("plain-messages") == 3
+
+
+def test_an_archive_says_that_it_is_plain_and_a_dump_is_not(
+    tmp_path: Path, cli: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    vault, key, archived = tmp_path / "q", tmp_path / "key", tmp_path / "archived"
+    key.write_bytes(KEY)
+    clock = quire.ManualClock(START_MS)
+    with quire.open(vault, key=KEY, clock=clock) as queue, queue.appender() as appender:
+        for _ in range(2):
+            appender.write_bytes(b"\x01" + WORD)
+            clock.advance(DAY_MS)
+    assert "the queue is encrypted" in cli("archive", vault, archived).err
+    assert not [*archived.rglob("*.parquet")]
+    caplog.clear()
+    cli.ok("archive", vault, archived, "--key-file", key)
+    assert "the archive holds the messages as they are, not encrypted" in caplog.text
+    assert len([*archived.rglob("*.parquet")]) == 1
+    for options in ((), ("--key-file", key)):
+        assert WORD.decode() not in cli.ok("dump", vault, *options).out

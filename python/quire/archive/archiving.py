@@ -26,7 +26,7 @@ from quire.archive.manifest import Archive, Topic, file_name
 from quire.arrow.schema import Schema
 from quire.errors import ArchiveError, NotAQueueError, QuireError
 from quire.handles.base import Queue
-from quire.maintenance.left_out import tell_pending
+from quire.maintenance.left_out import tell_pending, tell_plain
 from quire.opening.discovery import check_local, topics_of
 from quire.opening.opener import open as open_queue
 from quire.ranges.event_time import TimeField
@@ -182,6 +182,7 @@ class _TopicRun:
         try:
             self._adopt()
             tell_pending(self._path, "archive")
+            tell_plain(self._path, "archive")
             with open_queue(self._path, read_only=True, create=False) as queue:
                 damaged = check_identity(topic, queue)
                 topic.root = self._root

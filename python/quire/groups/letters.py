@@ -45,7 +45,7 @@ class DeadLetters:
 
     Raises:
         EncryptionError: A path is given, and the queue of the group is encrypted, or that at it.
-        ValueError: It is the queue of the group.
+        ValueError: *queue* is the queue of the group.
 
     """
 
