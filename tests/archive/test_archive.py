@@ -40,6 +40,8 @@ from queues import DAY_MS, START_MS, snapshot
 from quire import archive as archives
 from quire._common.durable import SafeFolder
 from quire.archive.digest import Digest
+from quire.maintenance.holders import REPLICA, SINK_WRITE, Holder
+from quire.maintenance.pending import RING
 from reference import open_queue, read_queue
 
 # A run that kills itself at a certain moment of a certain cycle.
@@ -367,6 +369,19 @@ def test_deleting_by_force_passes_over_tailers(path: Path, dest: Path) -> None:
     assert archives.archive(path, dest, delete=True, force=True).deleted == 3
 
 
+@pytest.mark.parametrize("kind", [RING, REPLICA, SINK_WRITE])
+def test_deleting_by_force_passes_over_nobody_else(
+    path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    holder = Holder(kind, "it", 0, FIRST_DAY)
+    monkeypatch.setattr("quire.archive.deletion.holders_of", lambda _: [holder])
+
+    report = archives.archive(path, dest, delete=True, force=True)
+
+    assert (report.deleted, len(report.kept)) == (0, 3)
+    assert report.kept[0].reason == holder.reason
+
+
 def test_nothing_is_deleted_that_does_not_equal_its_archive(
     path: Path, dest: Path, cli: Cli
 ) -> None:
@@ -378,9 +393,11 @@ def test_nothing_is_deleted_that_does_not_equal_its_archive(
 
     report = archives.archive(path, dest, delete=True)
 
-    assert report.deleted == 2
+    assert report.deleted == 0
     assert [each.cycle for each in report.failed] == [FIRST_DAY]
-    assert report.kept == []
+    assert [(it.cycle - FIRST_DAY, it.reason) for it in report.kept] == [
+        (day, "kept after an older one that is kept: 20240115T4.cq4") for day in (1, 2)
+    ]
     assert (path / "20240115T4.cq4").exists()
     assert cli("archive", path, dest, "--delete").code == 1
 

@@ -11,6 +11,8 @@ import pytest
 import quire
 from containers import CONTAINER, need_namespaces
 from queues import DAY_MS, START_MS
+from quire.errors import MessageTooLargeError, TableLostError
+from quire.groups import dead_letters
 
 HOUR_S = 3600.0
 ENDLESS_MS = 2**43 - 1
@@ -159,3 +161,41 @@ def test_no_deadline_of_before_a_reboot_counts(
         assert [message.data for message in consumer if message.ack()] == [b"a", b"b"]
     for other in before:
         other.close()
+
+
+def test_a_group_is_that_of_the_open_queue_or_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "queue"
+    with quire.open(path) as queue, queue.appender() as appender:
+        index = appender.write_many([b"old 0", b"old 1"])
+        assert index is not None
+        path.rename(tmp_path / "elsewhere")
+        with quire.open(path) as other, other.appender() as others:
+            others.write_many([b"new 0", b"new 1", b"new 2"])
+            with group(other).consumer() as consumer:
+                assert consumer.read_many(1)[0].ack()
+            for call in (
+                group(queue).consumer,
+                group(queue).reset,
+                group(queue).delete,
+                lambda: group(queue).release(index),
+                lambda: group(queue).extend(index, HOUR_S),
+            ):
+                with pytest.raises(TableLostError, match="was renamed, removed or replaced"):
+                    call()
+            with group(other).consumer() as consumer:
+                assert [it.data for it in consumer.read_many(9)] == [b"new 1", b"new 2"]
+
+
+def test_each_dead_letter_is_written_once_although_a_later_one_fails(tmp_path: Path) -> None:
+    small = quire.open(tmp_path / "letters", block_bytes=2**16)
+    with quire.open(tmp_path / "queue") as queue, small as letters, queue.appender() as appender:
+        appender.write_many([b"one", bytes(200_000), b"three"])  # too long for small blocks
+        rejecting = queue.group("billing", dead_letter=letters, max_deliveries=1)
+        with rejecting.consumer() as consumer:
+            for message in consumer.read_many(3):
+                message.nack()
+            for _ in range(3):
+                with pytest.raises(MessageTooLargeError):
+                    consumer.read()
+        assert [it.data for it in dead_letters(letters)] == [b"one"]
+        assert rejecting.lag == 2

@@ -14,6 +14,7 @@ import quire
 from pause_points import Party
 from queues import DAY_MS, START_MS, payloads
 from quire._common.file_identity import Identity
+from quire.errors import TableLostError
 from quire.maintenance.files import FileUser, users_of
 from quire.retaining.pruning import Run
 from quire.retaining.retention import Retention
@@ -292,3 +293,24 @@ def test_cycles_that_are_young_beside_the_newest_one_do_not_go_without_a_word(
     right = quire.ManualClock(START_MS + (DAYS - 1) * DAY_MS)
     assert len(quire.prune(orders, keep="2d", clock=right, dry_run=True).removed) == 2
     assert caplog.text == ""
+
+
+def test_an_open_queue_is_pruned_and_not_one_that_took_its_place(tmp_path: Path) -> None:
+    path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
+
+    def filled() -> quire.JournalQueue:
+        queue = quire.open(path, roll_cycle="FAST_DAILY", clock=clock, block_bytes=2**16)
+        with queue.appender() as appender:
+            for _ in range(3):
+                appender.write_bytes(b"kept")
+                clock.advance(DAY_MS)
+        return queue
+
+    with filled() as queue:
+        path.rename(tmp_path / "elsewhere")
+        with filled() as other:
+            files = sorted(path.glob("*.cq4"))
+            with pytest.raises(TableLostError):
+                quire.prune(queue, max_cycles=1, clock=clock)
+            assert sorted(path.glob("*.cq4")) == files
+            assert len(quire.prune(other, max_cycles=1, clock=clock).removed) == 2

@@ -68,8 +68,8 @@ def archive(  # noqa: PLR0913 - by keywords
         sample: How many messages to infer from.
         grace_s: How long a cycle without an end-of-file marker must stay unchanged, in seconds.
         delete: Delete from the queue what the archive holds, once both were compared again. The
-            newest cycle stays, and what a named tailer has not read.
-        force: Delete also that.
+            newest cycle stays, and what a named tailer, a consumer group or another holder needs.
+        force: Delete also what named tailers and consumer groups have not read.
         accept_loss: Forget what is reported as lost, for this run and later ones.
         progress: Called now and then.
 

@@ -14,7 +14,7 @@ from quire.errors import QuireError, UnsupportedError
 from quire.formats.adapters import adapter_at
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.files import open_reason
-from quire.maintenance.holders import SINK_WRITE, growth_of, holders_of, reader_in
+from quire.maintenance.holders import GROUP, NAMED_TAILER, growth_of, holders_of, reader_in
 from quire.maintenance.removal import check_place, reason_moved, removal
 
 
@@ -22,18 +22,19 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
     """
     Delete the cycles of a queue that the archive holds: whole, verified, and done with.
 
-    The newest cycle stays, and so do those without end-of-file marker and, unless *force* is
-    given, those from the cycle of a named tailer on: services are among these. The cycle it is in
-    stays even if it was read to its end, as the tailer could not know that when it is opened again.
-    What a process has open stays, and all that is newer than a cycle that stays. Each is looked at
-    again right before it goes. A cycle that does not equal its archive byte by byte stays too, and
-    has failed.
+    The newest cycle stays, and so do those without end-of-file marker and those from the cycle of a
+    holder on: an unfinished write of Spark, the drainer of a ring, a replica that is in sync, and,
+    unless *force* is given, a named tailer, services among these, or a consumer group. The cycle it
+    is in stays even if it was read to its end, as a tailer could not know that when it is opened
+    again. What a process has open stays. A cycle that does not equal its archive byte by byte stays
+    too, and has failed. All that is newer than a cycle that stays does so as well, as a queue
+    without its middle would look damaged. Each is looked at again right before it goes.
 
     Args:
         topic: What the archive holds of the queue.
         path: The queue; opened for writing, to update its list of files.
         report: Receives what was deleted and what was kept.
-        force: Ignore the positions of named tailers, but not unfinished writes of Spark.
+        force: Ignore the positions of named tailers and consumer groups.
 
     Raises:
         UnsupportedError: The queue is of another format.
@@ -51,27 +52,27 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
         queue = cycles.queue
         after: str | None = None
         for entry in [topic.entries[it] for it in queue.cycles[:-1] if it in topic.entries]:
+            file = Path(queue.file_for_cycle(entry.cycle))
             try:
                 if end_of(queue, entry.cycle) is None:
                     continue
                 reason = after or _kept(queue, entry.cycle, force=force)
                 if reason is None:
-                    file = Path(queue.file_for_cycle(entry.cycle))
                     identity = identity_of(file.lstat())
                     check_archived(topic, queue, entry)  # reads both, which may take long
-                    if (reason := open_reason([file])) is not None:
-                        after = f"kept after an older one that is kept: {file.name}"
-                    reason = reason or _kept(queue, entry.cycle, force=force)
+                    reason = open_reason([file]) or _kept(queue, entry.cycle, force=force)
                     check_place(cycles.folder, path)
                     reason = reason or reason_moved(cycles.folder, file.name, identity)
-                if reason is not None:
-                    report.kept.append(Failure(topic.name, entry.cycle, reason))
-                    continue
-                cycles.remove(entry.cycle)
+                if reason is None:
+                    cycles.remove(entry.cycle)
             except (QuireError, OSError) as error:
                 report.failed.append(Failure(topic.name, entry.cycle, f"not deleted: {error}"))
             else:
-                report.deleted += 1
+                if reason is None:
+                    report.deleted += 1
+                    continue
+                report.kept.append(Failure(topic.name, entry.cycle, reason))
+            after = after or f"kept after an older one that is kept: {file.name}"
 
 
 def check_archived(topic: Topic, queue: JournalQueue, entry: Entry) -> None:
@@ -89,5 +90,6 @@ def check_archived(topic: Topic, queue: JournalQueue, entry: Entry) -> None:
 
 def _kept(queue: JournalQueue, cycle: int, *, force: bool) -> str | None:
     """Return why a cycle stays, as things are at this moment."""
-    holders = [it for it in holders_of(queue) if not force or it.kind == SINK_WRITE]
+    passed_over = (NAMED_TAILER, GROUP) if force else ()
+    holders = [it for it in holders_of(queue) if it.kind not in passed_over]
     return growth_of(queue, cycle) or reader_in(holders, cycle)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from quire import _native
 from quire._common import arguments
 from quire._common.known_attributes import KnownAttributes
-from quire.errors import GroupError, ReadOnlyError, UnsupportedError
-from quire.formats.adapters import adapter_of, end_index_of, numbering_of
+from quire.errors import GroupError, ReadOnlyError, TableLostError, UnsupportedError
+from quire.formats.adapters import adapter_of, end_index_of, journal_of, numbering_of
 from quire.groups.consumer import Consumer
 from quire.groups.eligible import grouped
 from quire.groups.keys import Keys
 from quire.groups.letters import DeadLetters
 from quire.groups.membership import Membership, Rules
 from quire.groups.states import GroupState, PendingMessage, pending_of, side_file, state_of
+from quire.opening.discovery import check_at_path
 
 if TYPE_CHECKING:
     from datetime import date
@@ -121,6 +122,7 @@ class Group(KnownAttributes):
             ReadOnlyError: The queue was opened read-only.
             GroupError: The group was created with a key but joined without one, or the other way
                 round.
+            TableLostError: Another queue, or none, is at the queue's path by now.
 
         """
         if self._queue.read_only:
@@ -128,8 +130,14 @@ class Group(KnownAttributes):
                 f"a consumer needs a writable queue: path={self._queue.path} read_only=True"
             )
         name = str(os.getpid()) if name is None else arguments.text("name", name)
+        self._check_at_path()
         end = end_index_of(self._queue)
         member = self._native._join(name, self._ack_timeout_ms, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        try:
+            self._check_at_path()
+        except TableLostError:
+            member.close()
+            raise
         rules = Rules(
             self.name, self._ack_timeout_ms, self._keys, self._dead_letters, self._on_missing
         )
@@ -289,6 +297,13 @@ class Group(KnownAttributes):
             raise ReadOnlyError(
                 f"to {what} needs a writable queue: path={self._queue.path} read_only=True"
             )
+        self._check_at_path()
+
+    def _check_at_path(self) -> None:
+        """Check that the group's file is that of the open queue, not of one at its path by now."""
+        journal = journal_of(self._queue)
+        if journal is not None:
+            check_at_path(journal.path, journal._table_identity())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def delete(self) -> bool:
         """

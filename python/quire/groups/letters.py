@@ -71,15 +71,12 @@ class DeadLetters:
         limit = _MAX_DELIVERIES if max_deliveries is None else max_deliveries
         self.max_deliveries: int = arguments.whole(1, _MOST)("max_deliveries", limit)
 
-    def write(self, group: str, letters: list[Letter]) -> None:
-        """Append messages as they are, each after a metadata document that says why."""
+    def write(self, group: str, letter: Letter) -> None:
+        """Append a message as it is, after a metadata document that says why."""
         with self._open() as queue:
             adapter = adapter_of(queue)
             with adapter.appender(queue) as appender:
-                for letter in letters:
-                    adapter.write(
-                        appender, Columns.of_one(0, letter.data), self._why(group, letter)
-                    )
+                adapter.write(appender, Columns.of_one(0, letter.data), self._why(group, letter))
 
     def _why(self, group: str, letter: Letter) -> bytes:
         """Return the metadata document that says why."""

@@ -466,16 +466,14 @@ class Membership:
             return True
         reason = failed or _REASONS[claim.cause]
         letters = [
-            Letter(data, index, claim.count_of(bit), reason)
+            (bit, Letter(data, index, claim.count_of(bit), reason))
             for bit, index, data in part
             if claim.count_of(bit) >= dead.max_deliveries and not claim.counted & bit
         ]
-        ended = sum(bit for bit, *_ in part if claim.count_of(bit) >= dead.max_deliveries)
-        ended &= ~claim.counted
-        if letters:
-            dead.write(self._rules.group, letters)
-            self.acknowledge(claim, ended)
-            self._count("dead_letters", len(letters))
+        for bit, letter in letters:  # each is acknowledged before the next, which may fail
+            dead.write(self._rules.group, letter)
+            self.acknowledge(claim, bit)
+            self._count("dead_letters", 1)
         if failed and not letters:
             self._member.deliver([(claim, claim.pending)])
             self._member.give_back(claim)

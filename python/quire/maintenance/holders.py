@@ -15,6 +15,8 @@ from quire.ranges.stored_positions import stored_position
 
 SINK_WRITE: Final = "Spark write"
 REPLICA: Final = "replica"
+NAMED_TAILER: Final = "named tailer"
+GROUP: Final = "consumer group"
 
 
 class Holder(NamedTuple):
@@ -59,8 +61,8 @@ def holders_of(queue: JournalQueue) -> list[Holder]:
     needed even if it was read to its end, as the tailer could not know that when it is opened
     again.
     """
-    found = [("named tailer", *tailer) for tailer in queue.named_tailers()]
-    found += [("consumer group", *group) for group in lowest_needed(queue.path).items()]
+    found = [(NAMED_TAILER, *tailer) for tailer in queue.named_tailers()]
+    found += [(GROUP, *group) for group in lowest_needed(queue.path).items()]
     found += [
         (SINK_WRITE, it.name, 0 if it.after is None else it.after + 1)
         for it in unfinished_writes(queue.path)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from quire._common import arguments, roll_file_names
-from quire.errors import NotAQueueError, UnsupportedError
+from quire._common.file_identity import Identity, identity_of
+from quire.errors import NotAQueueError, TableLostError, UnsupportedError
 from quire.formats import detection
 
 TABLE: Final = "metadata.cq4t"
@@ -34,6 +35,32 @@ def check_local(path: str | os.PathLike[str]) -> None:
         f"not supported: a URL where a path belongs: path={text} (give the path of a"
         " directory on this machine: only quire.open reaches a server, by quire://HOST:PORT/QUEUE)"
     )
+
+
+def check_at_path(path: str, table: Identity | None) -> None:
+    """
+    Check that a queue is still where it was opened.
+
+    Args:
+        path: Its directory.
+        table: Device and inode number of its table; None: it was opened without one.
+
+    Raises:
+        TableLostError: Another directory is at the path, or none.
+
+    """
+    try:
+        found = identity_of(os.lstat(Path(path, TABLE)))
+    except (FileNotFoundError, NotADirectoryError):
+        found = None
+    if table not in {None, found}:
+        raise lost(path)
+
+
+def lost(path: str) -> TableLostError:
+    """Return the error about an open queue whose path leads elsewhere, or nowhere."""
+    text = "the directory of the queue was renamed, removed or replaced while it was open"
+    return TableLostError(f"{text}: path={path} (open it where it is now)")
 
 
 def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -13,9 +13,8 @@ from typing import cast
 
 from quire._common.durable import SafeFolder
 from quire._common.file_identity import Identity, identity_of
-from quire.errors import TableLostError
 from quire.handles.journal.queue import JournalQueue
-from quire.opening.discovery import TABLE
+from quire.opening.discovery import TABLE, lost
 from quire.opening.opener import open_without_key as open_queue
 
 
@@ -31,7 +30,7 @@ def own_folder(queue: JournalQueue) -> Generator[SafeFolder]:
     try:
         folder = SafeFolder.at(queue.path)
     except (FileNotFoundError, NotADirectoryError):
-        raise _lost(queue) from None
+        raise lost(queue.path) from None
     with folder:
         found = folder.stat(TABLE)
         _check(queue, None if found is None else identity_of(found))
@@ -58,9 +57,4 @@ def open_again(queue: JournalQueue) -> JournalQueue:
 
 def _check(queue: JournalQueue, found: Identity | None) -> None:
     if found != queue._table_identity():  # noqa: SLF001 - the package's own
-        raise _lost(queue)
-
-
-def _lost(queue: JournalQueue) -> TableLostError:
-    text = "the directory of the queue was renamed, removed or replaced while it was open"
-    return TableLostError(f"{text}: path={queue.path} (open it where it is now)")
+        raise lost(queue.path)

@@ -13,6 +13,7 @@ from quire._common.file_identity import Identity
 from quire._native import ManualClock, count_pruned
 from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.handles.base import Queue
+from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.files import identities_of, reason_of, users_of
 from quire.maintenance.holders import Holder, reader_in
 from quire.opening.declaring import check_clock
@@ -79,7 +80,7 @@ def prune(  # noqa: PLR0913 - by keywords
         UnsupportedError: The cycles of this format cannot be removed, or the system has no
             ``/proc``.
         LockHeldError: Another process removes cycles of the queue.
-        TableLostError: Another queue took the place of this one during the run.
+        TableLostError: Another queue took the place of *queue*, or takes it during the run.
         OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are removed,
             this one and later ones are whole.
 
@@ -107,7 +108,8 @@ def prune(  # noqa: PLR0913 - by keywords
     )
     arguments.flag("dry_run", dry_run)
     place = queue.path if isinstance(queue, Queue) else arguments.queue_path("queue", queue)
-    return Run(place, rule, clock=clock, progress=progress).apply(dry_run=dry_run)
+    table = queue._table_identity() if isinstance(queue, JournalQueue) else None  # noqa: SLF001
+    return Run(place, rule, clock=clock, progress=progress, table=table).apply(dry_run=dry_run)
 
 
 class Run:

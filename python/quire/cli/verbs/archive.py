@@ -58,7 +58,9 @@ _COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reas
     help="Delete archived cycles from the queue after comparing both byte by byte.",
 )
 @click.option(
-    "--force", is_flag=True, help="With --delete: also cycles that named tailers have not read."
+    "--force",
+    is_flag=True,
+    help="With --delete: also cycles that named tailers and groups have not read.",
 )
 @click.option("--accept-loss", is_flag=True, help="Forget the cycles that are reported as lost.")
 @row_format_option()
