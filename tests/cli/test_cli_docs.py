@@ -113,6 +113,13 @@ def test_every_verb_is_documented_with_its_help_and_an_example() -> None:
         assert shown, verb
 
 
+def test_the_table_of_verbs_has_each_of_them_once() -> None:
+    page = PAGE.read_text("utf-8")
+    rows = re.findall(r"(?m)^\| \[`([a-z-]+)`\]\(#([a-z-]+)\) \|", page)
+    assert sorted(rows) == [(verb, verb) for verb in sorted(VERBS)]
+    assert {*VERBS} <= {*re.findall(r"(?m)^#+ `?(?:quire )?([a-z-]+)`?$", page)}
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         PAGE.write_text(renewed(PAGE.read_text("utf-8"), Path(directory)), "utf-8")

@@ -86,6 +86,8 @@ def test_a_cycle_without_an_index_needs_a_field(cli: Cli, plain: Path) -> None:
     ran = cli("read", plain, *bounds)
     assert (ran.code, ran.out) == (2, "")
     assert "cannot seek inside a cycle without a time index" in ran.err
+    assert "(--time-field NAME on the command line)" in ran.err
+    assert "quire time-index QUEUE --time-field NAME" in ran.err
     by_field = cli.ok("read", plain, *bounds, "--time-field", "at").out
     cli.ok("time-index", plain, "--time-field", "at")
     assert cli.ok("read", plain, *bounds).out == by_field

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ def problems(file: Path, *changes: tuple[str, str]) -> list[str]:
 
 def test_a_good_file_is_returned_and_described(file: Path, cli: Cli) -> None:
     assert check(file).name == "trades"
+    assert cli.ok("pipeline", "check", file, "--format", "json").out == "[]\n"
     assert cli.ok("pipeline", "check", file).out == (f"{file}: 4 sources, 2 steps, 2 sinks, once\n")
     assert not (file.parent / "out").exists()
 
@@ -108,6 +110,13 @@ def test_a_directory_without_queues_is_found(file: Path, cli: Cli, tmp_path: Pat
     wrong = cli("pipeline", "check", file)
     assert (wrong.code, wrong.out) == (1, "")
     assert "sources.trades.path: is no queue" in wrong.err
+    listed = cli("pipeline", "check", file, "--format", "json")
+    assert (listed.code, listed.err) == (1, "")
+    [row] = json.loads(listed.out)
+    assert (row["file"], row["line"]) == (str(file), 3)
+    assert row["problem"].startswith(f"sources.trades.path: is no queue: found={tmp_path}/empty")
+    table = cli("pipeline", "check", file, "--format", "csv")
+    assert table.out.splitlines()[0] == "file,line,problem"
 
 
 def test_a_running_session_parses(file: Path, spark: object) -> None:

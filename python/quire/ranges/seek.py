@@ -136,6 +136,8 @@ def check_cycle_start(queue: AnyQueue, time_ns: int) -> None:
             f"cannot seek inside a cycle without a time index: time={time.isoformat()}"
             f" roll_cycle={periods.name} cycle_start={start.isoformat()};"
             " give the start of a cycle, an index, or the field of the messages that holds a time"
+            " (--time-field NAME on the command line), or index it: quire time-index QUEUE"
+            " --time-field NAME"
         )
 
 

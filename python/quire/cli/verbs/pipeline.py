@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quire._common.terminal import escape_line
+from quire.cli.exit_codes import FAILED
 from quire.cli.output.progress import Progress
 from quire.cli.output.row_formats import print_rows
 from quire.cli.parameters import PATH
@@ -22,6 +23,7 @@ from quire.cli.shared_options import check_json, row_format_option
 from quire.cli.verb_group import WholeSummaries
 
 if TYPE_CHECKING:
+    from quire.errors import PipelineFileError
     from quire.pipeline.run_report.facts import Report
     from quire.pipeline.spec.parts import Pipeline
 
@@ -38,6 +40,8 @@ _COLUMNS: Final = (
     "held",
     "duration_s",
 )
+
+_PROBLEM: Final = ("file", "line", "problem")
 
 # The page's plots take seconds; texts are written more often.
 _DRAWN_EVERY_S: Final = 30.0
@@ -162,11 +166,14 @@ def _batch_and_part(progress: Progress) -> Callable[[str], None]:
 
 @pipeline.command()
 @click.argument("file", type=PATH)
-def check(file: Path) -> None:
+@row_format_option()
+@click.pass_context
+def check(ctx: click.Context, file: Path, *, style: str) -> None:
     """
     Check FILE without running it; list all problems.
 
     Besides the file itself: the paths of its sources, options of queues, SQL, rules and schemas.
+    Formats other than text have a row for each problem, with its file and line.
 
     Example: quire pipeline check trades.yaml
     """
@@ -176,10 +183,25 @@ def check(file: Path) -> None:
 
     try:
         found = checked(file)
-    except (PipelineFileError, NoJavaError) as error:
+    except PipelineFileError as error:
+        if style == "text":
+            raise click.ClickException(str(error)) from None
+        print_rows(style, _PROBLEM, _problems(error))
+        ctx.exit(FAILED)
+    except NoJavaError as error:
         raise click.ClickException(str(error)) from None
+    if style != "text":
+        print_rows(style, _PROBLEM, ())
+        return
     counts = f"{len(found.sources)} sources, {len(found.steps)} steps, {len(found.sinks)} sinks"
     click.echo(escape_line(f"{file}: {counts}, {found.schedule}"))
+
+
+def _problems(error: PipelineFileError) -> Iterator[dict[str, object]]:
+    """Yield a row for each problem."""
+    for problem in error.problems:
+        line, _, text = problem.partition(": ")
+        yield {"file": error.file, "line": int(line), "problem": text}
 
 
 @pipeline.command()
