@@ -96,6 +96,44 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     assert queue.entry_count == 0
 
 
+STAMPS = np.array(["2026-01-02T03:04:05"], dtype="datetime64[ns]")
+UNKNOWN: list[tuple[str, npt.NDArray[Any]]] = [
+    ("bare", STAMPS),
+    ("bare", STAMPS.astype("datetime64[us]")),
+    ("bare", np.array([5], dtype="timedelta64[ns]")),
+    ("any", np.array([5], dtype="timedelta64[us]")),
+    ("any", np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])),
+    ("bare", np.array([1 + 2j])),
+    ("bare", np.array([{"a": 1}], dtype=object)),
+    ("sizes", STAMPS),
+]
+
+
+@pytest.mark.parametrize(("field", "array"), UNKNOWN, ids=lambda it: str(getattr(it, "dtype", it)))
+def test_arrays_that_would_come_back_as_others_are_refused(
+    field: str,
+    array: npt.NDArray[Any],
+    queue: quire.JournalQueue,
+    appender: quire.JournalAppender,
+) -> None:
+    with pytest.raises(WireError, match="arrays of this type have no encoding") as raised:
+        appender.write_message(Book(**{field: array}))
+    assert f"field={field} type={array.dtype}" in str(raised.value)
+    assert queue.entry_count == 0
+
+
+@pytest.mark.parametrize(("dtype", "wide"), [("int8", "int64"), ("float32", "float64")])
+def test_an_array_of_any_type_comes_back_with_64_bits(
+    dtype: str, wide: str, queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
+    appender.write_message(Book(bare=np.array([1, 2], dtype=dtype)))
+    found = queue.tailer().read_message(Book)
+    assert found is not None
+    assert found.bare is not None
+    assert str(found.bare.dtype) == wide
+    assert found.bare.tolist() == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

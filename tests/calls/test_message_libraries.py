@@ -182,3 +182,78 @@ def test_they_are_arguments_of_calls(
     appender.method_writer(Handler).on(make())
     assert queue.tailer().method_reader(Handler()).read_one()
     assert found == [make()]
+
+
+def _upper(text: str) -> str:
+    return text.upper()
+
+
+@quire.message(alias="LibChecked")
+@attrs.frozen
+class Checked:
+    lots: int = attrs.field(validator=attrs.validators.gt(0))
+    side: str = attrs.field(default="buy", converter=_upper)
+
+
+def test_validators_and_converters_of_attrs_run_when_a_message_is_read(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
+    appender.write_yaml("lots: 3\nside: sell")
+    appender.write_yaml("lots: 4")
+    index = appender.write_yaml("lots: -3")
+    tailer = queue.tailer()
+    assert tailer.read_messages(Checked, 2) == [Checked(3, "sell"), Checked(4)]
+    for _ in range(2):  # the position stays
+        with pytest.raises(ValueError, match="'lots' must be > 0: -3") as caught:
+            tailer.read_message(Checked)
+        assert [f"index={index:#x}" in note for note in caught.value.__notes__] == [True]
+
+
+def test_checked_fields_of_attrs_are_taken_by_their_names() -> None:
+    with pytest.raises(TypeError, match=r'field=_lots .*alias=lots .*alias="_lots"'):
+
+        @quire.message(alias="LibPrivate")
+        @attrs.define
+        class Private:
+            _lots: int = attrs.field(validator=attrs.validators.gt(0))
+
+    with pytest.raises(TypeError, match="field=made init=False"):
+
+        @quire.message(alias="LibMade")
+        @attrs.define
+        class Made:
+            lots: int = attrs.field(converter=int)
+            made: int = attrs.field(default=1, init=False)
+
+    @quire.message(alias="LibPrivateNamed")
+    @attrs.define
+    class Named:
+        _lots: int = attrs.field(validator=attrs.validators.gt(0), alias="_lots")
+
+
+def test_fields_beyond_those_of_the_class_are_refused_with_the_class() -> None:
+    with pytest.raises(TypeError, match=r"extra='allow' class=.*Open .*dict\[str, Any\]"):
+
+        @quire.message(alias="LibOpen")
+        class Open(pydantic.BaseModel):
+            model_config = pydantic.ConfigDict(extra="allow")
+            x: int
+
+    with pytest.raises(TypeError, match="extra='allow'"):
+
+        @quire.message(alias="LibOpenClass")
+        @pydantic_dataclass(config=pydantic.ConfigDict(extra="allow"))
+        class OpenClass:
+            x: int
+
+
+def test_fields_that_a_forbidding_class_lacks_are_skipped(
+    queue: quire.JournalQueue, appender: quire.JournalAppender
+) -> None:
+    @quire.message(alias="LibClosed")
+    class Closed(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(extra="forbid")
+        x: int
+
+    appender.write_yaml("x: 1\ny: 2")  # of a writer with a later class
+    assert queue.tailer().read_message(Closed) == Closed(x=1)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 import pytest
 
 import quire
+from quire.metrics import DiskMonitor
 
 
 class Talk(Protocol):
@@ -25,6 +26,9 @@ HANDLES: dict[str, Callable[[quire.JournalQueue], Any]] = {
     "tailer": lambda queue: queue.tailer(),
     "group": lambda queue: queue.group("billing"),
     "consumer": lambda queue: queue.group("billing").consumer(),
+    "topic": lambda queue: queue.appender().topic("LDN"),
+    "method writer": lambda queue: queue.appender().method_writer(Talk),
+    "disk monitor": DiskMonitor,
     "method reader": lambda queue: queue.tailer().method_reader(Talker()),
 }
 
@@ -38,6 +42,19 @@ def test_an_unknown_attribute_is_refused(handle: str, queue: quire.JournalQueue)
         HANDLES["consumer"](queue).clsoed = True
     found._mine = 1  # private names are whose they are
     assert found._mine == 1
+
+
+@pytest.mark.parametrize("make", [quire.pausers.balanced, quire.pausers.busy, quire.pausers.Pauser])
+def test_a_pauser_refuses_unknown_attributes(make: Callable[[], Any]) -> None:
+    pauser = make()
+    with pytest.raises(AttributeError, match="'Pauser' object has no attribute 'timeout_s'"):
+        pauser.timeout_s = 5
+
+    class Own(quire.pausers.Pauser):
+        pass
+
+    own = Own()
+    own.colour = "red"  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_error_names_what_was_meant(queue: quire.JournalQueue) -> None:

@@ -186,6 +186,36 @@ def test_what_has_no_encoding_is_written_as_text(
     assert len(found.extra or {}) == len(extra)
 
 
+class Order:
+    def __repr__(self) -> str:
+        return "Order(7)"
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (Order(), "Order(7)"),
+        ([1, Order()], "[1, Order(7)]"),
+        ("a lone \ud800", "a lone \\ud800"),
+        (2**80, str(2**80)),
+        (Unprintable(), "<unprintable Unprintable>"),
+    ],
+    ids=["object", "list", "surrogate", "huge number", "unprintable"],
+)
+def test_only_a_value_without_an_encoding_becomes_text(
+    value: object, stored: str, path: Path, logger: logging.Logger
+) -> None:
+    logger.info("a", extra={"account": "A7", "qty": 3, "order": value, "tags": ["x"]})
+    (found,) = records(path)
+    assert found.extra == {"account": "A7", "qty": 3, "order": stored, "tags": ["x"]}
+
+
+def test_a_text_without_an_encoding_leaves_the_values(path: Path, logger: logging.Logger) -> None:
+    logger.info("a lone \ud800", extra={"account": "A7", "qty": 3})
+    (found,) = records(path)
+    assert (found.text, found.extra) == ("a lone \\ud800", {"account": "A7", "qty": 3})
+
+
 def test_nothing_is_raised_into_the_program(
     handler: quire.logging.Handler,
     logger: logging.Logger,
@@ -193,12 +223,11 @@ def test_nothing_is_raised_into_the_program(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     logger.info("%s", Unprintable())
-    logger.info("fine", extra={"it": Unprintable()})
     logger.info("x" * 2**25)
     handler.close()
     logger.info("late")
     errors = capsys.readouterr().err
-    assert errors.count("--- Logging error ---") == 4
+    assert errors.count("--- Logging error ---") == 3
     assert "quire.errors" in errors
     assert records(path) == []
 

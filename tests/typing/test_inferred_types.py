@@ -7,12 +7,22 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NotRequired, Protocol, TypedDict, assert_type
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Protocol,
+    TypedDict,
+    assert_type,
+    get_overloads,
+)
 
 import numpy as np
 import numpy.typing as npt
 
 import quire
+from quire.remote.tailer import RemoteTailer
 from quire.vanilla import VanillaExcerpt
 
 
@@ -71,6 +81,17 @@ def test_a_message_has_the_class_that_was_asked_for(tmp_path: Path) -> None:
         assert_type(named, Any)
 
         assert asked == named == BOOKING
+
+
+def test_messages_of_a_remote_tailer_have_the_class_too() -> None:
+    def read(tailer: RemoteTailer) -> None:
+        assert_type(tailer.read_message(Booking), Booking | None)
+        assert_type(tailer.read_message(), Any)
+        assert_type(tailer.read_messages(Booking, 1), list[Booking])
+        assert_type(tailer.read_messages(None, 1), list[Any])
+
+    assert [*get_overloads(RemoteTailer.read_message), *get_overloads(RemoteTailer.read_messages)]
+    assert callable(read)  # for type checkers: mypy and pyright are what can fail
 
 
 def test_messages_have_the_class_that_was_asked_for(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ import contextlib
 import keyword
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, TypeVar, overload
 
 from quire._native import Codec, Kind
+from quire.calls.message_fields import ABSENT, Field, fields_of, runs_code_of_attrs
 from quire.types import is_required_key, is_typed_dict, kind_of, names_around
 
 _T = TypeVar("_T")
@@ -75,9 +76,9 @@ def message(
     It is a dataclass, also one of pydantic, a class of attrs, msgspec or pydantic, a
     ``NamedTuple``, a ``TypedDict``, or an ``Enum``. Only registered classes are ever made from a
     file. Their fields are written in their order and read in any; a missing one takes its default.
-    Validators of pydantic run when a message is read. ``from_`` stands for a field named ``from``.
-    The objects of a ``TypedDict`` are dictionaries, without the keys that are missing, and are
-    written with ``write_message(message, cls)``.
+    Validators and converters of pydantic and attrs run when a message is read. ``from_`` stands
+    for a field named ``from``. The objects of a ``TypedDict`` are dictionaries, without the keys
+    that are missing, and are written with ``write_message(message, cls)``.
 
     Args:
         cls: The class, when used as a decorator without arguments.
@@ -111,7 +112,7 @@ def message(
     around = names_around(module=False)
 
     def register(cls: type[_T]) -> type[_T]:
-        fields = _fields_of(cls)
+        fields = fields_of(cls)
         if bytes_layout and is_typed_dict(cls):
             raise TypeError(f"a TypedDict has no fixed layout: class={cls.__qualname__}")
         renamed = _camel if rename == "camel" else rename or _plain
@@ -170,21 +171,11 @@ def _named(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-_ABSENT: Final = 3
-"""Instead of a default: an object may be without the field."""
-
-
-class _Field(NamedTuple):
-    attribute: str
-    has_default: int  # 0: none, 1: a value, 2: what makes one, 3: it may be absent
-    default: Any
-
-
 class _Resolver(NamedTuple):
     """Resolves the kinds of a class's fields, once all classes they name are defined."""
 
     cls: type
-    fields: list[_Field] | None
+    fields: list[Field] | None
     rename: Callable[[str], str]
     names: dict[str, Any]
     """What the function around the class knows, where it is local to one."""
@@ -215,93 +206,22 @@ class _Resolver(NamedTuple):
         )
         return rows, has_post_init
 
-    def has_default(self, field: _Field, hints: dict[str, Any]) -> int:
+    def has_default(self, field: Field, hints: dict[str, Any]) -> int:
         if not is_typed_dict(self.cls):
             return field.has_default
         # The class itself does not know where annotations are texts.
         is_required = is_required_key(hints.get(field.attribute))
         if is_required is None:
             is_required = field.attribute in self.cls.__required_keys__  # type: ignore[attr-defined]
-        return 0 if is_required else _ABSENT
+        return 0 if is_required else ABSENT
 
-    def kind(self, field: _Field, hints: dict[str, Any]) -> Kind:
+    def kind(self, field: Field, hints: dict[str, Any]) -> Kind:
         try:
             found = hints[field.attribute]
             return kind_of(found if self.look is None else self.look(found))
         except TypeError as error:
             name = f"{self.cls.__qualname__}.{field.attribute}"
             raise TypeError(f"{error}: field={name}") from None
-
-
-def _fields_of(cls: Any) -> list[_Field] | None:  # noqa: ANN401, PLR0911 - a class of some library
-    """Return the fields that its objects are made of; None for an enum."""
-    import dataclasses
-    import enum
-
-    if issubclass(cls, enum.Enum):
-        return None
-    if is_typed_dict(cls):
-        return [_Field(name, 0, None) for name in cls.__annotations__]
-    if dataclasses.is_dataclass(cls):
-        arguments = [it for it in cls.__annotations__.items() if "InitVar" in str(it[1])]
-        if arguments:
-            names = [name for name, _ in arguments]
-            raise TypeError(f"an InitVar is not a field, and cannot be read back: names={names}")
-        return [*_of_dataclass(dataclasses.fields(cls), dataclasses.MISSING)]
-    if hasattr(cls, "__attrs_attrs__"):
-        return [*_of_attrs(cls.__attrs_attrs__)]
-    if hasattr(cls, "__struct_fields__"):
-        return [*_of_struct(cls)]
-    if hasattr(cls, "_field_defaults") and hasattr(cls, "_make"):  # a NamedTuple
-        return [_Field(name, int(name in cls._field_defaults), None) for name in cls._fields]
-    if hasattr(cls, "__pydantic_fields__"):
-        return [*_of_model(cls)]
-    raise TypeError(
-        "not a dataclass, an enum, a NamedTuple, a TypedDict, or a class of attrs, msgspec or "
-        "pydantic: "
-        f"class={cls.__qualname__} "
-        "(put @dataclass below @quire.message)"
-    )
-
-
-def _of_dataclass(fields: tuple[Any, ...], missing: object) -> Iterator[_Field]:
-    for field in fields:
-        if field.default is not missing:
-            yield _Field(field.name, 1, field.default)
-        elif field.default_factory is not missing:
-            yield _Field(field.name, 2, field.default_factory)
-        else:
-            yield _Field(field.name, 0, None)
-
-
-def _of_attrs(attributes: tuple[Any, ...]) -> Iterator[_Field]:
-    for attribute in attributes:
-        default = attribute.default
-        if type(default).__name__ == "Factory":
-            if default.takes_self:
-                raise TypeError(f"a default that takes self: field={attribute.name}")
-            yield _Field(attribute.name, 2, default.factory)
-        elif type(default).__name__ == "_Nothing":
-            yield _Field(attribute.name, 0, None)
-        else:
-            yield _Field(attribute.name, 1, default)
-
-
-def _of_struct(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - msgspec is not imported
-    required = len(cls.__struct_fields__) - len(cls.__struct_defaults__)
-    for place, name in enumerate(cls.__struct_fields__):
-        yield _Field(name, int(place >= required), None)
-
-
-def _of_model(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - pydantic is not imported
-    config = cls.model_config
-    takes_names = config.get("populate_by_name") or config.get("validate_by_name")
-    for name, field in cls.__pydantic_fields__.items():
-        if field.validation_alias is not None and not takes_names:
-            raise TypeError(
-                f"a field with an alias needs validate_by_name=True in model_config: field={name}"
-            )
-        yield _Field(name, int(not field.is_required()), None)
 
 
 def _build_of(cls: type) -> str:
@@ -316,7 +236,7 @@ def _build_of(cls: type) -> str:
 def _build_by_attributes(cls: type) -> str:
     own_making = cls.__new__ is not new_object or hasattr(cls, "__struct_fields__")
     own_making = own_making or hasattr(cls, "__pydantic_validator__")  # its validators run
-    if own_making or hasattr(cls, "__attrs_post_init__"):
+    if own_making or runs_code_of_attrs(cls):
         return "call"
     if cls.__setattr__ is set_attribute:
         return "args" if _takes_all_in_order(cls) else "set"
@@ -339,7 +259,7 @@ def _takes_all_in_order(cls: Any) -> bool:  # noqa: ANN401 - a dataclass, or not
 
 
 def _keeps_fields_in_slots(cls: type) -> bool:
-    fields = _fields_of(cls) or ()
+    fields = fields_of(cls) or ()
     found = [getattr(cls, field.attribute, None) for field in fields]
     return bool(found) and all(type(slot) is types.MemberDescriptorType for slot in found)
 

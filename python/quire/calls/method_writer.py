@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from quire import _native
+from quire._common.known_attributes import KnownAttributes
 from quire._native import Method
 from quire.calls.interfaces import METHODS, Interface, check_ids, methods_of
 
@@ -55,8 +56,10 @@ def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
 
     members["__repr__"] = shown
     members |= {METHODS: found, "__module__": bases[0].__module__, "__slots__": ()}
+    bases = (*bases, KnownAttributes)
     cls: Any = types.new_class(name, bases, {}, lambda namespace: namespace.update(members))
     cls.__abstractmethods__ = frozenset[str]()
+    cls._is_extended = False  # although its module is the interface's
     written: _T = object.__new__(cls)
     return written
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from quire._common import arguments
+from quire._native import message_bytes
 from quire.calls.messages import message
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def plain(record: logging.LogRecord) -> Record:
             _printable(found.type), _printable(found.message), _printable(found.traceback)
         )
     if made.extra:
-        made.extra = {name: _printable(repr(value)) for name, value in made.extra.items()}
+        made.extra = {name: _encodable(value) for name, value in made.extra.items()}
     return made
 
 
@@ -254,3 +255,19 @@ def _name(name: str) -> str:
 
 def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _encodable(value: Any) -> Any:  # noqa: ANN401 - what a program passed
+    """Return a value, as text if it has no encoding."""
+    try:
+        message_bytes(Record(extra={"": value}))
+    except Exception:  # noqa: BLE001 - of a foreign class
+        return _printable(value if isinstance(value, str) else _shown(value))
+    return value
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - of a foreign class
+        return f"<unprintable {type(value).__name__}>"

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Final, NamedTuple, Self, TypeAlias, cast
 
 from quire._common import arguments, units
+from quire._common.known_attributes import KnownAttributes
 from quire._native import Queue
 
 _LOG: Final = logging.getLogger("quire")
@@ -46,7 +47,7 @@ class DiskSpace(NamedTuple):
         return 100 * self.free / self.total if self.total else 100.0
 
 
-class DiskMonitor:
+class DiskMonitor(KnownAttributes):
     """
     Warns, through the logger ``quire``, when the disk of a queue is almost full.
 

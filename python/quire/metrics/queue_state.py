@@ -72,7 +72,7 @@ class StateReader:
         locks = adapter.locks(self._queue)
         return QueueState(
             0 if last is None else last + numbering.step,
-            0 if last is None else numbering.to_sequence(last) + numbering.step,
+            0 if last is None else numbering.to_sequence(last) + 1,
             None if last is None else max(0.0, now_s - self._came_s),
             len(locks),
             sum(not lock.alive for lock in locks),

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from quire._native import Queue, ring_stats
-from quire.formats.adapters import journal_of
+from quire._native import ring_stats
+from quire.formats.adapters import adapter_of, journal_of, numbering_of
+from quire.formats.numbering import Numbering
 from quire.formats.protocols import AnyQueue
 from quire.groups.states import GroupState, states_of
 from quire.metrics.queue_state import QueueState, StateReader, disk_used
@@ -198,8 +199,7 @@ class Metrics:
     @cached_property
     def lag(self) -> Mapping[str, int]:
         """For each named tailer, the number of messages that it has not read."""
-        queue = journal_of(self._queue)
-        return {} if queue is None else _lags(queue)
+        return {} if self._queue is None else _lags(self._queue)
 
     @cached_property
     def group_lag(self) -> Mapping[str, int]:
@@ -269,18 +269,18 @@ def metrics_of(queue: AnyQueue, reader: StateReader | None = None) -> Metrics:
     )
 
 
-def _lags(queue: Queue) -> dict[str, int]:
-    positions = queue.named_tailers()
+def _lags(queue: AnyQueue) -> dict[str, int]:
+    adapter, numbering = adapter_of(queue), numbering_of(queue)
+    positions = adapter.named_tailers(queue)
     if not positions:
         return {}
-    counts = {cycle: (queue.end_of_cycle(cycle) or (0, 0))[1] for cycle in queue.cycles}
-    return {name: _lag(queue, counts, index) for name, index in positions}
+    counts = {cycle: adapter.count(queue, cycle) for cycle in adapter.cycles(queue)}
+    return {name: _lag(numbering, counts, index) for name, index in positions}
 
 
-def _lag(queue: Queue, counts: Mapping[int, int], index: int) -> int:
+def _lag(numbering: Numbering, counts: Mapping[int, int], index: int) -> int:
     """Return the number of messages from *index* on; 0 stands for the first message."""
-    roll = queue.roll_cycle
-    cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
+    cycle, sequence = numbering.to_cycle(index), numbering.to_sequence(index)
     own = max(0, counts.get(cycle, 0) - sequence)
     return own + sum(count for other, count in counts.items() if other > cycle)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from quire._common import arguments
 from quire.errors import ClosedError, ServerLostError, WireError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from quire.remote.link import RemoteLink
     from quire.remote.metadata import Documents
 
+_T = TypeVar("_T")
 _END: Final = 2**63 - 1
 _COUNT: Final = 65_536
 _BYTES: Final = 4 << 20
@@ -346,12 +347,20 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
         found: dict[str, Any] | None = self._decoded_by(lambda excerpt: excerpt.to_dict())
         return found
 
-    def read_message(self, cls: Any = None, /) -> Any:  # noqa: ANN401 - of any class
+    @overload
+    def read_message(self, cls: type[_T], /) -> _T | None: ...
+    @overload
+    def read_message(self, cls: None = None, /) -> Any: ...  # noqa: ANN401 - of any class
+    def read_message(self, cls: type[Any] | None = None, /) -> Any:
         """Return the next message as an object: see :meth:`quire.JournalTailer.read_message`."""
         self._queue.need_wire("read_message")
         return self._decoded_by(lambda excerpt: excerpt.to_message(cls))
 
-    def read_messages(self, cls: Any, count: int, /) -> list[Any]:  # noqa: ANN401 - of any class
+    @overload
+    def read_messages(self, cls: type[_T], count: int, /) -> list[_T]: ...
+    @overload
+    def read_messages(self, cls: None, count: int, /) -> list[Any]: ...
+    def read_messages(self, cls: type[Any] | None, count: int, /) -> list[Any]:
         """Return at most *count* messages as objects."""
         found: list[Any] = []
         while len(found) < count and (message := self.read_message(cls)) is not None:

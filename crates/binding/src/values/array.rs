@@ -5,17 +5,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use quire_wire::out::Out;
 use quire_wire::reader::{self, Reader, Shape, Token};
-use quire_wire::{convert, writer};
+use quire_wire::{WireError, convert, writer};
 
 use super::decode;
 use super::failure::{Failure, Result};
 use super::numpy;
 use super::schema::Kind;
 
+/// What numpy calls `dtype.kind` of elements that would come back with another type: complex
+/// numbers, times, durations and records; in an array of any type, objects too.
+const NOT_WRITTEN: &str = "cmMV";
+
 /// Appends an array as lists; None is null.
 pub fn put(
     kind: &Kind,
     item: &Kind,
+    dtype: Option<&str>,
     out: &mut Out,
     value: &Bound<'_, PyAny>,
     depth: usize,
@@ -28,11 +33,27 @@ pub fn put(
     if !numpy::is_array(value)? {
         return Err(kind.misfit(value));
     }
+    check_elements(value, dtype)?;
     let rows = value.call_method0(intern!(py, "tolist"))?;
     match rows.cast::<PyList>() {
         Ok(rows) => put_rows(item, out, rows, depth),
         Err(_) => Err(kind.misfit(value)), // without a dimension
     }
+}
+
+fn check_elements(array: &Bound<'_, PyAny>, dtype: Option<&str>) -> Result<()> {
+    let py = array.py();
+    let found = array.getattr(intern!(py, "dtype"))?;
+    let kind = found.getattr(intern!(py, "kind"))?.extract::<String>()?;
+    if !NOT_WRITTEN.contains(&kind) && (dtype.is_some() || kind != "O") {
+        return Ok(());
+    }
+    Err(WireError::new(
+        "arrays of this type have no encoding (of bool, int8 to int64, uint8 to uint64, float16 \
+         to float64 and str they have)",
+    )
+    .with("type", found.str()?)
+    .into())
 }
 
 fn put_rows(item: &Kind, out: &mut Out, rows: &Bound<'_, PyList>, depth: usize) -> Result<()> {

@@ -43,7 +43,9 @@ impl Kind {
             Form::Literal(kind, _) => {
                 return kind.get().put(out, &self.checked(value.clone())?, depth);
             }
-            Form::Array(item, _) => return array::put(self, item.get(), out, value, depth),
+            Form::Array(item, dtype) => {
+                return array::put(self, item.get(), dtype.as_deref(), out, value, depth);
+            }
             _ if value.is_none() => writer::put_null(out),
             _ => return self.put_object(out, value, depth),
         }

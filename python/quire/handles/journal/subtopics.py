@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from quire import _native
+from quire._common.known_attributes import KnownAttributes
 from quire._native import WriteDocument
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ ROUTE = "to"
 """The event that carries the key, as in Java's ``router.to(key).say(...)``."""
 
 
-class Topic:
+class Topic(KnownAttributes):
     """
     Writes messages of one sub-topic, from :meth:`quire.JournalAppender.topic`.
 
