@@ -278,6 +278,7 @@ def test_columns_hold_the_values_whatever_their_form_and_order(
     shutil.rmtree(folder)
 
 
+@pytest.mark.check
 @few
 @given(queues(misfit=True))
 def test_a_message_that_does_not_fit_is_a_row_that_says_why_or_an_error(

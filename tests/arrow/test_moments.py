@@ -36,6 +36,7 @@ def recorded(path: Path, days: list[list[int]], unit: str = "ns", shift_ns: int 
         return indexes
 
 
+@pytest.mark.check
 @given(
     days=st.lists(
         st.lists(st.integers(0, DAY_NS - 1), max_size=9).map(sorted), min_size=1, max_size=4

@@ -80,6 +80,7 @@ def test_each_message_has_the_whole_limit(
         assert len(found.b7) == PART
 
 
+@pytest.mark.check
 def test_text_of_many_small_bombs_is_refused() -> None:
     with pytest.raises(quire.errors.WireError, match="unpacks to more than is allowed"):
         quire.types.to_json(bombs(LIMIT // MIB + 1, MIB))

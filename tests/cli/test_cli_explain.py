@@ -163,6 +163,7 @@ def test_messages_of_a_vanilla_chronicle(name: str, tmp_path: Path) -> None:
     assert snapshot(path) == before
 
 
+@pytest.mark.check
 def test_messages_of_a_quick_queue(tmp_path: Path) -> None:
     quick_golden.unpack(tmp_path)
     for name in ("single_4k", "multi_4k"):

@@ -112,6 +112,7 @@ def test_workers_of_a_pipeline_import_nothing_from_the_working_directory(marker:
     assert ran.returncode == 0, ran.stderr.decode()
 
 
+@pytest.mark.check
 def test_a_module_that_an_option_names_is_found_and_takes_no_other_ones_place(
     marker: Path,
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_takeover_reads_compressed_cycles(tmp_path: Path) -> None:
         assert group(queue).lag == 0
 
 
+@pytest.mark.check
 def test_a_group_says_that_repair_cut_messages_which_it_had(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -105,6 +105,7 @@ def test_no_room_is_used_again_while_another_process_has_the_table_open(path: Pa
         holder.communicate()
 
 
+@pytest.mark.check
 def test_stat_warns_of_a_table_with_little_room(path: Path) -> None:
     facts = json.loads(run("stat", str(path), "--json").out)
     assert facts["table_is_almost_full"]

@@ -124,6 +124,7 @@ def test_a_name_is_free_once_its_tailer_is_closed(
             queue.tailer("risk")
 
 
+@pytest.mark.check
 def test_a_name_is_free_once_its_tailer_is_collected(queue: quire.JournalQueue) -> None:
     tailer = queue.tailer("risk")
     messages = tailer.payloads()

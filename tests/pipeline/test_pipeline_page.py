@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pytest
 from matplotlib.container import BarContainer
 
 from quire.pages import Page
@@ -146,6 +147,7 @@ def test_every_number_of_the_report_is_on_the_page() -> None:
     assert page.html() == page_of(REPORT).html()
 
 
+@pytest.mark.check
 def test_the_plots_show_the_flow_the_rules_and_the_batches() -> None:
     page = page_of(REPORT)
 

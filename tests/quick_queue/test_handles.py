@@ -362,6 +362,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.check
 @given(messages=st.lists(st.lists(VALUES, min_size=1), min_size=1, max_size=10))
 def test_fields_come_back(
     tmp_path_factory: pytest.TempPathFactory, messages: list[list[tuple[str, Any]]]

@@ -99,6 +99,7 @@ def test_a_queue_that_is_published_and_recorded_has_the_same_messages(
     assert payloads(copy) == MESSAGES  # the recorder confirmed that it has read them
 
 
+@pytest.mark.check
 def test_messages_are_sent_as_text_on_request(path: Path, appender: quire.JournalAppender) -> None:
     sent = [b"one", b"\xff", "é".encode()]
     bad = [appender.write_bytes(it) for it in sent][1]
@@ -117,6 +118,7 @@ def test_messages_are_sent_as_text_on_request(path: Path, appender: quire.Journa
     assert heard == sent
 
 
+@pytest.mark.check
 def test_a_server_that_reads_nothing_until_it_has_spoken_is_no_obstacle(
     path: Path, appender: quire.JournalAppender
 ) -> None:

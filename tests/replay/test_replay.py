@@ -117,6 +117,7 @@ def test_two_replays_make_the_same_files_whatever_the_pace(hours: Messages, path
 days = st.lists(st.lists(st.binary(min_size=1, max_size=300), max_size=9), min_size=1, max_size=5)
 
 
+@pytest.mark.check
 @settings(max_examples=40)
 @given(days, st.data())
 def test_any_stretch_is_replayed_and_a_beginning_that_is_there_stays(

@@ -69,6 +69,7 @@ def test_what_replicas_had_in_an_earlier_epoch_counts_no_more(tmp_path: Path) ->
     assert shown(first) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.check
 def test_a_tailer_held_back_takes_no_message_for_one_that_was_put_aside(tmp_path: Path) -> None:
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     append(first, "1", "2")

@@ -87,6 +87,7 @@ def follow(origin: Path, copy: Path, steps: Iterable[object]) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.check
 def test_a_killed_source_and_its_consumer(orders: Path, tmp_path: Path) -> None:
     """Processes of the command; the consumer's process dies with its source."""
     copy = tmp_path / "copy"
@@ -182,6 +183,7 @@ def test_a_group_of_the_source_is_closed_at_the_replica(orders: Path, tmp_path: 
     assert position(copy, "own") is not None
 
 
+@pytest.mark.check
 def test_groups_that_come_and_go_while_the_sink_is_away(orders: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     with quire.open(orders) as queue:
@@ -246,6 +248,7 @@ def test_a_group_with_keys(tmp_path: Path) -> None:
     assert sorted(count for *_, count in found) == [1] * 29 + [2]
 
 
+@pytest.mark.check
 def test_a_group_at_a_roll_and_in_several_cycles(
     queue: quire.JournalQueue, clock: quire.ManualClock, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ def test_a_named_tailer_goes_on_with_the_first_message_of_the_source(pair: Pair)
         assert tailer.read_many(100) == [b"six", b"seven", b"eight"]
 
 
+@pytest.mark.check
 def test_a_tailer_that_reads_meanwhile_says_what_went(pair: Pair) -> None:
     pair.branch()
     with quire.open(pair.copy, read_only=True) as queue, queue.tailer(on_missing="raise") as tailer:

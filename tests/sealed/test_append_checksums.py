@@ -274,6 +274,7 @@ def test_a_seal_of_a_finished_cycle_takes_their_place(tmp_path: Path) -> None:
     assert kinds(path).count("changed-message") == 1  # by the seal and the checksum
 
 
+@pytest.mark.check
 def test_copies_have_none_and_retention_takes_them_along(tmp_path: Path) -> None:
     path, copied, moved = tmp_path / "q", tmp_path / "copy", tmp_path / "moved"
     for day in range(4):

@@ -325,6 +325,7 @@ def test_a_link_is_no_queue(tmp_path: Path) -> None:
             client.do_get(ticket(queue="link")).read_all()
 
 
+@pytest.mark.check
 def test_certificates_on_both_sides(tmp_path: Path) -> None:
     authority, other = trustme.CA(), trustme.CA()
     node, client_pair, foreign = (

@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from asked import Answers, Asked
+from parameters import some
 from served import connected, real_cluster, real_redis, serving
 
 
@@ -156,7 +157,7 @@ def connection(ask: Asked) -> None:
     ask("AUTH", "a", "b", "c")
 
 
-@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("protocol", some([2, 3], keep=[1]))
 @pytest.mark.parametrize("calls", [adds, ranges, reads, groups, starts, connection])
 def test_the_answers_are_those_of_redis(
     ports: tuple[int, int], calls: Callable[[Asked], None], protocol: int

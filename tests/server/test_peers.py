@@ -340,6 +340,7 @@ def test_a_chain_of_servers(tmp_path: Path) -> None:
                 it.__exit__(None, None, None)
 
 
+@pytest.mark.check
 def test_the_owner_wants_another_token(tmp_path: Path) -> None:
     made: list[str] = []
     for name in ("owner", "first"):

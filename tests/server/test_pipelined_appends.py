@@ -52,6 +52,7 @@ def test_older_formats_get_them_one_by_one(
         assert _entries(client, "old") == [(it, b"%d" % n) for n, it in enumerate(found)]
 
 
+@pytest.mark.check
 def test_their_ids_are_those_of_two_cycles_if_the_queue_rolls_between(tmp_path: Path) -> None:
     """A second is a cycle: rolls fall between commands that arrive together, or within them."""
     root = tmp_path / "queues"

@@ -185,6 +185,7 @@ def test_ways_to_give_a_token(
     assert "QUIRE_TOKEN" not in cli("stat", tmp_path / "queues" / "orders", "--config").err
 
 
+@pytest.mark.check
 def test_tls(tmp_path: Path, cli: Cli, token: str) -> None:
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
@@ -254,6 +255,7 @@ def test_each_verb_takes_addresses_or_says_that_it_does_not(cli: Cli) -> None:
         assert "run it on the server's machine" in ran.err, (verb, ran)
 
 
+@pytest.mark.check
 def test_write_sends_lines_together_and_names_the_malformed_one(
     server: str, token: str, cli: Cli, tmp_path: Path
 ) -> None:
@@ -317,6 +319,7 @@ def _writing(address: str, folder: Path) -> list[str]:
     return ["write", address, "--create", "--format", "text", f"--token-file={folder / 'token'}"]
 
 
+@pytest.mark.check
 def test_a_line_that_comes_alone_is_sent_alone(server: str, token: str, tmp_path: Path) -> None:
     with started(*_writing(f"{server}/orders", tmp_path)) as process:
         assert process.stdin is not None

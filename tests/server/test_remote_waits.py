@@ -133,6 +133,7 @@ def test_messages_under_way_to_replicas(pair: tuple[Replicated, int]) -> None:
             assert home.last_acknowledged_index == queue.last_acknowledged_index
 
 
+@pytest.mark.check
 def test_an_index_is_acknowledged_once_the_sink_goes_on(pair: tuple[Replicated, int]) -> None:
     running, port = pair
     with far(port) as queue, queue.appender() as appender:
@@ -154,6 +155,7 @@ def test_an_index_is_acknowledged_once_the_sink_goes_on(pair: tuple[Replicated, 
         asyncio.run(appender.aacknowledged(index))
 
 
+@pytest.mark.check
 def test_futures_say_that_the_server_is_gone(pair: tuple[Replicated, int]) -> None:
     running, _ = pair
     running.sinks["b"].stop()

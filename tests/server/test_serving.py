@@ -14,6 +14,7 @@ import pytest
 import redis
 
 import quire
+from parameters import some
 from served import WAIT_S, command, connected, real_redis, serving, talk
 
 _DAY_MS = 86_400_000
@@ -147,7 +148,7 @@ def names(client: Any, consumer: str) -> list[bytes]:  # noqa: ANN401
     return [fields[b"n"] for _, entries in found for _, fields in entries]
 
 
-@pytest.mark.parametrize("end", ["terminate", "kill"])
+@pytest.mark.parametrize("end", some(["terminate", "kill"], keep=[1]))
 def test_consumers_have_what_they_had_after_a_restart(tmp_path: Path, end: str) -> None:
     root = tmp_path / "queues"
     with serving(root) as (port, process), connected(port) as client:

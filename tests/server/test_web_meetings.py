@@ -108,6 +108,7 @@ def test_no_link_is_followed(root: Path, tmp_path: Path) -> None:
             assert "no such queue" in visit.ask(f"/messages/{name}").alert
 
 
+@pytest.mark.check
 def test_cycles_that_retention_removes_are_not_counted(root: Path) -> None:
     clock = quire.ManualClock(1_705_314_600_000)
     with quire.open(root / "days", clock=clock) as queue, queue.appender() as appender:
@@ -141,6 +142,7 @@ def test_sigterm_ends_what_is_kept_up_to_date(root: Path) -> None:
             connection.close()
 
 
+@pytest.mark.check
 def test_a_writer_that_holds_the_lock_holds_back_the_form_alone(root: Path, visit: Visit) -> None:
     visit.ask("/queue/other")
     with quire.open(root / "other") as queue, queue.appender() as appender:
