@@ -187,7 +187,7 @@ def test_a_dataset_pickles_and_shows_itself(tmp_path: Path) -> None:
         ({"start": b"x"}, TypeError, "invalid start: expected an index"),
         ({"end": -1}, ValueError, "invalid end"),
         ({"errors": "drop"}, ValueError, "invalid errors"),
-        ({"where": "n > 1"}, TypeError, "unknown option: where expected: start, end"),
+        ({"where": "n > 1"}, TypeError, "unexpected keyword argument 'where' .known: start, end"),
         ({"errors": "column"}, ValueError, "requires `schema=`"),
         ({"start": "yesterday"}, ValueError, "yesterday"),
     ],

@@ -57,7 +57,8 @@ class Scan(NamedTuple):
 
         """
         for name in options.keys() - _OPTIONS:
-            raise TypeError(f"unknown option: {name} expected: {', '.join(_OPTIONS)}")
+            known = ", ".join(_OPTIONS)
+            raise TypeError(f"got an unexpected keyword argument '{name}' (known: {known})")
         errors = options.get("errors", "raise")
         arguments.one_of("raise", "column")("errors", errors)
         if schema is None and errors == "column":
