@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
-from quire.errors import QuireError
+from quire.errors import OptionsError, QuireError
 from quire.opening.opener import open as open_queue
 from quire.server.tokens import Token
 
 _log = logging.getLogger("quire")
+_COUNTED: Final = {"wrong token", "refused", "authenticated"}
+"""What clients can have written without end, and without a right: repetitions are counted."""
+_PERIOD_S: Final = 60.0
+_MOST_COUNTED: Final = 1000
+_LONGEST: Final = 1000
 
 
 class Client(Protocol):
@@ -27,28 +35,87 @@ class Client(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Counted:
+    """A record that was written, and how often it would have been since."""
+
+    row: dict[str, object]
+    until_s: float
+    more: int = 0
+
+
 class Audit:
     """
     A queue with a message for each connection that authenticates or fails to, and for what it does.
 
     Args:
         path: The queue's directory, made if it is not there.
+        served: The directory that is served.
+        clock: Returns the seconds of a clock that is never set back.
+
+    Raises:
+        OptionsError: The queue would be served itself.
 
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, *, served: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if path.resolve().is_relative_to(served.resolve()):
+            raise OptionsError(
+                "the audit log is below the served directory, where clients could read and change"
+                f" it: audit={path} directory={served} (name one elsewhere)"
+            )
         self._queue = open_queue(path, format="chronicle")
         self._appender = self._queue.appender()
+        self._clock = clock
+        self._counted: dict[tuple[object, ...], _Counted] = {}
 
-    def note(self, what: str, client: Client, about: str) -> None:
+    def note(self, what: str, client: Client, about: str, command: str = "") -> None:
         """Write what a client did; a failure is logged, and stops no client."""
         who = "" if client.token is None else client.token.name
-        row = {"what": what, "who": who, "from": client.peer, "about": about}
+        row: dict[str, object] = {"what": what, "who": who, "from": client.peer, "about": about}
+        if command:
+            row["command"] = command
+        now_s = self._clock()
+        self._tell(now_s)
+        if what not in _COUNTED:
+            self._write(row)
+            return
+        place = client.peer if what == "authenticated" else client.peer.rpartition(":")[0]
+        key: tuple[object, ...] = (what, who, place, about)
+        if key not in self._counted and len(self._counted) >= _MOST_COUNTED:
+            key, row = (what,), row | {"who": "", "from": "", "about": ""}
+        if (known := self._counted.get(key)) is not None:
+            known.more += 1
+            return
+        self._counted[key] = _Counted(row, now_s + _PERIOD_S)
+        self._write(row)
+
+    def _tell(self, now_s: float) -> None:
+        """Write how often there was again what was counted for long enough, the oldest first."""
+        while self._counted:
+            key, oldest = next(iter(self._counted.items()))
+            if now_s < oldest.until_s:
+                return
+            del self._counted[key]
+            if oldest.more:
+                self._write(oldest.row | {"count": oldest.more})
+
+    def _write(self, row: dict[str, object]) -> None:
         try:
-            self._appender.write_map(row)
+            self._appender.write_map({"when": time.time_ns(), **row})
         except (QuireError, OSError) as error:
+            what, who = row["what"], row["who"]
             _log.error("the audit log failed: what=%s who=%s error=%s", what, who, error)
 
     def close(self) -> None:
-        """Close the queue."""
+        """Write what was counted, and close the queue."""
+        self._tell(float("inf"))
         self._queue.close()
+
+
+def shown_command(request: Sequence[bytes]) -> str:
+    """Return a command as the audit log has it."""
+    words = [it[:_LONGEST] for it in request[:_LONGEST]]
+    return b" ".join(words)[:_LONGEST].decode("utf-8", "backslashreplace")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from quire.errors import QuireError, RefusedError, WaitTimeoutError
 from quire.recording.addresses import Address
 from quire.server.answers import Answer, encoded
+from quire.server.audit import shown_command
 from quire.server.requests import BEFORE_AUTHENTICATION, Request, Requests
 from quire.server.served_queue import ServedQueue
 from quire.server.tokens import Right, Token
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("quire")
 _numbers = itertools.count(1)
 _TURN_S: Final = 0.005
+_MOST_SEEN: Final = 1000
 
 
 @dataclass(slots=True)
@@ -108,6 +110,7 @@ class Session:
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._seen: set[tuple[Right, str]] = set()
+        self.request: Sequence[bytes] = ()
         self.held: dict[tuple[object, ...], Holding] = {}
 
     def hold(self, key: tuple[object, ...], one: Holding) -> None:
@@ -284,6 +287,12 @@ class Session:
                     "cannot release what a client held: peer=%s error=%s", self.peer, error
                 )
 
+    def identify(self, token: Token | None) -> None:
+        """Take the client for the one that a token says: what it does is noted anew."""
+        self.token = token
+        self._seen.clear()
+        self.set_limits()
+
     def check(self, right: Right, topic: str) -> None:
         """
         Check that the client may do something with a queue.
@@ -295,7 +304,11 @@ class Session:
         if self.token is not None and not self.token.may(right, topic):
             self.context.note("refused", self, f"{right} {topic}")
             raise RefusedError(f"NOPERM the token may not {right} this queue: name={topic}")
-        if (right, topic) not in self._seen:
+        if right == "manage":
+            self.context.note(right, self, topic, shown_command(self.request))
+        elif (right, topic) not in self._seen:
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
             self._seen.add((right, topic))
             self.context.note(right, self, topic)
 

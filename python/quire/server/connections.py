@@ -19,10 +19,11 @@ from quire.server.client_session import Later, Session
 
 if TYPE_CHECKING:
     from quire.server.context import Context
-    from quire.server.served_queue import ServedQueue
 
 _log = logging.getLogger("quire")
 _ABSENT_S: Final = 0.1
+_LOOKS_PER_S: Final = 2000
+"""How many queues that are not there are looked for in a second, however many clients wait."""
 _TICK_S: Final = 0.5
 _PAUSED: Final = 4 << 20
 
@@ -161,10 +162,12 @@ class Hub:
         self.is_ending = False
         self._waiting: dict[str, set[Session]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
+        self._missing: set[str] = set()
+        self._due: set[Session] = set()
         self._threads = ThreadPoolExecutor(8, "quire-serve")
         self._ticks: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Answer]] = set()
-        context.created = self._created
+        context.created = self._wake_all
 
     def start(self) -> None:
         """Begin to look after clients that are slow, and after times that are up."""
@@ -209,23 +212,37 @@ class Hub:
             if (found := self._waiting.get(topic)) is not None:
                 found.discard(session)
 
-    def _created(self, topic: str) -> None:
-        for session in [*self._waiting.get(topic, ())]:
-            asyncio.get_running_loop().call_soon(self._wake, session)
+    def _wake_all(self, topic: str) -> None:
+        """Wake those who wait for a queue: once, however many of their queues have news."""
+        for session in self._waiting.get(topic, ()):
+            if session not in self._due:
+                self._due.add(session)
+                asyncio.get_running_loop().call_soon(self._wake_due, session)
+
+    def _wake_due(self, session: Session) -> None:
+        self._due.discard(session)
+        self._wake(session)
 
     async def _watch(self, topic: str) -> None:
         """Wake those who wait for a queue, each time that it has more messages."""
+        was_there = False
         try:
             while self._waiting.get(topic):
-                found = self._found(topic)
+                try:
+                    found = self.context.queues.get(topic)
+                except RefusedError:
+                    found, was_there = None, True  # the next try of those who wait fails likewise
                 if found is None:
-                    await asyncio.sleep(_ABSENT_S)
-                    self._wake_all(topic)
+                    if was_there:
+                        self._wake_all(topic)
+                    was_there = False
+                    await self._absent(topic)
                     continue
-                news = found.news
+                was_there, news = True, found.news
                 try:
                     news.to_end()
                     self._wake_all(topic)
+                    await asyncio.sleep(0)  # they are woken
                     if self._waiting.get(topic):
                         await sleep_async(news, math.inf)
                 except (QuireError, OSError) as error:
@@ -236,15 +253,13 @@ class Hub:
             self._watches.pop(topic, None)
             self._waiting.pop(topic, None)
 
-    def _found(self, topic: str) -> ServedQueue | None:
+    async def _absent(self, topic: str) -> None:
+        """Wait until it is time to look again whether another process has made a queue."""
+        self._missing.add(topic)
         try:
-            return self.context.queues.get(topic)
-        except RefusedError:
-            return None
-
-    def _wake_all(self, topic: str) -> None:
-        for session in [*self._waiting.get(topic, ())]:
-            self._wake(session)
+            await asyncio.sleep(max(_ABSENT_S, len(self._missing) / _LOOKS_PER_S))
+        finally:
+            self._missing.discard(topic)
 
     def carry_out_later(self, session: Session, later: Later) -> None:
         """Have a thread carry out a command."""

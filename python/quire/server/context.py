@@ -33,6 +33,7 @@ class Limits:
         connections: How many connections there may be at once.
         request_bytes: The length of the longest request.
         request_arguments: How many arguments a request may have.
+        names: How many queues a command may name.
         answer_bytes: How long an answer may be.
         waiting_bytes: How much may wait to be sent to a client before its commands wait, too.
         greeting_s: How long a client may take to authenticate.
@@ -46,6 +47,7 @@ class Limits:
     connections: int = 10_000
     request_bytes: int = 64 << 20
     request_arguments: int = 1 << 20
+    names: int = 1000
     answer_bytes: int = 64 << 20
     waiting_bytes: int = 1 << 20
     greeting_s: float = 10.0
@@ -73,7 +75,7 @@ class Context:
         limits: What clients may use.
         carry_out: Carries out a command of a session.
         add_all: Carries out XADD commands of a session that append to one queue.
-        note: Writes to the audit log: what, by whom, from where, about which queue.
+        note: Writes to the audit log: what, by whom, about which queue, and by which command.
         run_id: A number of this run of the server, as Redis has it.
         started_s: When it began, in seconds since 1970.
         addresses: What else the server listens on, by its name in the greeting.
@@ -90,7 +92,7 @@ class Context:
     limits: Limits
     carry_out: Callable[[Any, Sequence[bytes]], Any]
     add_all: Callable[[Any, PackedEntries], Any]
-    note: Callable[[str, Any, str], object] = lambda _what, _session, _about: None
+    note: Callable[..., object] = lambda *_given: None
     run_id: str = field(default_factory=lambda: secrets.token_hex(20))
     started_s: float = field(default_factory=time.time)
     addresses: dict[str, str] = field(default_factory=dict[str, str])

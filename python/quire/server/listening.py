@@ -52,7 +52,8 @@ class Server:
         tls: The certificates: see :func:`quire.server.tls_context`.
         certificates: The same, as the files that Arrow Flight takes.
         insecure: Listen beyond this machine without certificates, or without tokens.
-        audit: The directory of a queue in which is written who did what; None: nowhere.
+        audit: The directory of a queue in which is written who did what, not below *directory*;
+            None: nowhere.
         limits: What clients may use.
         sockets: Those to listen on, ``listen`` and ``web``, in place of the addresses.
         peers: Which queues other servers have, as ``orders/*=10.0.0.2:7000``: clients are sent
@@ -60,8 +61,8 @@ class Server:
 
     Raises:
         NotAQueueError: The directory does not exist, or is a queue itself.
-        OptionsError: An address is beyond this machine, and *tls* or a token is missing; or a
-            peer is not valid.
+        OptionsError: An address is beyond this machine, and *tls* or a token is missing; a peer
+            is not valid; or *audit* is below *directory*.
 
     Examples:
         >>> import asyncio
@@ -109,8 +110,8 @@ class Server:
                 _check_reach(each, tls, file)
         self._host, self._port, self._tls = host, port, tls
         self._flight_address, self._certificates, self._web_address = flight, certificates, web
-        self._audit = None if audit is None else Audit(Path(audit))
         queues = Queues(directory, peers=Peers(map(Peer.of, peers)))
+        self._audit = None if audit is None else Audit(Path(audit), served=queues.path)
         appends = AppendIds(queues.path, FOLDER)
         groups = StreamGroups(queues.path)
         self.context = Context(

@@ -56,4 +56,8 @@ def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
         shown = request[0][:_SHOWN].decode("utf-8", "replace")
         raise RefusedError(f"unknown command '{shown}': see docs/remote.md for those there are")
     command.check_count(request)
+    most = session.context.limits.names
+    if len(request) > most and len(command.keys_of(request)) > most:
+        raise RefusedError(f"the command names too many queues: limit={most}")
+    session.request = request
     return command.call(session, request)

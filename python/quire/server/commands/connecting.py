@@ -88,8 +88,7 @@ def _authenticate(session: Session, token: bytes) -> None:
     if found is None:
         context.note("wrong token", session, "")
         raise RefusedError("WRONGPASS invalid username-password pair or user is disabled.")
-    session.token = found
-    session.set_limits()
+    session.identify(found)
     context.note("authenticated", session, "")
 
 
@@ -121,7 +120,8 @@ def leave(session: Session, request: Sequence[bytes]) -> Outcome:
 def reset(session: Session, request: Sequence[bytes]) -> Outcome:
     """Forget what the connection has set."""
     del request
-    session.protocol, session.name, session.token = 2, "", None
+    session.protocol, session.name = 2, ""
+    session.identify(None)
     return Simple("RESET")
 
 

@@ -1,0 +1,124 @@
+"""What one client may use, so that the others are served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+import quire
+from quire.server import Server
+from quire.server.client_session import Session
+from quire.server.queue_folder import Queues
+from served import WAIT_S, command, connected, serving
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served") / "queues"
+
+
+@pytest.fixture(scope="module")
+def port(root: Path) -> Generator[int]:
+    with serving(root) as (port, _):
+        yield port
+
+
+class Counts:
+    """How often a server woke sessions, and looked for each queue."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wakes = 0
+        self.looks: Counter[str] = Counter()
+        self.looked = asyncio.Event()
+        wake, get = Session.wake, Queues.get
+
+        def counted_wake(session: Session, now_s: float) -> None:
+            self.wakes += 1
+            wake(session, now_s)
+
+        def counted_get(queues: Queues, topic: str) -> Any:  # noqa: ANN401 - as the method
+            self.looks[topic] += 1
+            self.looked.set()
+            return get(queues, topic)
+
+        monkeypatch.setattr(Session, "wake", counted_wake)
+        monkeypatch.setattr(Queues, "get", counted_get)
+
+    async def until(self, topic: str, looks: int) -> None:
+        while self.looks[topic] < looks:
+            self.looked.clear()
+            await self.looked.wait()
+
+
+def blocked(names: list[str]) -> bytes:
+    return command("XREAD", "BLOCK", "0", "STREAMS", *names, *["0"] * len(names))
+
+
+def append(path: Path) -> None:
+    with quire.open(path) as queue:
+        queue.appender().write_map({"n": 1})
+
+
+def test_who_waits_for_queues_that_are_absent_is_woken_by_the_one_that_appears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"absent{number}" for number in range(100)]
+
+    async def wait() -> None:
+        counts = Counts(monkeypatch)
+        async with Server(tmp_path) as server:
+            reader, writer = await asyncio.open_connection(*server.address)
+            writer.write(blocked(names))
+            await counts.until("absent0", 5)
+            assert counts.wakes == 0
+            await asyncio.to_thread(append, tmp_path / "absent7")
+            assert b"absent7" in await reader.readuntil(b"absent7")
+            assert counts.wakes < 10
+            writer.close()
+
+    asyncio.run(asyncio.wait_for(wait(), WAIT_S))
+
+
+def test_who_waits_for_many_queues_is_woken_once_for_the_news_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"q{number}" for number in range(30)]
+    for name in names:
+        with quire.open(tmp_path / name):
+            pass
+
+    async def wait() -> None:
+        counts = Counts(monkeypatch)
+        async with Server(tmp_path) as server:
+            reader, writer = await asyncio.open_connection(*server.address)
+            writer.write(blocked(names))
+            await counts.until("q29", 2)
+            await asyncio.to_thread(append, tmp_path / "q7")
+            await reader.readuntil(b"q7")
+            assert counts.wakes < 10
+            writer.close()
+
+    asyncio.run(asyncio.wait_for(wait(), WAIT_S))
+
+
+def test_a_command_names_a_thousand_queues_at_most(port: int) -> None:
+    names = [f"q{number}" for number in range(1001)]
+    many = (
+        ["EXISTS", *names],
+        ["DEL", *names],
+        ["XREAD", "STREAMS", *names, *["0"] * 1001],
+        ["XREADGROUP", "GROUP", "g", "c", "STREAMS", *names, *[">"] * 1001],
+    )
+    with connected(port) as client:
+        for words in many:
+            with pytest.raises(redis.ResponseError, match="too many queues: limit=1000"):
+                client.execute_command(*words)
+        assert client.exists(*names[:1000]) == 0
+        assert client.xread(dict.fromkeys(names[:1000], "0")) == []
+        client.xadd("wide", {f"f{number}": "1" for number in range(2000)})
