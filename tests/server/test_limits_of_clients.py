@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -122,3 +124,50 @@ def test_a_command_names_a_thousand_queues_at_most(port: int) -> None:
         assert client.exists(*names[:1000]) == 0
         assert client.xread(dict.fromkeys(names[:1000], "0")) == []
         client.xadd("wide", {f"f{number}": "1" for number in range(2000)})
+
+
+def test_pending_messages_come_in_answers_of_eight_mebibytes(root: Path, port: int) -> None:
+    with quire.open(root / "big") as queue, queue.appender() as appender:
+        for _ in range(20):
+            appender.write_bytes(bytes(1 << 20))
+    with connected(port) as client:
+        client.xgroup_create("big", "g", "0")
+        taken: list[bytes] = []
+        while found := client.xreadgroup("g", "c", {"big": ">"}, count=100):
+            taken += [index for index, _ in found[0][1]]
+        assert len(taken) == 20
+        history, last = [], b"0"
+        while found := client.xreadgroup("g", "c", {"big": last}, count=100)[0][1]:
+            assert len(found) <= 8
+            history += [index for index, _ in found]
+            last = history[-1]
+        assert history == taken
+        assert len(client.xclaim("big", "g", "d", 0, taken)) <= 9
+        assert client.xpending("big", "g")["consumers"][1]["pending"] <= 9  # the rest is still c's
+        assert len(client.xclaim("big", "g", "d", 0, taken, justid=True)) == 20
+        claimed, following = [], b"0-0"
+        while True:
+            following, found, _ = client.xautoclaim("big", "g", "e", 0, following)
+            assert len(found) <= 9
+            claimed += [index for index, _ in found]
+            if following == b"0-0":
+                break
+        assert claimed == taken
+
+
+def test_metadata_is_not_acknowledged_by_replicas(port: int) -> None:
+    words = ("QUIRE.APPEND", "meta", "CREATE", "METADATA", "WAIT", "ALL", "VALUES", "x")
+    with connected(port) as client:
+        with pytest.raises(redis.ResponseError, match="METADATA with WAIT"):
+            client.execute_command(*words)
+        assert client.exists("meta") == 0
+
+
+def test_a_directory_that_no_client_can_name_hides_no_other(tmp_path: Path) -> None:
+    root = tmp_path / "queues"
+    append(root / "good")
+    for name in (b"bad\xff", b"bad\x07"):
+        shutil.copytree(root / "good", os.fsdecode(os.fsencode(root) + b"/" + name))
+    with serving(root) as (port, _), connected(port) as client:
+        assert client.scan() == (0, [b"good"])
+        assert client.dbsize() == 1

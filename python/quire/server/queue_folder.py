@@ -24,9 +24,11 @@ from quire.handles.base import Queue
 from quire.opening.opener import open as open_queue
 from quire.server.peer_servers import Peers
 from quire.server.served_queue import ServedQueue
+from quire.server.topic_names import topic_of
 
 _log = logging.getLogger("quire")
 _MOST_NAMES: Final = 100_000
+_MOST_UNNAMED: Final = 100
 
 
 class Queues:
@@ -50,6 +52,7 @@ class Queues:
         self.peers: Final = peers or Peers()
         self._most = most
         self._open: dict[str, ServedQueue] = {}
+        self._unnamed: set[str] = set()
         if not self.path.is_dir():
             raise NotAQueueError(
                 f"no such directory: path={self.path} (make it, or name one with queues below it)"
@@ -202,7 +205,7 @@ class Queues:
     def _below(self) -> list[str]:
         found: list[str] = []
         for folder, inside, _ in os.walk(self.path, onerror=lambda _: None):
-            inside[:] = [it for it in inside if not it.startswith(".")]
+            inside[:] = [it for it in inside if self._is_named(it)]
             if folder == str(self.path):
                 continue
             with suppress(NotAQueueError):
@@ -212,6 +215,18 @@ class Queues:
             if len(found) >= _MOST_NAMES:
                 break
         return sorted(found)
+
+    def _is_named(self, name: str) -> bool:
+        """Return whether clients can name a folder; of others but hidden ones, a line is logged."""
+        if name.startswith("."):
+            return False
+        with suppress(RefusedError):
+            topic_of(os.fsencode(name))
+            return True
+        if name not in self._unnamed and len(self._unnamed) < _MOST_UNNAMED:
+            self._unnamed.add(name)
+            _log.warning("no client can name a directory, and none is shown it: name=%r", name)
+        return False
 
     @property
     def opened(self) -> list[ServedQueue]:

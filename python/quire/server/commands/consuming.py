@@ -10,6 +10,7 @@ from quire.errors import RefusedError
 from quire.server.answers import OK, Answer
 from quire.server.commands.command_table import Arguments, command, whole
 from quire.server.commands.ranging import (
+    BATCH_BYTES,
     BATCH_COUNT,
     by_stream,
     entry,
@@ -163,13 +164,15 @@ class _GroupReading:
 
     def _history(self, group: StreamGroup, start: int) -> list[Answer]:
         group.see(self._consumer)
-        indexes = islice(group.of_consumer(self._consumer, start, LAST), self._count)
-        return [_held(group, index) for index in indexes]
-
-
-def _held(group: StreamGroup, index: int) -> Answer:
-    data = group.data_of(index)
-    return [id_of(index), None] if data is None else entry(index, data)
+        answer: list[Answer] = []
+        size = 0
+        for index in islice(group.of_consumer(self._consumer, start, LAST), self._count):
+            data = group.data_of(index)
+            size += len(data or b"")
+            if answer and size > BATCH_BYTES:
+                break
+            answer.append([id_of(index), None] if data is None else entry(index, data))
+        return answer
 
 
 def _group(session: Session, topic: str, name: bytes) -> StreamGroup:
@@ -273,7 +276,10 @@ def _claimed(  # noqa: PLR0913 - options of XCLAIM
 ) -> list[Answer]:
     found: list[Answer] = []
     changed: list[int] = []
+    size = 0
     for index in indexes:
+        if size >= BATCH_BYTES:
+            break
         known = group.pending.get(index)
         if known is None or known.idle_ms < least:
             continue
@@ -284,7 +290,9 @@ def _claimed(  # noqa: PLR0913 - options of XCLAIM
         more = count if count is not None else known.count + (not just_ids)
         group.claim(index, consumer, idle_ms=idle, count=more)
         changed.append(index)
-        found.append(id_of(index) if just_ids else entry(index, data))
+        said = id_of(index) if just_ids else entry(index, data)
+        size += len(said)
+        found.append(said)
     group.save(changed)
     return found
 
@@ -308,13 +316,14 @@ def claim_next(session: Session, request: Sequence[bytes]) -> Outcome:
     looked = [*islice(group.of_consumer(None, start, LAST), count * 10 + 1)]
     found: list[Answer] = []
     deleted: list[Answer] = []
-    following = 0
+    following = size = 0
     for number, index in enumerate(looked):
-        if len(found) == count or number == count * 10:
+        if len(found) == count or number == count * 10 or size >= BATCH_BYTES:
             following = index
             break
         claimed = _claimed(group, consumer, least, [index], just_ids=just_ids)
         found += claimed
+        size += sum(map(len, claimed))  # type: ignore[arg-type]
         if not claimed and index not in group.pending:
             deleted.append(id_of(index))
     return [id_of(following), found, deleted]

@@ -191,6 +191,8 @@ def append(session: Session, request: Sequence[bytes]) -> Outcome:
     if given.takes("ID"):
         client, number = given.next(), given.whole("number", least=1)
     wait = _replicas(given.next()) if given.takes("WAIT") else None
+    if is_metadata and wait is not None:
+        raise RefusedError("UNSUPPORTED METADATA with WAIT: replicas acknowledge messages by index")
     found = writable(session, topic, creates=creates)
     if found is None:
         raise RefusedError(f"NOTAQUEUE no such queue: name={topic}")
