@@ -59,7 +59,7 @@ def test_each_change_is_written_with_its_command(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_connection_does_with_another_token_is_written_anew(tmp_path: Path) -> None:
+def test_what_a_connection_does_with_another_token_is_written_again(tmp_path: Path) -> None:
     file, audit = tmp_path / "tokens", tmp_path / "audit"
     tokens = [TokenFile(file).add(it, {"read": ("*",)}) for it in ("first", "second")]
     asked = [command(*it) for token in tokens for it in (("AUTH", token), ("XLEN", "orders"))]

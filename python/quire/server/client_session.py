@@ -288,7 +288,7 @@ class Session:
                 )
 
     def identify(self, token: Token | None) -> None:
-        """Take the client for the one that a token says: what it does is noted anew."""
+        """Take the client for the one that a token says: what it does is noted again."""
         self.token = token
         self._seen.clear()
         self.set_limits()
