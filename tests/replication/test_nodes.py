@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -18,10 +19,11 @@ import quire
 from authority import Authority
 from cli_runs import run
 from cluster import LEASE_S, Cluster, cluster_of
+from event_loops import until
 from ports import free_port
 from queues import problems_of
 from quire.errors import AppendLockedError, WaitTimeoutError
-from quire.replication import standing
+from quire.replication import Sink, standing
 from replicas import last_index, wait_until
 from replication_reference import BATCH, COMPRESSED_BATCH, Peer, greeting, start
 from tally import RUN, Tally, scaled
@@ -165,6 +167,43 @@ def test_a_node_that_is_away_is_forgotten(tmp_path: Path) -> None:
         cluster.wait_for_leader()
         cluster.start("c")
         cluster.wait_in_sync()
+
+
+def test_the_in_sync_set_of_a_source_is_that_in_etcd(tmp_path: Path) -> None:
+    """Also of one that had more members when it was the source before; no other sink joins it."""
+
+    def members(name: str) -> set[str]:
+        with quire.open(cluster.path(name)) as queue:
+            return {it.name for it in queue.replicas if it.in_sync}
+
+    def has_members(name: str, expected: set[str]) -> bool:
+        return members(name) == expected
+
+    async def follow(index: int) -> None:
+        port = int(cluster.address("b").rpartition(":")[2])
+        async with Sink(tmp_path / "copy", port=port, name="plain") as sink:
+            await sink.stored(index)
+            with quire.open(cluster.path("b")) as queue:
+                await until(lambda: "plain" in {it.name for it in queue.replicas if it.connected})
+                await until(lambda: (queue.last_acknowledged_index or 0) >= index)
+            assert members("b") == set()
+
+    with cluster_of("ab", tmp_path) as cluster:
+        cluster.begin()
+        for source, target in ("ab", "ba"):
+            ran = run("handover", cluster.path(source), "--to", target, timeout_s=LIMIT_S)
+            assert ran.code == 0, ran.err
+            cluster.wait_in_sync()
+            wait_until(partial(has_members, target, {source}))
+        cluster.kill("a")
+        assert cluster.wait_for_leader(after=3).name == "b"
+        assert members("b") == cluster.view.in_sync - {"b"} == set()
+        asyncio.run(follow(cluster.append("b", b"x")))
+        ran = run("replicate", "forget", cluster.path("b"), "a", timeout_s=LIMIT_S)
+        assert (ran.code, "no other member of this name" in ran.err) == (1, True)
+        cluster.start("a")
+        cluster.wait_in_sync()
+        wait_until(partial(has_members, "b", {"a"}), limit_s=LIMIT_S)
 
 
 def test_groups_go_on_at_the_next_source(tmp_path: Path) -> None:

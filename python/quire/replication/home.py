@@ -91,18 +91,29 @@ class Home:
         found = self.standing
         if found is None or self._states is None:
             raise FileNotFoundError(self.path)
-        self.have_members(members)
+        self.set_members(members)
         begin_epoch(self._states, epoch)
         standing.write(self.path, replace(found, epoch=epoch, role="source"))
 
-    def have_members(self, members: frozenset[str]) -> None:
-        """Have these nodes be in the in-sync set here."""
+    @property
+    def members(self) -> frozenset[str]:
+        """The nodes in the in-sync set here."""
+        found = [] if self._states is None else self._states.replicas()
+        return frozenset(name for name, _, is_member, *_ in found if is_member)
+
+    def add_member(self, name: str) -> None:
+        """Have a node be in the in-sync set here."""
         states = self._states
-        if states is None:
-            return
-        present = {name for name, _, is_member, *_ in states.replicas() if is_member}
-        for name in members - present:
+        if states is not None:
             states.set_member(states.slot_of(name, "unknown"), True)  # noqa: FBT003
+
+    def set_members(self, members: frozenset[str]) -> None:
+        """Have these nodes, and no others, be in the in-sync set here."""
+        present = self.members
+        for name in members - present:
+            self.add_member(name)
+        for name in present - members:
+            self.forget_member(name)
 
     def forget_member(self, name: str) -> None:
         """Take a node out of the in-sync set here."""

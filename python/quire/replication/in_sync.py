@@ -34,6 +34,7 @@ class InSyncSet:
         queue: The source's.
         epoch: The number of the source's epoch.
         drop_after_s: Take sinks out that were away for this long; None: never.
+        joins: Whether sinks join by catching up; else others say who is a member.
 
     Raises:
         CorruptError: The file is damaged.
@@ -42,9 +43,11 @@ class InSyncSet:
 
     """
 
-    def __init__(self, queue: JournalQueue, epoch: int, drop_after_s: float | None) -> None:
+    def __init__(
+        self, queue: JournalQueue, epoch: int, drop_after_s: float | None, *, joins: bool = True
+    ) -> None:
         arguments.optional(arguments.seconds)("drop_after_s", drop_after_s)
-        self._queue, self._drop_after_s = queue, drop_after_s
+        self._queue, self._drop_after_s, self._joins = queue, drop_after_s, joins
         self._states = ReplicaStates.of_queue(queue)
         self._states.lock_source()
         begin_epoch(self._states, epoch)
@@ -64,7 +67,8 @@ class InSyncSet:
         sent, acknowledged = self._index(session.sent), self._index(session.acknowledged)
         time_ns = session.acknowledged_ns
         is_awaited = self._states.note(slot, sent=sent, acknowledged=acknowledged, time_ns=time_ns)
-        if session not in self._joined and self._has_caught_up(session, acknowledged):
+        is_to_join = self._joins and session not in self._joined
+        if is_to_join and self._has_caught_up(session, acknowledged):
             self._joined.add(session)
             self._states.set_member(slot, True)  # noqa: FBT003 - positional alone
             _log.info("a sink is in sync: name=%s peer=%s", session.name, session.peer)

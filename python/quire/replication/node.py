@@ -40,10 +40,16 @@ _NOBODY: Final = Standpoint(None, is_own=False, lease_end_ns=0)
 
 @dataclass
 class _Lag:
-    """How far the sinks of a source are, and since when members of the in-sync set are away."""
+    """
+    How far the sinks of a source are, and since when members of the in-sync set are away.
+
+    Those that are joining count here already. What etcd was asked to add stays so until etcd shows
+    it, since the answer may have been lost.
+    """
 
     last: int | None = None
     joining: dict[str, int] = field(default_factory=dict[str, int])
+    asked: set[str] = field(default_factory=set[str])
     away: dict[str, float] = field(default_factory=dict[str, float])
 
 
@@ -297,18 +303,22 @@ class Node:
             return
         seen = {it.name: it.acknowledged_index for it in source.sinks if it.name in view.nodes}
         add = self._caught_up(seen, lag, view.in_sync)
-        self._home.have_members(view.in_sync - {self._name})
+        self._home.set_members((view.in_sync - {self._name}) | lag.joining.keys())
         remove = self._gone(seen, lag, view.in_sync - {self._name})
         lag.last = self._home.last_index
         if not add and not remove:
             return
+        new = add - lag.asked
+        lag.asked |= new
         try:
             is_changed = await self._office.ask(
                 self._candidate.change_in_sync, add=add, remove=remove
             )
         except RegisterError:
             return
-        if is_changed:
+        if not is_changed:
+            lag.asked -= new
+        else:
             for name in remove:
                 self._home.forget_member(name)
             shown = " ".join(sorted((view.in_sync | add) - remove))
@@ -328,9 +338,21 @@ class Node:
         """Take a node out of the in-sync set; return why not."""
         view = self._candidate.view
         members = frozenset[str]() if view is None else view.in_sync - {self._name}
-        if name not in members:
+        if name not in members | lag.joining.keys():
             shown = ",".join(sorted(members))
             return f"the in-sync set has no other member of this name: {name=} in_sync={shown}"
+        if name in members and (reason := await self._remove(name)) is not None:
+            return reason
+        lag.joining.pop(name, None)
+        lag.asked.discard(name)
+        self._home.forget_member(name)
+        _log.info(
+            "a member of the in-sync set was forgotten: name=%s path=%s", name, self._home.path
+        )
+        return None
+
+    async def _remove(self, name: str) -> str | None:
+        """Take a node out of the in-sync set in etcd; return why not."""
         none, gone = frozenset[str](), frozenset({name})
         try:
             is_changed = await self._office.ask(
@@ -340,11 +362,6 @@ class Node:
             return str(error)
         if not is_changed:
             return f"etcd has another in-sync set meanwhile, or another source: {name=}"
-        lag.joining.pop(name, None)
-        self._home.forget_member(name)
-        _log.info(
-            "a member of the in-sync set was forgotten: name=%s path=%s", name, self._home.path
-        )
         return None
 
     def _caught_up(
@@ -357,14 +374,17 @@ class Node:
         joins in etcd once it has all that was in the queue at that moment.
         """
         last, found = self._home.last_index, set[str]()
+        lag.asked -= members
+        for name in lag.joining.keys() - (seen.keys() - members) - lag.asked:
+            del lag.joining[name]  # it has joined, or is away again
         for name, acknowledged in seen.items():
             if name in members:
-                lag.joining.pop(name, None)
-            elif name in lag.joining:
+                continue
+            if name in lag.joining:
                 if _has(acknowledged, lag.joining[name]):
                     found.add(name)
             elif _has(acknowledged, -1 if lag.last is None else lag.last):
-                self._home.have_members(frozenset({name}))
+                self._home.add_member(name)
                 lag.joining[name] = -1 if last is None else last
         return frozenset(found)
 

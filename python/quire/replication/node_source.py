@@ -9,6 +9,7 @@ from typing import Final, ParamSpec, TypeVar
 from quire.errors import HandoverError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.replication.election import Candidate
+from quire.replication.in_sync import InSyncSet
 from quire.replication.source import Source
 from quire.replication.source_session import SourceSession
 from quire.replication.succession import ClosedQueue, Handover, Succession, Successor
@@ -58,7 +59,7 @@ class Office:
 
 class NodeSource(Source):
     """
-    A source that hands over in etcd.
+    A source that hands over in etcd, and whose in-sync set stands there.
 
     Args:
         office: The node's.
@@ -84,6 +85,10 @@ class NodeSource(Source):
     ) -> None:
         super().__init__(queue, host=host, port=port, tls=tls, insecure=insecure, compress=compress)
         self._office = office
+
+    def _new_in_sync_set(self) -> InSyncSet:
+        """Return a set that nobody joins but by way of etcd: only then may a node be promoted."""
+        return InSyncSet(self._original.queue, self.epoch, None, joins=False)
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
         return _NodeSuccession(self._handover_to(session, timeout_s), self._office)

@@ -147,7 +147,7 @@ class Source(AnySource[SourceSession]):
             WriterInUseError: Another source of the queue lives.
 
         """
-        self._in_sync = InSyncSet(self._original.queue, self.epoch, self._drop_after_s)
+        self._in_sync = self._new_in_sync_set()
         try:
             await super().__aenter__()
         except BaseException:
@@ -206,6 +206,9 @@ class Source(AnySource[SourceSession]):
         self._successor = successor
         self._end(None)
         return successor
+
+    def _new_in_sync_set(self) -> InSyncSet:
+        return InSyncSet(self._original.queue, self.epoch, self._drop_after_s)
 
     def _succession(self, session: SourceSession, timeout_s: float) -> Succession:
         """Return how the queue is given to a sink."""
