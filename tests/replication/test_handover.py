@@ -185,6 +185,31 @@ def test_another_implementation_takes_over(answers: bool, orders: Path) -> None:
     assert is_open(orders)
 
 
+@pytest.mark.check
+def test_an_answer_that_cannot_be_written(
+    orders: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged, and the source looks for the next request."""
+    answer = orders / "handover-answer.json"
+
+    async def work(queue: quire.JournalQueue) -> None:
+        async with Source(queue) as source:
+            sink = Sink(tmp_path / "copy", port=source.address[1], name="b", takes_over=False)
+            async with sink:
+                await source.acknowledged(queue.last_index or 0)
+                answer.mkdir()
+                with pytest.raises(PeerSilentError, match="did not answer"):
+                    await asyncio.to_thread(handover, orders, "b", timeout_s=0.1)
+                answer.rmdir()
+                with pytest.raises(ReplicationError, match="did not hand over"):
+                    await asyncio.to_thread(handover, orders, "b")
+
+    with quire.open(orders) as queue:
+        asyncio.run(work(queue))
+    text = "a request to hand over cannot be answered"
+    assert [text in it.getMessage() for it in caplog.records].count(True) == 1
+
+
 def test_requests_that_nobody_takes(cli: Cli, orders: Path, copy_of_nothing: Path) -> None:
     ran = cli("handover", orders, "--to", "b")
     assert ran.code == 1

@@ -14,7 +14,7 @@ from quire.errors import DivergedError, ReplicationError
 from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
-from quire.opening.opener import open as open_queue
+from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
 from quire.replication.epochs import begin_epoch
 from quire.replication.forgetting import MAILBOX, take_request

@@ -228,17 +228,23 @@ class Source(AnySource[SourceSession]):
         raise ReplicationError(f"{text} is connected: to={to!r} connected={shown}")
 
     async def _watch_requests(self) -> None:
-        """Hand over when another process asks for it."""
+        """Hand over when another process asks for it, and take out sinks that are away for long."""
+        noted = ""
         while True:
             await asyncio.sleep(TICK_S)
-            if self._in_sync is not None:
-                self._in_sync.tick()
             try:
+                if self._in_sync is not None:
+                    self._in_sync.tick()
                 with own_folder(self._original.queue) as folder:
                     await self._hand_over_if_asked(folder)
+                noted = ""
             except TableLostError as error:
                 self._end(error)
                 return
+            except (QuireError, OSError) as error:
+                level = logging.DEBUG if str(error) == noted else logging.WARNING
+                _log.log(level, "the source cannot look for requests, and tries again: %s", error)
+                noted = str(error)
 
     async def _hand_over_if_asked(self, folder: SafeFolder) -> None:
         names = {it for each in self._sessions for it in (each.name, each.address)}
@@ -251,7 +257,10 @@ class Source(AnySource[SourceSession]):
         except (QuireError, OSError) as error:
             _log.warning("did not hand over: %s", error)
             answer = error
-        MAILBOX.answer(folder, request.asked, answer)
+        try:
+            MAILBOX.answer(folder, request.asked, answer)
+        except (QuireError, OSError) as error:
+            _log.warning("a request to hand over cannot be answered: %s", error)
 
     async def _watch_positions(self) -> None:
         """Send sinks where the readers of the queue are."""
