@@ -23,6 +23,8 @@ from quire.replication import Sink, Source, handover, promote, standing
 from quire_peer import start
 from replicas import last_index, wait_until
 from replication_reference import (
+    BATCH,
+    COMPRESSED_BATCH,
     HANDOVER,
     HEARTBEAT,
     Peer,
@@ -292,6 +294,37 @@ def test_the_verbs_while_a_producer_appends(orders: Path, tmp_path: Path) -> Non
     assert max(written) < index
     with quire.open(copy, read_only=True) as queue, queue.tailer() as tailer:
         assert set(written) <= {it.index for it in tailer}
+
+
+@pytest.mark.check
+def test_what_a_sink_is_to_do_once_it_is_the_source(orders: Path, tmp_path: Path) -> None:
+    """It compresses, and drops a sink that is away."""
+    copy, old, new = tmp_path / "copy", str(free_port()), free_port()
+    options = ("--name", "b", "--listen", str(new), "--compress", "--drop-after", "0.1")
+
+    async def first_batch() -> int:
+        peer = await Peer.connect(new)
+        await peer.send(greeting("away", features=["zstd"]), start_frame(None))
+        while (kind := (await peer.receive_raw())[0]) not in {BATCH, COMPRESSED_BATCH}:
+            pass
+        await peer.close()
+        return kind
+
+    def members() -> list[str]:
+        with quire.open(copy) as queue:
+            return [it.name for it in queue.replicas if it.in_sync]
+
+    with (
+        started("replicate", "source", orders, "--listen", old) as source,
+        started("replicate", "sink", copy, "--from", old, *options),
+    ):
+        wait_until(lambda: last_index(copy) == last_index(orders) >= 0, limit_s=WAIT_S)
+        ran = run("handover", orders, "--to", "b", timeout_s=WAIT_S)
+        assert (ran.code, ran.err) == (0, "")
+        wait_until(lambda: len(members()) == 1, limit_s=WAIT_S)
+        assert asyncio.run(first_batch()) == COMPRESSED_BATCH
+        source.kill()
+        wait_until(lambda: not members(), limit_s=WAIT_S)
 
 
 @pytest.mark.check

@@ -172,11 +172,14 @@ def test_promoting_what_is_no_replica(cli: Cli, orders: Path, tmp_path: Path) ->
     assert not (tmp_path / "missing").exists()
 
 
-def test_promoting_twice_begins_one_epoch(cli: Cli, copy: Path) -> None:
+def test_promoting_twice_begins_one_epoch(cli: Cli, orders: Path, copy: Path) -> None:
     with quire.open(copy) as queue, pytest.raises(AppendLockedError):
         queue.appender().write_bytes(b"not yet")
     assert cli.ok("promote", copy).out == f"promoted {copy} epoch=2\n"
-    assert cli.ok("promote", copy).out == f"promoted {copy} epoch=2\n"
+    for source, epoch in ((copy, 2), (orders, 1)):
+        ran = cli("promote", source)
+        assert (ran.code, ran.out) == (1, "")
+        assert f"this is the queue of a source: path={source} epoch={epoch}" in ran.err
     with quire.open(copy) as queue:
         queue.appender().write_bytes(b"three")
     assert payloads(copy) == [b"one", b"two", b"three"]

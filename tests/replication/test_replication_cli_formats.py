@@ -97,6 +97,8 @@ def test_a_source_connects_to_a_sink(style: str, tmp_path: Path) -> None:
         ("sink", "PATH", "--from", "1", "--format", "quick-queue2"),
         ("sink", "PATH", "--from", "1", "--name", "b"),
         ("sink", "PATH", "--from", "1", "--listen", "2"),
+        ("sink", "PATH", "--from", "1", "--drop-after", "2"),
+        ("sink", "PATH", "--from", "1", "--compress"),
     ],
     ids=" ".join,
 )
@@ -106,6 +108,36 @@ def test_wrong_use(arguments: tuple[str, ...], cli: Cli, tmp_path: Path) -> None
     ran = cli("replicate", *(orders if it == "PATH" else it for it in arguments))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err
+    assert sorted(it.name for it in orders.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("source", "PATH"),
+        ("sink", "PATH", "--from", "1"),
+        ("node", "PATH", "--etcd", "http://127.0.0.1:1", "--name", "a", "--listen", "2"),
+        ("refill", "PATH", "--from", "1"),
+    ],
+    ids=lambda it: it[0],
+)
+@pytest.mark.parametrize("style", ["quick-queue", "vanilla"])
+def test_a_format_that_cannot_be_replicated_so(
+    arguments: tuple[str, ...], style: str, cli: Cli, tmp_path: Path
+) -> None:
+    if style == "vanilla" and arguments[0] in {"source", "sink"}:
+        pytest.skip("it is replicated in Java's protocol")
+    orders = tmp_path / "orders"
+    if style == "vanilla":
+        made(orders, style)
+    else:
+        with quire.quick_queue.open(orders) as queue:
+            queue.appender().write_bytes(b"one")
+    before = sorted(it.name for it in orders.iterdir())
+    ran = cli("replicate", *(orders if it == "PATH" else it for it in arguments))
+    assert (ran.code, ran.out) == (2, "")
+    assert "a queue of this format is not" in ran.err
+    assert f"format={style}" in ran.err
     assert sorted(it.name for it in orders.iterdir()) == before
 
 

@@ -59,7 +59,7 @@ class Office:
 
 class NodeSource(Source):
     """
-    A source that hands over in etcd, and whose in-sync set stands there.
+    A source that hands over in etcd, and whose in-sync set is stored there.
 
     Args:
         office: The node's.

@@ -34,7 +34,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         The number of the epoch that begins.
 
     Raises:
-        ReplicationError: The queue is no replica.
+        ReplicationError: The queue is no replica, or it is one no more.
         AppendLockedError: Its sink did not end in time.
 
     Examples:
@@ -53,15 +53,20 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     found = standing.read(path)
     if found is None or found.role == "none":
         raise ReplicationError(f"only a replica is promoted, and this is none: path={fspath(path)}")
-    if found.role == "sink":
+    was_source = found.role == "source"
+    if not was_source:
         found = found.promoted()
         states = ReplicaStates.open_existing(path)
         if states is not None:
             begin_epoch(states, found.epoch)  # before anybody may append
         standing.write(path, found)
     with open_queue(path, create=False) as queue:
-        # Free only if it was promoted before; a promotion that was killed here is finished now.
-        if queue.lock_holder(APPEND_LOCK) is not None:
+        # A promotion that was killed here is finished now.
+        is_closed = queue.lock_holder(APPEND_LOCK) is not None
+        if was_source and not is_closed:
+            text = "only a replica is promoted, and this is the queue of a source"
+            raise ReplicationError(f"{text}: path={fspath(path)} epoch={found.epoch}")
+        if is_closed:
             writer = _writer(queue, timeout_s)
             aside.finish(queue, writer)
             forget_beyond(ReplicaStates.of_queue(queue), queue)

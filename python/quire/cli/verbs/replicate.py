@@ -35,14 +35,24 @@ def _tls_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+_ONCE_THE_SOURCE = "once it is the source, "
 _busy_option = click.option(
     "--busy",
     is_flag=True,
     help="A thread that never sleeps for each connection: sooner there, for a core each.",
 )
-_compress_option = click.option(
-    "--compress", is_flag=True, help="Compress what is sent to sinks that take that."
-)
+
+
+def _drop_after_option(when: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
+    text = f"{when}do not wait for sinks any more that were away for this long; never by default."
+    kind = click.FloatRange(min=0, min_open=True)
+    help_text = text[0].upper() + text[1:]
+    return click.option("--drop-after", type=kind, metavar="SECONDS", help=help_text)
+
+
+def _compress_option(when: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
+    text = f"{when}compress what is sent to sinks that take that."
+    return click.option("--compress", is_flag=True, help=text[0].upper() + text[1:])
 
 
 def _tls_of(certificate: Path | None, key: Path | None, authority: Path | None) -> Tls | None:
@@ -85,14 +95,9 @@ def replicate() -> None:
     metavar="ADDRESS",
     help="Connect to the sink that listens there, instead of listening.",
 )
-@click.option(
-    "--drop-after",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Do not wait for sinks any more that were away for this long; never by default.",
-)
+@_drop_after_option()
 @_busy_option
-@_compress_option
+@_compress_option()
 @_tls_options
 def source(  # noqa: PLR0913 - its options
     path: Path,
@@ -127,6 +132,7 @@ def source(  # noqa: PLR0913 - its options
     from quire.cli.replicas import Member, VanillaMember
 
     tls = _tls_of(certificate, key, authority)
+    _check_format(path, "replicated", CHRONICLE, VANILLA)
     with _options_as_usage():
         if format_of(str(path)) == VANILLA:
             _refuse(
@@ -189,7 +195,9 @@ def source(  # noqa: PLR0913 - its options
     metavar="ADDRESS",
     help="Where it serves once the source has handed over to it: HOST:PORT or PORT.",
 )
+@_drop_after_option(_ONCE_THE_SOURCE)
 @_busy_option
+@_compress_option(_ONCE_THE_SOURCE)
 @_tls_options
 def sink(  # noqa: PLR0913 - its options
     path: Path,
@@ -201,7 +209,9 @@ def sink(  # noqa: PLR0913 - its options
     acknowledge: Literal["stored", "synced"] | None,
     repair: bool,
     listen: Address | None,
+    drop_after: float | None,
     busy: bool,
+    compress: bool,
     certificate: Path | None,
     key: Path | None,
     authority: Path | None,
@@ -239,7 +249,9 @@ def sink(  # noqa: PLR0913 - its options
                 name=name,
                 listen=listen,
                 repair=repair or None,
+                drop_after=drop_after,
                 busy=busy or None,
+                compress=compress or None,
             )
             vanilla = VanillaMember(path, insecure=insecure)
             return run_until_signal(lambda: vanilla.follow(address, acknowledge, listens=listens))
@@ -252,12 +264,23 @@ def sink(  # noqa: PLR0913 - its options
             name=name,
             acknowledge=level,
             repair=repair,
+            drop_after_s=drop_after,
             busy=busy,
+            compress=compress,
         )
         return run_until_signal(lambda: member.follow(address, listens=listens))
 
 
+def _check_format(path: Path, done: str, *known: str) -> None:
+    """Refuse a queue of another format than can be replicated so."""
+    found = format_of(str(path))
+    if found is not None and found not in known:
+        text = f"a queue of this format is not {done}"
+        raise click.UsageError(f"{text}: path={path} format={found}")
+
+
 def _format_of_copy(path: Path, style: str | None) -> str:
+    _check_format(path, "replicated", CHRONICLE, VANILLA)
     found = format_of(str(path)) or style or CHRONICLE
     if style is not None and found != style:
         raise click.UsageError(f"the queue has another format: path={path} format={found}")
@@ -305,7 +328,7 @@ def _refuse(**given: object) -> None:
     show_default=True,
     help="What is acknowledged: what survives a killed process, or a power cut.",
 )
-@_compress_option
+@_compress_option()
 @_tls_options
 def node(  # noqa: PLR0913 - its options
     path: Path,
@@ -338,6 +361,7 @@ def node(  # noqa: PLR0913 - its options
     """  # noqa: D301 - click reads the backspace
     from quire.replication import Etcd, Node
 
+    _check_format(path, "kept by nodes", CHRONICLE)
     tls = _tls_of(certificate, key, authority)
 
     def say(line: str) -> None:
@@ -418,10 +442,7 @@ def refill(  # noqa: PLR0913 - its options
     tls = _tls_of(certificate, key, authority)
     if repair and origin is None:
         raise click.UsageError("--repair goes with --from")
-    if (found := format_of(str(path))) not in {None, CHRONICLE}:
-        raise click.UsageError(
-            f"a queue of this format is not refilled: path={path} format={found}"
-        )
+    _check_format(path, "refilled", CHRONICLE)
     work = Refill(path, tls, insecure=insecure)
     with _options_as_usage():
         if listen is not None and origin is None:
