@@ -1557,8 +1557,21 @@ class ReplicaStates:
     def epoch(self) -> int:
         """The number of the source's epoch."""
 
-    def set_epoch(self, epoch: int, /) -> None:
-        """Set the number of the source's epoch."""
+    def begin_epoch(self, epoch: int, /) -> None:
+        """
+        Begin an epoch, unless this is its number: what replicas acknowledged in others is void.
+
+        Who waits for a message of an earlier one ends with an error. The caller has the lock of
+        :meth:`lock_source`.
+        """
+
+    def note_cut(self, last: int | None, /) -> None:
+        """
+        Note that the queue ends with this message, or is about to; None: before the first.
+
+        Nothing after it counts as what another machine has, and who waits for a message that was
+        appended before ends with an error. The caller has the lock of :meth:`lock_source`.
+        """
 
     def lock_source(self) -> None:
         """
@@ -1621,6 +1634,14 @@ class ReplicaStates:
 
     def acknowledged(self, quorum: Literal["any", "all"] | int, /) -> int | None:
         """Return the index up to which n members have all messages; None if there is none."""
+
+    def reached(self, quorum: Literal["any", "all"] | int, /) -> tuple[int | None, tuple[int, int]]:
+        """
+        Return what :meth:`acknowledged` does, and the history that it belongs to.
+
+        That is the epoch, and how often messages were taken from the queue's end. As long as both
+        stay the same, an index of the queue belongs to one message.
+        """
 
     @property
     def elsewhere(self) -> int | None:
@@ -2268,8 +2289,14 @@ class Appender(_Handle):
 
         """
 
-    def _check_wait(self, wait: Literal["any", "all"] | int | None, /) -> None:
-        """Raise what an append with *wait*, or with that of the appender, would before it."""
+    def _check_wait(self, wait: Literal["any", "all"] | int | None, /) -> tuple[int, int] | None:
+        """
+        Raise what an append with *wait*, or with that of the appender, would before it.
+
+        Returns:
+            The history of :meth:`ReplicaStates.reached`; None if it would not wait.
+
+        """
 
     def _wait_for(
         self,
@@ -2278,8 +2305,13 @@ class Appender(_Handle):
         /,
         *,
         timeout_s: float | None = None,
+        history: tuple[int, int] | None = None,
     ) -> None:
-        """Wait as an append of this index does; *timeout_s* instead of the queue's."""
+        """
+        Wait as an append of this index does; *timeout_s* instead of the queue's.
+
+        *history* is what :meth:`_check_wait` has returned before the append; None: that of now.
+        """
 
     def _write_column(
         self,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,8 @@ import pytest
 
 import quire
 from event_loops import until
-from quire.errors import WaitTimeoutError
+from quire._native import ReplicaStates
+from quire.errors import ReplicationError, WaitTimeoutError, WriterInUseError
 from quire.replication import Sink, Source, promote
 from reference import Store
 
@@ -129,3 +133,131 @@ def test_what_replicas_had_beyond_the_end_of_an_old_copy_counts_no_more(tmp_path
     shutil.copy(tmp_path / "older", file)
     asyncio.run(begin_to_reign(first))
     check_nobody_has_the_next(first)
+
+
+LONG_S = 60.0
+"""Nobody waits for as long: what replicas have, or the error, comes first."""
+
+
+def written(appender: quire.JournalAppender) -> int:
+    return appender.write_bytes(b"lost", wait="all")
+
+
+def in_flight(appender: quire.JournalAppender) -> int:
+    with appender.in_flight(4, wait="all") as flight:
+        future = flight.write_bytes(b"lost")
+    return future.result()
+
+
+def by_callback(appender: quire.JournalAppender) -> int:
+    return appender.when_acknowledged(appender.write_bytes(b"lost"), wait="all").result()
+
+
+@pytest.mark.parametrize("write", [written, in_flight, by_callback])
+def test_who_waits_for_a_message_that_was_put_aside_is_told(
+    tmp_path: Path, write: Callable[[quire.JournalAppender], int]
+) -> None:
+    """Its queue is the source again meanwhile, and replicas have another message of its index."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    append(first, "1")
+    asyncio.run(in_sync(first, second))
+    with (
+        ThreadPoolExecutor() as pool,
+        quire.open(first, timeout_s=LONG_S) as queue,
+        queue.appender() as appender,
+    ):
+        outcome, appended = pool.submit(write, appender), threading.Event()
+        while queue.entry_count < 2:
+            appended.wait(0.01)
+        promote(second)
+        append(second, "other")
+        asyncio.run(in_sync(second, first))
+        promote(first)
+        asyncio.run(in_sync(first, second))
+        with pytest.raises(ReplicationError, match="nobody knows"):
+            outcome.result()
+    with quire.open(first) as queue:
+        assert queue.tailer().read_many(9) == [b"1", b"other"]
+
+
+@pytest.mark.parametrize("change", ["epoch", "cut"])
+@pytest.mark.parametrize("wait", ["any", "all", 1])
+def test_what_replicas_have_in_another_history_resolves_nothing(
+    tmp_path: Path,
+    change: str,
+    wait: Any,  # noqa: ANN401
+) -> None:
+    with quire.open(tmp_path / "queue", timeout_s=LONG_S) as queue, queue.appender() as appender:
+        states = ReplicaStates.of_queue(queue)
+        states.lock_source()
+        states.begin_epoch(1)
+        slot = states.slot_of("b", "host:1")
+        states.set_member(slot, True)  # noqa: FBT003 - positional alone
+        flight = appender.in_flight(4, wait=wait)
+        old = flight.write_bytes(b"old")
+        if change == "epoch":
+            states.begin_epoch(2)
+        else:
+            states.note_cut(None)
+        new = flight.write_bytes(b"new")
+        last = queue.last_index
+        states.note(slot, sent=last, acknowledged=last, time_ns=1)
+        assert isinstance(old.exception(), ReplicationError)
+        later = appender.when_acknowledged(appender.write_bytes(b"later"), wait=wait)
+        last = queue.last_index
+        states.note(slot, sent=last, acknowledged=last, time_ns=1)
+        assert later.result() == last
+        assert new.done()
+
+
+def test_a_tailer_held_back_knows_nothing_of_another_history(tmp_path: Path) -> None:
+    path = tmp_path / "queue"
+    with (
+        quire.open(path, read_after_replica_acknowledged=True) as queue,
+        queue.appender() as appender,
+        queue.tailer() as tailer,
+    ):
+        states = ReplicaStates.of_queue(queue)
+        slot = states.slot_of("b", "host:1")
+        states.set_member(slot, True)  # noqa: FBT003 - positional alone
+        index = [appender.write_bytes(b"%d" % number) for number in range(3)][-1]
+        states.note(slot, sent=index, acknowledged=index, time_ns=1)
+        assert tailer.read_bytes() == b"0"
+        states.note_cut(index - 2)
+        assert tailer.read_bytes() is None
+        states.note(slot, sent=index, acknowledged=index, time_ns=1)
+        assert tailer.read_bytes() == b"1"
+
+
+def test_messages_are_not_cut_off_under_a_running_source(tmp_path: Path) -> None:
+    async def repair() -> None:
+        with quire.open(first, create=False) as queue:
+            async with Source(queue):
+                lose_last(first)
+                with pytest.raises(WriterInUseError, match="end it first"):
+                    await asyncio.to_thread(quire.repair, first, dry_run=False)
+
+    first = tmp_path / "first"
+    append(first, "1", "2", "3")
+    asyncio.run(in_sync(first, tmp_path / "second"))
+    asyncio.run(repair())
+    quire.repair(first, dry_run=False)
+    check_nobody_has_the_next(first)
+
+
+def test_who_waits_while_a_repair_cuts_messages_off_is_told(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    append(first, "1", "2")
+    asyncio.run(in_sync(first, tmp_path / "second"))
+    with (
+        ThreadPoolExecutor() as pool,
+        quire.open(first, timeout_s=LONG_S) as queue,
+        queue.appender() as appender,
+    ):
+        outcome, appended = pool.submit(written, appender), threading.Event()
+        while queue.entry_count < 3:
+            appended.wait(0.01)
+        lose_last(first)
+        quire.repair(first, dry_run=False)
+        with pytest.raises(ReplicationError, match="cut off"):
+            outcome.result()

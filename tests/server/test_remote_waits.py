@@ -13,6 +13,7 @@ import pytest
 import quire
 from cli_runs import ENVIRONMENT
 from parameters import some
+from quire._native import ReplicaStates
 from quire.errors import ReplicationError, ServerLostError, WaitTimeoutError
 from replicas import wait_until
 from replicated import Replicated, replicated
@@ -178,3 +179,21 @@ def test_a_queue_that_is_not_replicated_says_so(server: str, tmp_path: Path) -> 
                 ask()
         with pytest.raises(ReplicationError, match="not replicated"):
             appender.acknowledged(1)
+
+
+def test_who_waits_through_a_server_is_told_that_messages_were_cut_off(
+    pair: tuple[Replicated, int],
+) -> None:
+    running, port = pair
+    running.sinks["b"].stop()
+    states = ReplicaStates.open_existing(running.path)
+    assert states is not None
+    with far(port) as queue, queue.appender() as appender:
+        flight = appender.in_flight(4, wait="all", timeout_s=WAIT_S)
+        future = flight.write_bytes(b"x")
+        wait_until(lambda: queue.entry_count == 1)
+        states.note_cut(None)
+        running.sinks["b"].go_on()
+        with pytest.raises(ReplicationError, match="nobody knows"):
+            future.result()
+        assert appender.write_bytes(b"y", wait="all") == queue.last_index

@@ -9,6 +9,7 @@ use quire_kernel::os::clock;
 use quire_kernel::os::interrupt::Signals;
 use quire_kernel::os::own_directory::OwnDirectory;
 use quire_kernel::replicas::side_file::{ReplicaStates as KernelStates, SourceLock};
+use quire_kernel::replicas::wait::Waited;
 
 use crate::detached::detached;
 use crate::error::{or_raise, to_py};
@@ -92,10 +93,16 @@ impl ReplicaStates {
         self.states.epoch()
     }
 
-    #[doc = stub!("ReplicaStates.set_epoch")]
+    #[doc = stub!("ReplicaStates.begin_epoch")]
     #[pyo3(signature = (epoch, /))]
-    fn set_epoch(&self, epoch: u64) -> PyResult<()> {
-        self.states.set_epoch(epoch).map_err(to_py)
+    fn begin_epoch(&self, epoch: u64) -> PyResult<()> {
+        self.states.begin_epoch(epoch).map_err(to_py)
+    }
+
+    #[doc = stub!("ReplicaStates.note_cut")]
+    #[pyo3(signature = (last, /))]
+    fn note_cut(&self, last: Option<i64>) -> PyResult<()> {
+        self.states.note_cut(last).map_err(to_py)
     }
 
     #[doc = stub!("ReplicaStates.lock_source")]
@@ -163,6 +170,13 @@ impl ReplicaStates {
         Ok(self.states.acknowledged(quorum_of(quorum)?))
     }
 
+    #[doc = stub!("ReplicaStates.reached")]
+    #[pyo3(signature = (quorum, /))]
+    fn reached(&self, quorum: &Bound<'_, PyAny>) -> PyResult<(Option<i64>, (u64, u64))> {
+        let (acknowledged, history) = self.states.reached(quorum_of(quorum)?);
+        Ok((acknowledged, (history.epoch, history.cuts)))
+    }
+
     #[doc = stub!("ReplicaStates.elsewhere")]
     #[getter]
     fn elsewhere(&self) -> Option<i64> {
@@ -192,10 +206,11 @@ impl ReplicaStates {
     ) -> PyResult<bool> {
         let quorum = quorum_of(quorum)?;
         let timeout = timeout_s.map(|it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX));
+        let history = self.states.history();
         let waited = detached(py, |may_wait| {
-            self.states.wait(index, quorum, timeout, Signals::Handled(may_wait))
+            self.states.wait(index, history, quorum, timeout, Signals::Handled(may_wait))
         });
-        or_raise(py, waited)
+        Ok(or_raise(py, waited)? == Waited::Acknowledged)
     }
 }
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from quire.arrow.encoder import Form
     from quire.arrow.schema import SchemaLike
+    from quire.handles.journal.acknowledgement import History
     from quire.handles.journal.acknowledging import Wait
 
     class _Frame(Protocol):
@@ -33,9 +34,15 @@ class WireWriting:
 
         @property
         def _has_field_names(self) -> bool: ...
-        def _check_wait(self, wait: Wait | None, /) -> None: ...
+        def _check_wait(self, wait: Wait | None, /) -> History | None: ...
         def _wait_for(
-            self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
+            self,
+            index: int,
+            wait: Wait | None,
+            /,
+            *,
+            timeout_s: float | None = None,
+            history: History | None = None,
         ) -> None: ...
         def _write_column(  # noqa: PLR0913 - those of the kernel
             self,
@@ -101,7 +108,7 @@ class WireWriting:
             {'symbol': 'EURUSD', 'bid': 1.1}
 
         """
-        self._check_wait(wait)
+        history = self._check_wait(wait)
         last: int | None = None
         accepted = 0
         for write in self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls):
@@ -109,7 +116,7 @@ class WireWriting:
                 last = write()
             accepted += count_of(write)
         if last is not None:
-            self._wait_for(last, wait)
+            self._wait_for(last, wait, history=history)
         return last
 
     def _writes(  # noqa: PLR0913 - those of write_batch

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from quire._common import arguments
-from quire._native import ReplicaStates
-from quire.errors import QuireError, UnsupportedError
+from quire.errors import UnsupportedError
 from quire.formats.adapters import adapter_at
 from quire.formats.journal import JOURNAL
-from quire.handles.journal.replicas import forget_beyond
 from quire.maintenance.findings import Action, Finding, RepairReport, VerifyReport
 from quire.maintenance.verification import targets_of, verify
-from quire.opening.opener import open_without_key
 
 
 def repair(
@@ -40,7 +36,8 @@ def repair(
 
     Raises:
         LockTimeoutError: A living process holds the write lock.
-        WriterInUseError: The table has to be built again while a process may write to the queue.
+        WriterInUseError: The table has to be built again while a process may write to the queue, or
+            messages have to be cut off while the queue's source runs.
         UnsupportedError: *path* is a file: give the directory of its queue.
 
     Examples:
@@ -125,9 +122,4 @@ def _repair_one(path: str, timeout_ms: int, *, allow_network: bool) -> list[Acti
     where = str(Path(path).absolute())
     adapter = adapter_at(path) or JOURNAL
     rows = adapter.repair(where, timeout_ms=timeout_ms, allow_network=allow_network)
-    states = ReplicaStates.open_existing(where)
-    if states is not None:
-        # Nobody can append to one that cannot be opened either.
-        with suppress(QuireError), open_without_key(where, read_only=True) as queue:
-            forget_beyond(states, queue)
     return [Action(*row) for row in rows]

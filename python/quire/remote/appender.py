@@ -30,7 +30,7 @@ from quire.remote import payloads
 from quire.remote.connection import Connection
 from quire.remote.lacking import FORMAT, REASONS
 from quire.remote.payloads import Batch, Numbers
-from quire.remote.replica_waits import SLICE_S, RemoteStates, replicas_word
+from quire.remote.replica_waits import SLICE_S, RemoteStates, reached, replicas_word
 from quire.remote.sent_ahead import AheadAppender, RemoteInFlight
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from quire._native import Value, WriteDocument
     from quire.calls.method_writer import Filter
+    from quire.handles.journal.acknowledgement import History
     from quire.handles.journal.acknowledging import InFlight, Wait
     from quire.remote.link import RemoteLink
 
@@ -77,7 +78,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         self._wait = wait
         self._longest_waits: dict[str, float] = {}
         self._aheads: WeakSet[AheadAppender] = WeakSet()
-        self._check_wait(None)
+        self._waits(None)
 
     @property
     def path(self) -> str:
@@ -232,7 +233,7 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
                 "a metadata document has no index that replicas could acknowledge: wait="
             )
         self._check_open()
-        self._check_wait(wait)
+        self._waits(wait)
         return _native.document_to_send(self, metadata=metadata, wait=wait)
 
     def _send(self, message: bytes, is_metadata: bool, wait: Wait | None) -> int:  # noqa: FBT001 - of the kernel
@@ -272,9 +273,14 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         if self.closed:
             raise ClosedError(f"the appender is closed: path={self.path}")
 
-    def _check_wait(self, wait: Wait | None, /) -> None:
-        """Raise what an append with *wait*, or with that of the appender, would before it."""
-        self._waits(wait)
+    def _check_wait(self, wait: Wait | None, /) -> History | None:
+        """
+        Raise what an append with *wait*, or with that of the appender, would before it.
+
+        Returns the history in which it would wait; None if it would not.
+        """
+        words = self._waits(wait)
+        return reached(self._queue.ask, self._queue.topic, words[1])[1] if words else None
 
     def _waits(self, wait: Wait | None) -> tuple[str, ...]:
         """Return the words that have the server wait for replicas, if it is to."""
@@ -293,18 +299,22 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
         return max(self._longest_waits.values(), default=0.0)
 
     def _wait_for(
-        self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
+        self,
+        index: int,
+        wait: Wait | None,
+        /,
+        *,
+        timeout_s: float | None = None,
+        history: History | None = None,
     ) -> None:
         """Wait until replicas have the message of an index; None: as long as the server does."""
         asked = self._wait if wait is None else wait
         if asked is None:
             return
-        _, how = self._waits(asked)
-        if timeout_s is None:
-            self._queue.ask_long(self._timeout_s, "QUIRE.WAIT", self._queue.topic, how, index)
-            return
+        self._waits(asked)
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         with closing(self._replica_states()) as states:
-            states.wait_until(index, asked, timeout_s)
+            states.wait_until(index, asked, limit_s, history)
 
     def _replica_states(self) -> RemoteStates:
         return RemoteStates(self._queue)

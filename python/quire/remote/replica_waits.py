@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from quire.errors import WaitTimeoutError
+from quire.errors import RefusedError, ReplicationError, WaitTimeoutError
 from quire.remote.connection import Connection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quire.handles.journal.acknowledgement import History
     from quire.handles.journal.acknowledging import Wait
     from quire.remote.link import RemoteLink
 
@@ -40,24 +43,40 @@ class RemoteStates:
         found: int | None = self._connection.call(*words, more_s=block_ms / 1000)
         return found is not None and found >= index
 
-    def acknowledged(self, quorum: Wait, /) -> int | None:
-        """Return the last index that n replicas have acknowledged; None: there is none."""
-        words = ("QUIRE.WAIT", self._queue.topic, replicas_word(quorum), 0, "BLOCK", 0)
-        found: int | None = self._connection.call(*words)
-        return found
+    def reached(self, quorum: Wait, /) -> tuple[int | None, History]:
+        """Return the last index that n replicas have, or None, and in which history."""
+        return reached(self._connection.call, self._queue.topic, replicas_word(quorum))
 
-    def wait_until(self, index: int, quorum: Wait, timeout_s: float) -> None:
+    def wait_until(
+        self, index: int, quorum: Wait, timeout_s: float, history: History | None
+    ) -> None:
         """
-        Wait until n replicas have acknowledged the message of an index.
+        Wait until n replicas have acknowledged the message that had an index in a history.
 
         Raises:
             WaitTimeoutError: Replicas did not acknowledge the message in time.
+            ReplicationError: Another message may have the index now.
 
         """
-        ends = monotonic() + timeout_s
-        while not self.wait(index, quorum, timeout_s=min(SLICE_S, ends - monotonic())):
+        ends, then = monotonic() + timeout_s, history
+        while True:
+            up_to, now = self.reached(quorum)
+            if then is not None and now != then:
+                raise self._void(index)
+            if up_to is not None and up_to >= index:
+                return
             if monotonic() >= ends:
                 raise self._late(index, quorum, timeout_s)
+            then = now
+            self.wait(index, quorum, timeout_s=min(SLICE_S, ends - monotonic()))
+
+    def _void(self, index: int) -> ReplicationError:
+        return ReplicationError(
+            "nobody knows whether replicas have the message: since it was appended another epoch"
+            " has begun, or messages were cut off the queue's end, and it may have been taken out"
+            " of the queue (look for it, and append it again if it is gone):"
+            f" index={index:#x} path={self._queue.url}"
+        )
 
     def _late(self, index: int, quorum: Wait, timeout_s: float) -> WaitTimeoutError:
         members = {it.name: it.acknowledged_index for it in self._queue.replicas() if it.in_sync}
@@ -68,6 +87,15 @@ class RemoteStates:
         )
         error.index, error.acknowledged = index, members
         return error
+
+
+def reached(ask: Callable[..., Any], topic: str, replicas: str) -> tuple[int | None, History]:
+    """Return the last index that replicas have, or None, and in which history; asked at once."""
+    try:
+        up_to, epoch, cuts = ask("QUIRE.WAIT", topic, replicas, "HISTORY")
+    except RefusedError:  # an older server, which knows of none
+        return ask("QUIRE.WAIT", topic, replicas, 0, "BLOCK", 0), (0, 0)
+    return up_to, (epoch, cuts)
 
 
 def replicas_word(wait: object) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value
+    from quire.handles.journal.acknowledgement import History
     from quire.handles.journal.acknowledging import Awaiting, Wait
     from quire.remote.link import RemoteLink
 
@@ -301,7 +302,7 @@ class RemoteInFlight(InFlight):
         self.ahead = ahead
         self._appender = cast("Awaiting", ahead)
 
-    def _added(self, appended: Any) -> Future[int]:  # noqa: ANN401 - a future of an index
+    def _added(self, appended: Any, history: History) -> Future[int]:  # noqa: ANN401 - a future of an index
         outcome = Future[int]()
         outcome.set_running_or_notify_cancel()  # a message on its way cannot be called back
 
@@ -315,7 +316,7 @@ class RemoteInFlight(InFlight):
             if done.exception() is not None:
                 acknowledged(done)
                 return
-            self._line.add(done.result()).add_done_callback(acknowledged)
+            self._line.add(done.result(), history).add_done_callback(acknowledged)
 
         appended.add_done_callback(answered)
         return outcome
@@ -333,12 +334,13 @@ class RemoteInFlight(InFlight):
             raise self.ahead.error
         super().__exit__(kind, error, trace)
 
-    def _make_room(self) -> None:
+    def _make_room(self) -> History:
         """Wait for half of the messages if as many are under way as may be."""
         if len(self._line.waiting) + self.ahead.count >= self._limit:
             half = self._limit // 2
             self.ahead.reduce(half)
             self._line.reduce(max(0, half - self.ahead.count))
+        return self._line.history  # nothing is asked before an append that is sent ahead
 
 
 _open: Final[weakref.WeakSet[AheadAppender]] = weakref.WeakSet()

@@ -16,7 +16,7 @@ import json
 import logging
 import struct
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -29,6 +29,7 @@ from quire.errors import CorruptError, QuireError, UnsafePathError
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import layout
+from quire.replication.epochs import cut
 from quire.sealed.needed_files import bring_needed
 
 FOLDER: Final = "aside"
@@ -200,7 +201,7 @@ def _go_on(
         return None
     with aside.sub(_BUILT) as built:
         note = _note_in(built)
-        with aside.made(note.folder) as part:
+        with _cut_from(queue, note.index), aside.made(note.folder) as part:
             bring_needed(folder, part)
             _move_later(queue, folder, part, queue.roll_cycle.to_cycle(note.index))
             if not note.is_built or built.has(note.name):
@@ -221,6 +222,11 @@ def _go_on(
         done.folder,
     )
     return done
+
+
+def _cut_from(queue: JournalQueue, index: int) -> AbstractContextManager[None]:
+    """Have what replicas acknowledged from an index on count no more, before it is taken away."""
+    return cut(queue.path, index - 1 if queue.roll_cycle.to_sequence(index) else None)
 
 
 def _note_in(built: SafeFolder) -> _Note:

@@ -1,19 +1,43 @@
-"""What a queue knows of its replicas when an epoch begins."""
+"""What a queue knows of its replicas when an epoch begins, or messages are taken from its end."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from os import PathLike
 
 from quire._native import ReplicaStates
 
 
-def begin_epoch(states: ReplicaStates, epoch: int) -> None:
+@contextmanager
+def without_source(states: ReplicaStates) -> Iterator[None]:
     """
-    Note the number of an epoch; what replicas acknowledged in an earlier one counts no more.
+    Have no source store what replicas have meanwhile.
 
-    Another source may have reigned since then, and the replicas, or this queue, may have lost what
-    they had: a message that gets the same index now is another one. Members stay members.
+    Raises:
+        WriterInUseError: A source of the queue runs.
+
     """
-    if states.epoch != epoch:
-        for name, address, *_ in states.replicas():
-            slot = states.slot_of(name, address)
-            states.note(slot, sent=None, acknowledged=None, time_ns=0)
-    states.set_epoch(epoch)
+    states.lock_source()
+    try:
+        yield
+    finally:
+        states.unlock_source()
+
+
+@contextmanager
+def cut(path: str | PathLike[str], last: int | None) -> Iterator[None]:
+    """
+    Take the messages after this one from the queue's end meanwhile; None: it is not known.
+
+    They do not count as what another machine has any more, nor do others that get their indexes.
+
+    Raises:
+        WriterInUseError: A source of the queue runs.
+
+    """
+    states = ReplicaStates.open_existing(path)
+    with nullcontext() if states is None else without_source(states):
+        if states is not None:
+            states.note_cut(last)
+        yield

@@ -16,7 +16,7 @@ from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
-from quire.replication.epochs import begin_epoch
+from quire.replication.epochs import without_source
 from quire.replication.forgetting import MAILBOX, take_request
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import free_groups, take_groups
@@ -92,7 +92,13 @@ class Home:
         if found is None or self._states is None:
             raise FileNotFoundError(self.path)
         self.set_members(members)
-        begin_epoch(self._states, epoch)
+        with open_queue(self.path, create=False) as queue:
+            if queue.lock_holder(APPEND_LOCK) is not None:
+                with BatchWriter(queue) as writer:
+                    aside.finish(queue, writer)
+            with without_source(self._states):
+                self._states.begin_epoch(epoch)
+                forget_beyond(self._states, queue)
         standing.write(self.path, replace(found, epoch=epoch, role="source"))
 
     @property
@@ -151,8 +157,6 @@ class Home:
         with open_queue(self.path, create=False) as queue:
             if queue.lock_holder(APPEND_LOCK) is not None:
                 writer = BatchWriter(queue)
-                aside.finish(queue, writer)
-                forget_beyond(ReplicaStates.of_queue(queue), queue)
                 free_groups(queue)
                 writer.promote()
 

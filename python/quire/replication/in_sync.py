@@ -12,7 +12,6 @@ from quire._native import ReplicaStates
 from quire.errors import QuireError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
-from quire.replication.epochs import begin_epoch
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
 
@@ -50,7 +49,7 @@ class InSyncSet:
         self._queue, self._drop_after_s, self._joins = queue, drop_after_s, joins
         self._states = ReplicaStates.of_queue(queue)
         self._states.lock_source()
-        begin_epoch(self._states, epoch)
+        self._states.begin_epoch(epoch)
         forget_beyond(self._states, queue)
         self._sessions: dict[int, SourceSession] = {}
         self._joined: set[SourceSession] = set()

@@ -13,7 +13,7 @@ from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
-from quire.replication.epochs import begin_epoch
+from quire.replication.epochs import without_source
 from quire.replication.positions import free_groups
 
 _POLL_S: Final = 0.05
@@ -36,6 +36,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
     Raises:
         ReplicationError: The queue is no replica, or it is one no more.
         AppendLockedError: Its sink did not end in time.
+        WriterInUseError: A source of the queue runs.
 
     Examples:
         >>> import asyncio
@@ -58,7 +59,8 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         found = found.promoted()
         states = ReplicaStates.open_existing(path)
         if states is not None:
-            begin_epoch(states, found.epoch)  # before anybody may append
+            with without_source(states):
+                states.begin_epoch(found.epoch)  # before anybody may append
         standing.write(path, found)
     with open_queue(path, create=False) as queue:
         # A promotion that was killed here is finished now.
@@ -69,7 +71,9 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         if is_closed:
             writer = _writer(queue, timeout_s)
             aside.finish(queue, writer)
-            forget_beyond(ReplicaStates.of_queue(queue), queue)
+            states = ReplicaStates.of_queue(queue)
+            with without_source(states):
+                forget_beyond(states, queue)
             free_groups(queue)
             writer.promote()
     return found.epoch

@@ -27,7 +27,7 @@ from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, layout, standing
 from quire.replication.aside import PutAside
 from quire.replication.digests import CycleDigests
-from quire.replication.epochs import begin_epoch
+from quire.replication.epochs import without_source
 from quire.replication.own_folder import own_folder
 from quire.replication.positions import KeptPositions, fit_groups, free_groups, take_groups
 from quire.replication.standing import Standing
@@ -201,8 +201,9 @@ class Replica:
         if own is None or queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
         states = ReplicaStates.of_queue(queue)
-        begin_epoch(states, epoch)
-        forget_beyond(states, queue)
+        with without_source(states):
+            states.begin_epoch(epoch)
+            forget_beyond(states, queue)
         self.standing = replace(own, epoch=epoch, role="source")
         standing.write_of(queue, self.standing)
         free_groups(queue, is_exact=not self.refills)

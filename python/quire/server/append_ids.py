@@ -27,6 +27,7 @@ from quire.errors import RefusedError
 from quire.formats.adapters import end_index_of
 
 if TYPE_CHECKING:
+    from quire.handles.journal.acknowledgement import History
     from quire.server.served_queue import ServedQueue
 
 CLIENT: Final = 16
@@ -34,6 +35,7 @@ CLIENT: Final = 16
 _FILE: Final = "appends"
 _SLOTS: Final = 4096
 _ANSWERS: Final = 1024
+_HISTORIES: Final = 8
 _LOOKED_AT: Final = 1 << 16
 _LOOK_BYTES: Final = 64 << 20
 _SLOT: Final = struct.Struct("<16s16sQQqqI")
@@ -54,6 +56,8 @@ class Appended:
         searched_from: Where those messages are looked for.
         is_busy: Whether an append is under way.
         answers: The index of the last message, by the number after it.
+        histories: From which number on messages that wait for replicas were appended in which
+            history.
 
     """
 
@@ -63,6 +67,18 @@ class Appended:
     searched_from: int = 0
     is_busy: bool = False
     answers: OrderedDict[int, int] = field(default_factory=OrderedDict[int, int])
+
+    histories: list[tuple[int, History]] = field(default_factory=list)
+
+    def note_history(self, number: int, history: History) -> None:
+        """Note in which history messages from a number on are appended."""
+        if not self.histories or self.histories[-1][1] != history:
+            self.histories.append((number, history))
+            del self.histories[:-_HISTORIES]
+
+    def history_of(self, number: int) -> History | None:
+        """Return in which history, or an earlier one, a message was appended; None: unknown."""
+        return next((it for since, it in reversed(self.histories) if since <= number), None)
 
     def note(self, past: int, last: int) -> None:
         """Note the index of the message before a number."""

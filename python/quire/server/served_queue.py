@@ -31,6 +31,7 @@ from quire.server.answers import Encoded, encoded
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from quire.handles.journal.acknowledgement import History
     from quire.handles.journal.acknowledging import Wait
     from quire.handles.journal.replicas import Replica
     from quire.server.answers import Answer
@@ -144,25 +145,26 @@ class ServedQueue:
         """Return when what was appended is on the medium."""
         adapter_of(self.queue).sync(self._opened_appender())
 
-    def check_wait(self, wait: Wait) -> None:
+    def check_wait(self, wait: Wait) -> History:
         """
-        Check that replicas can acknowledge appends.
+        Check that replicas can acknowledge appends; return the history that they belong to.
 
         Raises:
             ReplicationError: The queue is not replicated.
             UnsupportedError: Queues of the format cannot be.
 
         """
-        self._journal_appender()._check_wait(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        history = self._journal_appender()._check_wait(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return cast("History", history)
 
-    def when_acknowledged(self, index: int, wait: Wait) -> Future[Answer]:
-        """Return what resolves to an index once replicas have its message."""
-        found = self._journal_appender().when_acknowledged(index, wait=wait)
+    def when_acknowledged(self, index: int, wait: Wait, history: History) -> Future[Answer]:
+        """Return what resolves to an index once replicas have the message it had in a history."""
+        found = self._journal_appender()._when_acknowledged(index, wait, history)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return cast("Future[Answer]", found)
 
-    def acknowledged(self, wait: Wait) -> int | None:
-        """Return the last index that n replicas have; None: there is none."""
-        return self._journal_appender()._replica_states().acknowledged(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    def reached(self, wait: Wait) -> tuple[int | None, History]:
+        """Return the last index that n replicas have, or None, and in which history."""
+        return self._journal_appender()._replica_states().reached(wait)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def replicas(self) -> list[Replica]:
         """

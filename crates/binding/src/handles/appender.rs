@@ -11,6 +11,7 @@ use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::os::detached::Detached;
 use quire_kernel::os::interrupt::Signals;
+use quire_kernel::replicas::history::History;
 use quire_kernel::replicas::quorum::Quorum;
 use quire_kernel::ring::handle::Ring;
 use quire_wire::out::Out;
@@ -145,21 +146,30 @@ impl Appender {
     }
 
     #[pyo3(name = "_check_wait", signature = (wait, /))]
-    fn check_wait(&self, py: Python<'_>, wait: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.promise(py, wait).map(drop)
+    fn check_wait(
+        &self,
+        py: Python<'_>,
+        wait: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<(u64, u64)>> {
+        let history = self.promise(py, wait)?.map(|promise| promise.history());
+        Ok(history.map(|history| (history.epoch, history.cuts)))
     }
 
-    #[pyo3(name = "_wait_for", signature = (index, wait, /, *, timeout_s = None))]
+    #[pyo3(name = "_wait_for", signature = (index, wait, /, *, timeout_s = None, history = None))]
     fn wait_for(
         &self,
         py: Python<'_>,
         index: i64,
         wait: Option<&Bound<'_, PyAny>>,
         timeout_s: Option<f64>,
+        history: Option<(u64, u64)>,
     ) -> PyResult<()> {
         let timeout = timeout_s.map(|it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX));
-        let promise = self.promise(py, wait)?;
-        promise.map_or(Ok(()), |promise| promise.keep(py, index, timeout))
+        let Some(mut promise) = self.promise(py, wait)? else { return Ok(()) };
+        if let Some((epoch, cuts)) = history {
+            promise = promise.since(History { epoch, cuts });
+        }
+        promise.keep(py, index, timeout)
     }
 
     #[pyo3(

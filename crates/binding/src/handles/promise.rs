@@ -8,8 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::os::interrupt::Signals;
+use quire_kernel::replicas::history::History;
 use quire_kernel::replicas::quorum::Quorum;
 use quire_kernel::replicas::side_file::ReplicaStates;
+use quire_kernel::replicas::wait::Waited;
 
 use crate::detached::detached;
 use crate::error::{ReplicationError, WaitTimeoutError, or_raise, to_py};
@@ -19,6 +21,8 @@ pub struct Promise {
     queue: Arc<Queue>,
     states: ReplicaStates,
     quorum: Quorum,
+    /// That of before the append.
+    history: History,
 }
 
 impl Promise {
@@ -36,19 +40,54 @@ impl Promise {
                 queue.path().display()
             )));
         };
-        Ok(Self { queue: Arc::clone(queue), states, quorum })
+        let history = states.history();
+        Ok(Self { queue: Arc::clone(queue), states, quorum, history })
+    }
+
+    /// The history in which messages are that are appended from now on.
+    #[must_use]
+    pub const fn history(&self) -> History {
+        self.history
+    }
+
+    /// The same, of a message that was appended in another history.
+    #[must_use]
+    pub const fn since(mut self, history: History) -> Self {
+        self.history = history;
+        self
     }
 
     /// Waits until n replicas have the message of an index, and all before it.
     ///
     /// # Errors
-    /// `WaitTimeoutError`: they do not within the queue's timeout, or this one.
+    /// `WaitTimeoutError`: they do not within the queue's timeout, or this one. `ReplicationError`:
+    /// the index may belong to another message since.
     pub fn keep(&self, py: Python<'_>, index: i64, timeout: Option<Duration>) -> PyResult<()> {
         let timeout = timeout.unwrap_or(self.queue.options().timeout);
         let waited = detached(py, |may_wait| {
-            self.states.wait(index, self.quorum, Some(timeout), Signals::Handled(may_wait))
+            let signals = Signals::Handled(may_wait);
+            self.states.wait(index, self.history, self.quorum, Some(timeout), signals)
         });
-        if or_raise(py, waited)? { Ok(()) } else { Err(self.broken(py, index, timeout)) }
+        match or_raise(py, waited)? {
+            Waited::Acknowledged => Ok(()),
+            Waited::Late => Err(self.broken(py, index, timeout)),
+            Waited::OtherHistory => Err(self.void(index)),
+        }
+    }
+
+    fn void(&self, index: i64) -> PyErr {
+        let (now, then) = (self.states.history(), self.history);
+        let what = if now.epoch == then.epoch {
+            "messages were cut off the queue's end".to_owned()
+        } else {
+            format!("another epoch has begun (epoch={} new_epoch={})", then.epoch, now.epoch)
+        };
+        ReplicationError::new_err(format!(
+            "nobody knows whether replicas have the message: {what} since it was appended, and it \
+             may have been taken out of the queue (look for it, and append it again if it is \
+             gone): index={index:#x} path={}",
+            self.queue.path().display()
+        ))
     }
 
     fn broken(&self, py: Python<'_>, index: i64, timeout: Duration) -> PyErr {

@@ -13,6 +13,8 @@ pub const EPOCH_AT: u64 = 24;
 /// One more than the index up to which another machine has the messages, as this one got them from
 /// it; 0: unknown.
 pub const ELSEWHERE_AT: u64 = 32;
+/// How often messages were taken from the queue's end; 0 in a file of before.
+pub const CUTS_AT: u64 = 40;
 /// The 32-bit word of those who wait for acknowledgements, as in `waiting/word.rs`.
 pub const WORD_AT: u64 = 64;
 

@@ -4,6 +4,8 @@
 //! It lies in a [`side_file`] that all of them map. The source's process stores what its replicas
 //! say; every appender looks at the lease, and one who waits for replicas looks at their indexes.
 
+#[cfg(not(loom))]
+pub mod history;
 pub mod layout;
 pub mod quorum;
 #[cfg(not(loom))]

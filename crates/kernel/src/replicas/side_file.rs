@@ -25,7 +25,7 @@ use crate::os::locked_file::LockedFile;
 use crate::os::names;
 use crate::os::own_directory::OwnDirectory;
 use crate::os::range_lock::{Kind, Range};
-use crate::probe::fault::{self, step};
+use crate::probe::fault::{self, Step, step};
 use crate::waiting::word::{self, Word};
 use crate::{Error, Result};
 
@@ -197,8 +197,16 @@ impl ReplicaStates {
             .is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
     }
 
-    fn store(&self, position: u64, value: u64) {
+    pub(super) fn store(&self, position: u64, value: u64) {
         self.cells.store_release(position, value, step!("replicas.store"));
+    }
+
+    pub(super) fn add(&self, position: u64, step: Step) {
+        self.cells.add_acq_rel(position, 1, step);
+    }
+
+    pub(super) fn word_at(&self, position: u64) -> u64 {
+        self.cells.load_acquire(position)
     }
 
     /// When the lease ends; 0 if none is needed.
@@ -237,14 +245,7 @@ impl ReplicaStates {
         self.cells.load_acquire(layout::EPOCH_AT)
     }
 
-    /// Sets the number of the source's epoch.
-    pub fn set_epoch(&self, epoch: u64) -> Result<()> {
-        self.check_writable()?;
-        self.store(layout::EPOCH_AT, epoch);
-        Ok(())
-    }
-
-    fn check_writable(&self) -> Result<()> {
+    pub(super) fn check_writable(&self) -> Result<()> {
         let refused = || Error::ReadOnly {
             what: "a change of what is known of replicas",
             path: self.path.clone(),
@@ -262,7 +263,8 @@ impl ReplicaStates {
         match file.keep(&self.path, SOURCE, Kind::Exclusive, Duration::ZERO, may_wait) {
             Ok(()) => {}
             Err(Error::FileLocked { .. }) => {
-                let what = "another source sends the messages of this queue:".to_owned();
+                let what =
+                    "another source sends the messages of this queue, end it first:".to_owned();
                 return Err(Error::WriterInUse { what, path: self.path.clone() });
             }
             Err(error) => return Err(error),
@@ -404,9 +406,12 @@ impl ReplicaStates {
     /// source that this queue was a replica of. None if that is not known.
     #[must_use]
     pub fn elsewhere(&self) -> Option<i64> {
-        let noted = self.cells.load_acquire(layout::ELSEWHERE_AT);
-        let noted = noted.checked_sub(1).and_then(index_of).filter(|_| self.is_current());
+        let noted = self.noted_elsewhere().filter(|_| self.is_current());
         noted.max(self.acknowledged(Quorum::AtLeast(1)))
+    }
+
+    pub(super) fn noted_elsewhere(&self) -> Option<i64> {
+        self.word_at(layout::ELSEWHERE_AT).checked_sub(1).and_then(index_of)
     }
 
     /// Stores that the source has the messages of this replica up to an index.
@@ -427,7 +432,7 @@ impl ReplicaStates {
     }
 
     fn field(&self, slot: u64, field: u64) -> u64 {
-        self.cells.load_acquire(at(slot, field))
+        self.word_at(at(slot, field))
     }
 
     /// The bytes of a text that nobody was changing meanwhile.
@@ -476,7 +481,7 @@ impl ReplicaStates {
     }
 
     /// Wakes those who wait; whether there is one.
-    fn wake(&self) -> bool {
+    pub(super) fn wake(&self) -> bool {
         word::settle(); // between the index and the look at the word
         let is_awaited = self.word().clear();
         if is_awaited {
@@ -490,14 +495,14 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-const fn word_of(index: Option<i64>) -> u64 {
+pub(super) const fn word_of(index: Option<i64>) -> u64 {
     match index {
         Some(index) => index.cast_unsigned(),
         None => NO_INDEX,
     }
 }
 
-fn index_of(word: u64) -> Option<i64> {
+pub(super) fn index_of(word: u64) -> Option<i64> {
     i64::try_from(word).ok()
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::history::History;
 use super::quorum::Quorum;
 use super::side_file::ReplicaStates;
 use crate::Result;
@@ -14,27 +15,42 @@ const STEP: Duration = Duration::from_millis(50);
 /// One who cannot announce that it waits looks this often.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// How a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    Acknowledged,
+    /// The time is over.
+    Late,
+    /// The index may belong to another message now.
+    OtherHistory,
+}
+
 impl ReplicaStates {
-    /// Waits until n members of the in-sync set have acknowledged the message, and all before
-    /// it; false when the time is over.
+    /// Waits until n members of the in-sync set have acknowledged the message that had an index in a
+    /// history, and all before it.
     pub fn wait(
         &self,
         index: i64,
+        history: History,
         quorum: Quorum,
         timeout: Option<Duration>,
         mut signals: Signals<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Waited> {
         let began = Instant::now();
         loop {
             let armed = self.is_writable().then(|| self.word().arm());
             word::settle();
-            if self.acknowledged(quorum).is_some_and(|found| found >= index) {
-                return Ok(true);
+            let (acknowledged, found) = self.reached(quorum);
+            if found != history {
+                return Ok(Waited::OtherHistory);
+            }
+            if acknowledged.is_some_and(|acknowledged| acknowledged >= index) {
+                return Ok(Waited::Acknowledged);
             }
             signals.check()?;
             let left = timeout.map_or(STEP, |timeout| timeout.saturating_sub(began.elapsed()));
             if left.is_zero() {
-                return Ok(false);
+                return Ok(Waited::Late);
             }
             match armed {
                 Some(value) => futex::sleep(&[self.expected(value)], left.min(STEP)),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeAlias
+
+History: TypeAlias = tuple[int, int]
+"""The epoch, and how often messages were cut off: meanwhile an index belongs to one message."""
 
 
 class Acknowledgement(Future[int]):
@@ -16,6 +19,7 @@ class Acknowledgement(Future[int]):
 
     Args:
         index: The message's.
+        history: In which it has the index.
         deadline_s: When time is up, by the monotonic clock.
         lock: What those that resolve it hold when they call :meth:`end`.
 
@@ -25,8 +29,10 @@ class Acknowledgement(Future[int]):
     _error: BaseException | None = None
 
     # The base's own initializer is called by `__getattr__`.
-    def __init__(self, index: int, deadline_s: float, lock: threading.RLock) -> None:
-        self.index, self.deadline_s, self._lock = index, deadline_s, lock
+    def __init__(
+        self, index: int, history: History, deadline_s: float, lock: threading.RLock
+    ) -> None:
+        self.index, self.history, self.deadline_s, self._lock = index, history, deadline_s, lock
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as it is asked for
         """Become a whole future, if an attribute of one is missing."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value
-    from quire.handles.journal.acknowledgement import Acknowledgement
+    from quire.handles.journal.acknowledgement import Acknowledgement, History
 
 Wait: TypeAlias = Literal["any", "all"] | int
 """How many members of the in-sync set: any one, all, or a number of them."""
@@ -37,8 +37,8 @@ class States(Protocol):
         """Return whether n replicas have acknowledged the message of an index, within a time."""
         ...
 
-    def acknowledged(self, quorum: Wait, /) -> int | None:
-        """Return the last index that n replicas have acknowledged; None: there is none."""
+    def reached(self, quorum: Wait, /) -> tuple[int | None, History]:
+        """Return the last index that n replicas have, or None, and in which history."""
         ...
 
 
@@ -67,9 +67,15 @@ class Awaiting(Protocol):
 
     @property
     def _timeout_s(self) -> float: ...
-    def _check_wait(self, wait: Wait | None, /) -> None: ...
+    def _check_wait(self, wait: Wait | None, /) -> History | None: ...
     def _wait_for(
-        self, index: int, wait: Wait | None, /, *, timeout_s: float | None = None
+        self,
+        index: int,
+        wait: Wait | None,
+        /,
+        *,
+        timeout_s: float | None = None,
+        history: History | None = None,
     ) -> None: ...
     def _without_wait(self) -> Awaiting: ...
     def _replica_states(self) -> States: ...
@@ -96,7 +102,8 @@ class Acknowledging:
 
         Raises:
             WaitTimeoutError: Replicas did not acknowledge the message in time.
-            ReplicationError: The queue is not replicated.
+            ReplicationError: The queue is not replicated, or it got another source meanwhile, or
+                lost its end: another message may have the index now.
 
         Examples:
             >>> index = appender.write_text("hello")
@@ -133,7 +140,12 @@ class Acknowledging:
         is the future's.
         """
         arguments.optional(arguments.seconds)("timeout_s", timeout_s)
-        return self._line(self._asked(wait), timeout_s).add(index)
+        line = self._line(self._asked(wait), timeout_s)
+        return line.add(index, line.current_history())
+
+    def _when_acknowledged(self, index: int, wait: Wait, history: History) -> Future[int]:
+        """Return the future of a message that was appended in a history."""
+        return self._line(wait, None).add(index, history)
 
     def in_flight(
         self, limit: int = 64, *, wait: Wait | None = None, timeout_s: float | None = None
@@ -154,7 +166,8 @@ class Acknowledging:
             timeout_s: The same.
 
         Raises:
-            ReplicationError: The queue is not replicated.
+            ReplicationError: The queue is not replicated; or, of a future, the queue got another
+                source since the append, or lost its end.
 
         """
         arguments.optional(arguments.seconds)("timeout_s", timeout_s)
@@ -185,6 +198,9 @@ class Line:
     """
     Indexes that wait for the same replicas, the lowest first.
 
+    Each has a history that was looked at before its message was appended. It is resolved by what
+    replicas have in that history alone: in another one the index may be that of another message.
+
     Args:
         appender: Of the queue.
         wait: For how many.
@@ -211,10 +227,17 @@ class Line:
         self._changed = threading.Condition(self._lock)
         self._has_thread = self._is_helped = False
         self.error: BaseException | None = None
+        _, self.history = self._states.reached(wait)
 
-    def add(self, index: int) -> Future[int]:
-        """Return a future that is resolved when the index is acknowledged."""
-        future = self._new_future(index, monotonic() + self._timeout_s, self._lock)
+    def current_history(self) -> History:
+        """Return the history to append in; while indexes wait it is looked at all the time."""
+        if not self.waiting:
+            _, self.history = self._states.reached(self._wait)
+        return self.history
+
+    def add(self, index: int, history: History) -> Future[int]:
+        """Return a future that is resolved when the index is acknowledged in this history."""
+        future = self._new_future(index, history, monotonic() + self._timeout_s, self._lock)
         with self._lock:  # the condition's own, which costs an append less
             waiting = self.waiting
             if waiting:
@@ -247,11 +270,12 @@ class Line:
         left_s = min(max(0.0, deadline_s - monotonic()), self._appender._slice_s)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         try:
             self._states.wait(index, self._wait, timeout_s=left_s)
-            up_to = self._states.acknowledged(self._wait)
+            up_to, history = self._states.reached(self._wait)
         except (QuireError, OSError) as error:
             self._fail_all(error)
         else:
-            self._resolve(up_to)
+            self.history = history
+            self._resolve(up_to, history)
 
     def _run(self) -> None:
         while True:
@@ -266,31 +290,39 @@ class Line:
                 count = len(self.waiting) - 1
             self._help(count)
 
-    def _resolve(self, up_to: int | None) -> None:
-        """Resolve those up to an index, and those whose time is up."""
-        with self._lock:
-            whole = [] if up_to is None else [*filter(self._new_future.end, self._taken(up_to))]
-        for future in whole:
-            future.report()
-        while (late := self._late()) is not None:
-            self._fail(late)
+    def _resolve(self, up_to: int | None, history: History) -> None:
+        """Resolve those up to an index, and those of another history, or whose time is up."""
+        last = -1 if up_to is None else up_to
+        while True:
+            with self._lock:
+                whole = [*filter(self._new_future.end, self._taken(last, history))]
+            for future in whole:
+                future.report()
+            due = self._due(history)
+            if due is None:
+                return
+            self._fail(due)
 
-    def _late(self) -> Acknowledgement | None:
-        """Return the one with the lowest index if its time is up."""
+    def _due(self, history: History) -> Acknowledgement | None:
+        """Return the one with the lowest index if nothing it waits for can come."""
         with self._lock:
-            late = self.waiting[0] if self.waiting else None
-        return None if late is None or late.deadline_s > monotonic() else late
+            first = self.waiting[0] if self.waiting else None
+        if first is None or (first.history == history and first.deadline_s > monotonic()):
+            return None
+        return first
 
-    def _taken(self, up_to: int) -> Iterator[Acknowledgement]:
+    def _taken(self, up_to: int, history: History) -> Iterator[Acknowledgement]:
         """Take those up to an index from the line."""
         waiting = self.waiting
-        while waiting and waiting[0].index <= up_to:
+        while waiting and waiting[0].index <= up_to and waiting[0].history == history:
             yield waiting.popleft()
 
     def _fail(self, late: Acknowledgement) -> None:
         error: Exception | None = None  # none if it was acknowledged in the last moment
         try:
-            self._appender._wait_for(late.index, self._wait, timeout_s=0)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            self._appender._wait_for(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+                late.index, self._wait, timeout_s=0, history=late.history
+            )
         except (QuireError, OSError) as found:
             error = found
         with self._lock:
@@ -335,25 +367,26 @@ class InFlight:
 
     def write_bytes(self, payload: Buffer, /) -> Future[int]:
         """Append bytes, as :meth:`quire.JournalAppender.write_bytes`."""
-        self._make_room()
-        return self._added(self._appender.write_bytes(payload))
+        history = self._make_room()
+        return self._added(self._appender.write_bytes(payload), history)
 
     def write_text(self, text: str, /) -> Future[int]:
         """Append text, as :meth:`quire.JournalAppender.write_text`."""
-        self._make_room()
-        return self._added(self._appender.write_text(text))
+        history = self._make_room()
+        return self._added(self._appender.write_text(text), history)
 
     def write_map(self, values: Mapping[str, Value], /) -> Future[int]:
         """Append named values, as :meth:`quire.JournalAppender.write_map`."""
-        self._make_room()
-        return self._added(self._appender.write_map(values))
+        history = self._make_room()
+        return self._added(self._appender.write_map(values), history)
 
     def write_message(
         self, message: object, cls: type | None = None, /, *, typed: bool = False
     ) -> Future[int]:
         """Append an object, as :meth:`quire.JournalAppender.write_message`."""
-        self._make_room()
-        return self._added(self._appender.write_message(message, cls, typed=typed))
+        history = self._make_room()
+        appended = self._appender.write_message(message, cls, typed=typed)
+        return self._added(appended, history)
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -372,11 +405,16 @@ class InFlight:
         if self._line.error is not None:
             raise self._line.error
 
-    def _added(self, appended: int) -> Future[int]:
-        """Return the future of a message that was appended."""
-        return self._line.add(appended)
+    def _added(self, appended: int, history: History) -> Future[int]:
+        """Return the future of a message that was appended in a history."""
+        return self._line.add(appended, history)
 
-    def _make_room(self) -> None:
-        """Wait for half of the messages if as many are under way as may be."""
+    def _make_room(self) -> History:
+        """
+        Wait for half of the messages if as many are under way as may be.
+
+        Returns the history to append in, which has to be known before the append.
+        """
         if len(self._waiting) >= self._limit:
             self._line.reduce(self._limit // 2)
+        return self._line.current_history()

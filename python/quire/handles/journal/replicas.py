@@ -66,17 +66,13 @@ def forget_beyond(states: ReplicaStates, queue: _native.Queue) -> None:
     Have nothing beyond the end of a queue count as what another machine has.
 
     Before others append: the end was put aside, or lost, and a message that gets the same index
-    now is another one.
+    now is another one. No source stores what replicas have meanwhile.
     """
-    replicas, elsewhere = states.replicas(), states.elsewhere
+    noted = [states.elsewhere, *(acknowledged for *_, acknowledged, _, _ in states.replicas())]
     last = queue.last_index  # later than those were noted: what is appended meanwhile is no loss
     end = -1 if last is None else last
-    for name, address, *_, acknowledged, _sent, time_ns in replicas:
-        if acknowledged is not None and acknowledged > end:
-            slot = states.slot_of(name, address)
-            states.note(slot, sent=last, acknowledged=last, time_ns=time_ns)
-    if elsewhere is not None and elsewhere > end:
-        states.note_elsewhere(end)
+    if any(it is not None and it > end for it in noted):
+        states.note_cut(last)
 
 
 def _messages_after(queue: _native.Queue, index: int | None, last: int | None) -> int:

@@ -23,6 +23,7 @@ from quire.server.topic_names import topic_of
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from quire.handles.journal.acknowledgement import History
     from quire.handles.journal.acknowledging import Wait
     from quire.handles.journal.replicas import Replica
     from quire.server.append_ids import Appended
@@ -216,38 +217,49 @@ def _replicas(word: bytes) -> Wait:
 
 def _acknowledged(found: ServedQueue, appending: _Append, wait: Wait) -> Later:
     """Append, and answer once replicas have the messages."""
-    found.check_wait(wait)
-    outcome = appending()
+    history = found.check_wait(wait)  # before the append
+    outcome = appending(history)
 
     def answer() -> Answer | Future[Answer]:
         last = outcome.call() if isinstance(outcome, Later) else outcome
         known = found.queue.last_index if last is None else last
-        return found.when_acknowledged(cast("int", known), wait)
+        return found.when_acknowledged(cast("int", known), wait, appending.history or history)
 
     return Later(answer)
 
 
 @command("QUIRE.WAIT", -3, "write", keys=(1, 1, 1))
 def wait_for(session: Session, request: Sequence[bytes]) -> Outcome:
-    """Answer once replicas have the message of an index; without one, with the longest wait."""
+    """
+    Answer once replicas have the message of an index; without one, with the longest wait.
+
+    With HISTORY: with the last index that they have, and the two numbers of the history.
+    """
     found = writable(session, topic_of(request[1]), creates=False)
     if found is None:
         raise RefusedError("NOTAQUEUE no such queue")
     given = Arguments(request, 2)
     wait = _replicas(given.next())
+    asks_history = given.takes("HISTORY")
     index = given.whole("index") if given else None
     block_ms = given.whole("timeout") if given.takes("BLOCK") else None
     given.end()
-    found.check_wait(wait)
+    history = found.check_wait(wait)
+    if asks_history:
+        return Later(lambda: _flat(*found.reached(wait)))
     if index is None:
         return found.wait_ms
     if block_ms == 0:  # what there is now: nothing joins the line of those that wait
-        return Later(lambda: found.acknowledged(wait))
-    later = Later(lambda: found.when_acknowledged(index, wait))
+        return Later(lambda: found.reached(wait)[0])
+    later = Later(lambda: found.when_acknowledged(index, wait, history))
     if block_ms is not None:
         later.limit_s = min(block_ms, found.wait_ms) / 1000
-        later.ends_with = lambda: found.acknowledged(wait)
+        later.ends_with = lambda: found.reached(wait)[0]
     return later
+
+
+def _flat(up_to: int | None, history: History) -> Answer:
+    return [up_to, *history]
 
 
 @command("QUIRE.REPLICAS", 2, "readonly", keys=(1, 1, 1))
@@ -309,9 +321,15 @@ class _Append:
     def __init__(self, session: Session, found: ServedQueue, batch: _Batch) -> None:
         self._session, self._found, self._batch = session, found, batch
         self._known: Appended | None = None
+        self.history: History | None = None
 
-    def __call__(self) -> Outcome:
-        """Append now; or later, if it has to wait."""
+    def __call__(self, history: History | None = None) -> Outcome:
+        """
+        Append now, in a history, if that matters; or later, if it has to wait.
+
+        Of a retry whose messages are in the queue, :attr:`history` is the one they were appended
+        in, as far as that is known.
+        """
         batch = self._batch
         if batch.client:
             appends = self._session.context.appends
@@ -322,6 +340,7 @@ class _Append:
                 appends.settle(self._found, known, batch.number, batch.messages())
             done = known.past - batch.number
             if done >= batch.count:
+                self.history = known.history_of(batch.number)
                 return known.answers.get(batch.number + batch.count)
             if known.past and done < 0:
                 raise RefusedError(
@@ -331,6 +350,8 @@ class _Append:
             if done > 0 and known.past:
                 batch = self._batch = batch.without(done)
             appends.begin(batch.client, self._found, known, batch.number, batch.count)
+            if history is not None:
+                known.note_history(batch.number, history)
         last = self._append(may_wait=False)
         return Later(self._wait) if last is None else self._done(last)
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::Result;
 use crate::chronicle::queue::handle::{LOOK_MS, Queue};
 use crate::os::clock;
+use crate::replicas::history::History;
 use crate::replicas::side_file::ReplicaStates;
 
 /// How far messages are known to be on another machine.
@@ -12,13 +13,18 @@ use crate::replicas::side_file::ReplicaStates;
 pub struct Acknowledged {
     states: Option<Arc<ReplicaStates>>,
     looked_ms: Option<i64>,
-    /// A message is never taken back that was once shown.
+    /// A message is never taken back that was once shown, as long as the index is its own.
     up_to: Option<i64>,
+    history: Option<History>,
 }
 
 impl Acknowledged {
     /// Whether the message of an index may be seen.
     pub fn allows(&mut self, queue: &Queue, index: i64) -> Result<bool> {
+        let history = self.states.as_deref().map(ReplicaStates::history);
+        if self.history != history {
+            (self.up_to, self.history) = (None, history);
+        }
         if self.up_to < Some(index) {
             self.up_to = self.up_to.max(self.look(queue)?);
         }

@@ -28,6 +28,7 @@ use crate::os::interrupt::Signals;
 use crate::{Error, Result};
 
 pub mod index;
+pub mod replicas;
 pub mod roll_file;
 pub mod side_file;
 pub mod table;

@@ -1,7 +1,7 @@
 //! One roll file, in the order in which a writer would have written it:
 //!
 //! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
-//!    last; 3. index entries and counts; 4. `writePosition`, the sequence word; 5. the
+//!    last, once it counts no more as what replicas have; 3. index entries and counts; 4. `writePosition`, the sequence word; 5. the
 //!    end-of-file marker.
 //!
 //! `writePosition` is what shows that messages are missing (step 2), so it is stored after them.
@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Action, index, side_file};
+use super::{Action, index, replicas, side_file};
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN};
 use crate::chronicle::protocol::beside;
 use crate::chronicle::protocol::create;
@@ -137,7 +137,10 @@ fn repair_documents(
         return Ok(()); // readers find what is left by the words and entries as they are
     }
     guard.check_held()?;
-    if lost_end(view, &walked)?.is_some() || matches!(walked.ending, Ending::Waiting(1..)) {
+    let loses_messages = lost_end(view, &walked)?.is_some();
+    if loses_messages || matches!(walked.ending, Ending::Waiting(1..)) {
+        let cut = loses_messages.then(|| replicas::note_cut(queue, view, &walked, guard));
+        let _no_source = cut.transpose()?.flatten();
         cut_off(view, &mut walked, guard, actions)?;
         beside::forget_beyond(&view.path(), view.file().cycle, walked.next_sequence)?;
     }

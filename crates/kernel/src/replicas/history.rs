@@ -1,0 +1,95 @@
+//! Which history of a queue an index belongs to. A message may lose its index: its queue becomes a
+//! replica, and puts it aside; or a repair cuts it off. Another message gets the index then.
+//!
+//! ```text
+//! who appends   A1 load the history               who begins an epoch, or cuts, with the source's lock
+//!               A2 append, get the index          C1 store indexes that are acknowledged: none that
+//! who waits     W1 load acknowledged indexes         is taken from its message
+//!               W2 load the history, compare      C2 store the history
+//!                                                 C3 cut messages off, or let others append
+//! the source    S1 store acknowledged indexes, with the source's lock
+//! ```
+//!
+//! SYNC POINT: all of these are acquire and release. If W1 finds an index that S1 has stored after C2,
+//! W2 finds the new history, and the wait ends with an error. If W2 finds that of A1, the index of W1
+//! is of the same history, or of C1: nobody has had the place of the message since A2, so that it
+//! is the message that replicas have. S1 never comes between C1 and C3: both have the lock, which a
+//! source keeps as long as it has sessions. A repair has the write lock as well: nothing is appended
+//! between C1 and the end of C3. A replica that puts messages aside has the append lock, and
+//! acknowledges nothing itself.
+//!
+//! Killed between C1 and C2, nothing was cut; what was begun is begun again. Killed after C2, C3 is
+//! completed by the next repair, or sink, and those who wait have an error for messages that may
+//! still be there. A1 before C2 and A2 after it is such an error, too: none is ever acknowledged that
+//! is not.
+
+use super::layout::{self, NO_INDEX, SLOTS, at};
+use super::quorum::Quorum;
+use super::side_file::{ReplicaStates, index_of, word_of};
+use crate::Result;
+use crate::probe::fault::step;
+
+/// As long as it stays the same, an index of the queue belongs to one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The number of the source's epoch.
+    pub epoch: u64,
+    /// How often messages were taken from the queue's end.
+    pub cuts: u64,
+}
+
+impl ReplicaStates {
+    /// The history of now. One who wants to know what becomes of a message asks before the append.
+    #[must_use]
+    pub fn history(&self) -> History {
+        History { epoch: self.epoch(), cuts: self.word_at(layout::CUTS_AT) }
+    }
+
+    /// What n members have, and then the history to which that belongs.
+    #[must_use]
+    pub fn reached(&self, quorum: Quorum) -> (Option<i64>, History) {
+        let acknowledged = self.acknowledged(quorum);
+        (acknowledged, self.history())
+    }
+
+    /// Begins an epoch, unless this is its number already: what replicas acknowledged in an earlier
+    /// one counts no more. The caller has the source's lock.
+    ///
+    /// Another source may have reigned since then, and the replicas, or this queue, may have lost what
+    /// they had: a message that gets the same index now is another one. Members stay members.
+    pub fn begin_epoch(&self, epoch: u64) -> Result<()> {
+        self.check_writable()?;
+        if self.epoch() == epoch {
+            return Ok(());
+        }
+        for slot in 0..SLOTS {
+            self.store(at(slot, layout::SENT), NO_INDEX);
+            self.store(at(slot, layout::ACKNOWLEDGED), NO_INDEX);
+            self.store(at(slot, layout::TIME), 0);
+        }
+        self.store(layout::EPOCH_AT, epoch);
+        self.wake();
+        Ok(())
+    }
+
+    /// Notes that the queue ends, or is about to end, with this message; None: before the first, or
+    /// it is not known. Nothing after it counts as what another machine has, and who waits for a
+    /// message of before ends with an error. The caller has the source's lock.
+    pub fn note_cut(&self, last: Option<i64>) -> Result<()> {
+        self.check_writable()?;
+        for slot in 0..SLOTS {
+            for field in [layout::SENT, layout::ACKNOWLEDGED] {
+                let position = at(slot, field);
+                if index_of(self.word_at(position)) > last {
+                    self.store(position, word_of(last));
+                }
+            }
+        }
+        if self.noted_elsewhere() > last {
+            self.store(layout::ELSEWHERE_AT, last.map_or(0, |last| last.cast_unsigned() + 1));
+        }
+        self.add(layout::CUTS_AT, step!("replicas.store"));
+        self.wake();
+        Ok(())
+    }
+}
