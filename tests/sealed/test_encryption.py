@@ -591,10 +591,9 @@ def test_verbs_say_what_they_write_plain(
         appender.write_map({"orderNumber": 1})
     file.write_bytes(KEY)
     name, *options = verb
-    arguments = (vault, *options, out) if name == "replay" else (vault, out, *options)
-    assert "the queue is encrypted" in cli(name, *arguments).err
+    assert "the queue is encrypted" in cli(name, vault, *options, out).err
     assert not out.exists() or not [it for it in out.rglob("*") if it.suffix == ".cq4"]
     caplog.clear()
-    cli.ok(name, *arguments, "--key-file", file)
+    cli.ok(name, vault, *options, out, "--key-file", file)
     assert "holds the messages as they are, not encrypted" in caplog.text
     assert plain_words(vault) == []

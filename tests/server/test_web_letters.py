@@ -199,7 +199,7 @@ def test_the_first_dead_letter_of_a_cycle_is_shown_with_the_reason(
     ):
         letters = DeadLetters(failed, 1, queue)
         for number in range(3):
-            letters.write("billing", [Letter(b"\xe1%d" % number, number, 1, f"reason {number}")])
+            letters.write("billing", Letter(b"\xe1%d" % number, number, 1, f"reason {number}"))
             clock.advance(_DAY_MS)
         for number in range(3):
             assert f"Reason reason {number} " in visit.ask(letter_page(visit, number)).words
