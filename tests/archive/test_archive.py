@@ -374,7 +374,11 @@ def test_deleting_by_force_passes_over_nobody_else(
     path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     holder = Holder(kind, "it", 0, FIRST_DAY)
-    monkeypatch.setattr("quire.archive.deletion.holders_of", lambda _: [holder])
+
+    def holders(_: quire.Queue) -> list[Holder]:
+        return [holder]
+
+    monkeypatch.setattr("quire.archive.deletion.holders_of", holders)
 
     report = archives.archive(path, dest, delete=True, force=True)
 

@@ -136,7 +136,8 @@ def test_pending_messages_come_in_answers_of_eight_mebibytes(root: Path, port: i
         while found := client.xreadgroup("g", "c", {"big": ">"}, count=100):
             taken += [index for index, _ in found[0][1]]
         assert len(taken) == 20
-        history, last = [], b"0"
+        history: list[bytes] = []
+        last = b"0"
         while found := client.xreadgroup("g", "c", {"big": last}, count=100)[0][1]:
             assert len(found) <= 8
             history += [index for index, _ in found]
@@ -145,7 +146,8 @@ def test_pending_messages_come_in_answers_of_eight_mebibytes(root: Path, port: i
         assert len(client.xclaim("big", "g", "d", 0, taken)) <= 9
         assert client.xpending("big", "g")["consumers"][1]["pending"] <= 9  # the rest is still c's
         assert len(client.xclaim("big", "g", "d", 0, taken, justid=True)) == 20
-        claimed, following = [], b"0-0"
+        claimed: list[bytes] = []
+        following = b"0-0"
         while True:
             following, found, _ = client.xautoclaim("big", "g", "e", 0, following)
             assert len(found) <= 9

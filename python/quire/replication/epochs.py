@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from os import PathLike
 
@@ -10,7 +10,7 @@ from quire._native import ReplicaStates
 
 
 @contextmanager
-def without_source(states: ReplicaStates) -> Iterator[None]:
+def without_source(states: ReplicaStates) -> Generator[None]:
     """
     Have no source store what replicas have meanwhile.
 
@@ -26,7 +26,7 @@ def without_source(states: ReplicaStates) -> Iterator[None]:
 
 
 @contextmanager
-def cut(path: str | PathLike[str], last: int | None) -> Iterator[None]:
+def cut(path: str | PathLike[str], last: int | None) -> Generator[None]:
     """
     Take the messages after this one from the queue's end meanwhile; None: it is not known.
 

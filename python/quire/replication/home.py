@@ -143,8 +143,9 @@ class Home:
 
     def opened(self) -> JournalQueue:
         """Open the queue of the source."""
-        self._queue = open_queue(self.path, create=False)
-        return self._queue
+        queue: JournalQueue = open_queue(self.path, create=False)
+        self._queue = queue
+        return queue
 
     @property
     def last_index(self) -> int | None:

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Final
 from quire._common.durable import SafeFolder
 from quire.errors import RefusedError
 from quire.formats.adapters import end_index_of
+from quire.handles.journal.acknowledgement import History
 
 if TYPE_CHECKING:
-    from quire.handles.journal.acknowledgement import History
     from quire.server.served_queue import ServedQueue
 
 CLIENT: Final = 16
@@ -67,8 +67,7 @@ class Appended:
     searched_from: int = 0
     is_busy: bool = False
     answers: OrderedDict[int, int] = field(default_factory=OrderedDict[int, int])
-
-    histories: list[tuple[int, History]] = field(default_factory=list)
+    histories: list[tuple[int, History]] = field(default_factory=list[tuple[int, History]])
 
     def note_history(self, number: int, history: History) -> None:
         """Note in which history messages from a number on are appended."""
