@@ -369,6 +369,29 @@ def test_a_sleeping_reader_wakes_when_a_replica_acknowledges(pair: Replicated) -
             assert tailer.read_bytes() == b"x"
 
 
+def test_after_a_start_of_the_machine_a_connection_shows_what_both_have(tmp_path: Path) -> None:
+    path, copy = tmp_path / "queue", tmp_path / "copy"
+
+    async def connect(source: Source, last: int) -> None:
+        async with Sink(copy, port=source.address[1], name="b") as sink:
+            await sink.stored(last)
+            await source.acknowledged(last)
+
+    async def replicated() -> None:
+        with quire.open(path, timeout_s=WAIT_S) as queue, queue.appender() as appender:
+            last = appender.write_bytes(b"x")
+            async with Source(queue) as source:
+                await connect(source, last)
+                with (copy / "replicas.quire").open("r+b") as file:
+                    file.seek(8)  # the boot that what stands there is of
+                    file.write(bytes(range(8)))
+                assert payloads(copy, read_after_replica_acknowledged=True) == []
+                await connect(source, last)
+                assert payloads(copy, read_after_replica_acknowledged=True) == [b"x"]
+
+    asyncio.run(replicated())
+
+
 def test_where_nothing_was_acknowledged_nothing_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "queue"
     with quire.open(path) as queue:

@@ -182,10 +182,10 @@ class Replica:
         except IndexOutOfRangeError as error:
             text = "the source sent a message that this queue cannot have"
             raise ReplicationError(f"{text}: path={self.path} reason={error}") from None
-        self._note_elsewhere(end)
+        self.note_elsewhere(end)
         return end
 
-    def _note_elsewhere(self, end: Place) -> None:
+    def note_elsewhere(self, end: Place) -> None:
         """Have readers that want messages of two machines see what the source has, too."""
         queue = self._queue
         if queue is None or queue.roll_cycle.to_sequence(end.next) == 0:

@@ -285,6 +285,8 @@ class SinkSession(Session):
         if self._level == SYNCED and place is not None:
             # It counts as acknowledged, and a process that was killed may not have synced it.
             self._replica.sync()
+        if place is not None:
+            self._replica.note_elsewhere(place)  # the source has what the digests were compared of
         self.is_started, self.stored, self._search = True, place, None
         self._out.append(wire.start(place))
 
