@@ -131,12 +131,13 @@ def test_the_copy_has_a_time_index_of_its_own(tmp_path: Path) -> None:
     assert messages(copy) == messages(origin)
 
 
-def test_files_have_the_mode_that_the_sink_was_given(tmp_path: Path) -> None:
-    with quire.open(tmp_path / "source", roll_cycle="TEST4_DAILY") as queue:
+def test_files_have_the_mode_of_their_queue(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "source", roll_cycle="TEST4_DAILY", file_mode=0o660) as queue:
         queue.appender().write_bytes(b"one")
         go(copied(queue, tmp_path / "copy", file_mode=0o640))
-    modes = {stat.S_IMODE(it.stat().st_mode) for it in (tmp_path / "copy").glob("*.cq4*")}
-    assert modes == {0o640}
+    for folder, mode in (("source", 0o660), ("copy", 0o640)):
+        files = [*(tmp_path / folder).glob("*.cq4*"), tmp_path / folder / "replicas.quire"]
+        assert {stat.S_IMODE(it.stat().st_mode) for it in files} == {mode}
 
 
 def test_messages_longer_than_a_batch_and_than_a_read(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from quire.replication import aside, standing
 from quire.replication.epochs import without_source
 from quire.replication.forgetting import MAILBOX, take_request
 from quire.replication.own_folder import own_folder
+from quire.replication.own_states import states_at
 from quire.replication.positions import free_groups, take_groups
 from quire.replication.standing import Standing
 
@@ -66,7 +67,7 @@ class Home:
     def prepare(self) -> bool:
         """Make the file of the lease, once there is a queue; return whether it is there."""
         if self._states is None and self._is_queue and standing.read(self.path) is not None:
-            states = ReplicaStates.open_or_create(self.path)
+            states = states_at(self.path)
             states.set_lease_end(_OVER)
             self._states, self._made_ns = states, boot_time_ns()
         return self._states is not None

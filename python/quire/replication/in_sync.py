@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Final
 
 from quire._common import arguments
-from quire._native import ReplicaStates
 from quire.errors import QuireError, ReplicationError
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.replicas import forget_beyond
+from quire.replication.own_states import states_of
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
 
@@ -47,7 +47,7 @@ class InSyncSet:
     ) -> None:
         arguments.optional(arguments.seconds)("drop_after_s", drop_after_s)
         self._queue, self._drop_after_s, self._joins = queue, drop_after_s, joins
-        self._states = ReplicaStates.of_queue(queue)
+        self._states = states_of(queue)
         self._states.lock_source()
         self._states.begin_epoch(epoch)
         forget_beyond(self._states, queue)

@@ -14,6 +14,7 @@ from quire.handles.journal.replicas import forget_beyond
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing
 from quire.replication.epochs import without_source
+from quire.replication.own_states import states_of
 from quire.replication.positions import free_groups
 
 _POLL_S: Final = 0.05
@@ -71,7 +72,7 @@ def promote(path: str | PathLike[str], *, timeout_s: float = 10.0) -> int:
         if is_closed:
             writer = _writer(queue, timeout_s)
             aside.finish(queue, writer)
-            states = ReplicaStates.of_queue(queue)
+            states = states_of(queue)
             with without_source(states):
                 forget_beyond(states, queue)
             free_groups(queue)

@@ -29,6 +29,7 @@ from quire.replication.aside import PutAside
 from quire.replication.digests import CycleDigests
 from quire.replication.epochs import without_source
 from quire.replication.own_folder import own_folder
+from quire.replication.own_states import states_of
 from quire.replication.positions import KeptPositions, fit_groups, free_groups, take_groups
 from quire.replication.standing import Standing
 from quire.replication.wire import Place, PositionFrame
@@ -191,7 +192,7 @@ class Replica:
         if queue is None or queue.roll_cycle.to_sequence(end.next) == 0:
             return
         if self._states is None:
-            self._states = ReplicaStates.of_queue(queue)
+            self._states = states_of(queue)
         self._states.note_elsewhere(end.next - 1)
         queue._wake_sleepers()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
@@ -200,7 +201,7 @@ class Replica:
         writer, own, queue = self._joined(), self.standing, self._queue
         if own is None or queue is None:
             raise ReplicationError(f"no source was connected yet: path={self.path}")
-        states = ReplicaStates.of_queue(queue)
+        states = states_of(queue)
         with without_source(states):
             states.begin_epoch(epoch)
             forget_beyond(states, queue)

@@ -1,0 +1,42 @@
+"""What is known of a queue's replicas, in a file for those who may use the queue's table."""
+
+from __future__ import annotations
+
+import os
+import stat
+from os import PathLike
+
+from quire._common.durable import Access, SafeFolder
+from quire._native import ReplicaStates
+from quire.handles.journal.queue import JournalQueue
+from quire.opening.discovery import TABLE
+from quire.replication.own_folder import own_folder
+
+
+def states_of(queue: JournalQueue) -> ReplicaStates:
+    """
+    Return what is known of the replicas of an open queue; its file is made if it is missing.
+
+    Raises:
+        TableLostError: Another directory is at the queue's path, or none.
+
+    """
+    with own_folder(queue) as folder:
+        mode = _mode_in(folder)
+    return ReplicaStates.of_queue(queue, mode=mode)
+
+
+def states_at(path: str | PathLike[str]) -> ReplicaStates:
+    """Return what is known of the replicas of the queue in a directory, as :func:`states_of`."""
+    with SafeFolder.at(path) as folder:
+        mode = _mode_in(folder)
+    return ReplicaStates.open_or_create(path, mode=mode)
+
+
+def _mode_in(folder: SafeFolder) -> int:
+    """Return the permission bits of a new file that everybody can use who can use the table."""
+    table, around = folder.stat(TABLE), folder.path.stat()
+    if table is None:
+        return 0o600
+    group = around.st_gid if around.st_mode & stat.S_ISGID else os.getegid()
+    return Access.shown_by(table).mode_in(group) & 0o666
