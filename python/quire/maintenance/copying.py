@@ -30,7 +30,7 @@ from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.copying_groups import put_groups
 from quire.maintenance.copying_snapshots import SnapshotCopy
-from quire.maintenance.left_out import tell_pending
+from quire.maintenance.left_out import tell_pending, tell_writes
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.opening.discovery import TABLE, check_local
@@ -110,6 +110,7 @@ def copy_queue(
         working_folder(path, [Path(queue.path)], "copying") as folder,
     ):
         pending = tell_pending(queue.path, "copy")
+        tell_writes(queue.path, "copy")
         groups = lowest_needed(queue.path)
         if adapter_of(queue).has_snapshots:
             copied = SnapshotCopy(queue, folder, progress).run()
