@@ -27,7 +27,7 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
     unless *force* is given, a named tailer, services among these, or a consumer group. The cycle it
     is in stays even if it was read to its end, as a tailer could not know that when it is opened
     again. What a process has open stays. A cycle that does not equal its archive byte by byte stays
-    too, and has failed. All that is newer than a cycle that stays does so as well, as a queue
+    too, and has failed. What is archived and newer than one that stays does so as well, as a queue
     without its middle would look damaged. Each is looked at again right before it goes.
 
     Args:
