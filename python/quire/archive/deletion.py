@@ -56,7 +56,7 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
             try:
                 if end_of(queue, entry.cycle) is None:
                     continue
-                reason = after or _kept(queue, entry.cycle, force=force)
+                reason = _kept(queue, entry.cycle, force=force) or after
                 if reason is None:
                     identity = identity_of(file.lstat())
                     check_archived(topic, queue, entry)  # reads both, which may take long
