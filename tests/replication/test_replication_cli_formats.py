@@ -111,22 +111,25 @@ def test_wrong_use(arguments: tuple[str, ...], cli: Cli, tmp_path: Path) -> None
     assert sorted(it.name for it in orders.iterdir()) == before
 
 
+NODE = ("node", "PATH", "--etcd", "http://127.0.0.1:1", "--name", "a", "--listen", "2")
+REFILL = ("refill", "PATH", "--from", "1")
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("style", "arguments"),
     [
-        ("source", "PATH"),
-        ("sink", "PATH", "--from", "1"),
-        ("node", "PATH", "--etcd", "http://127.0.0.1:1", "--name", "a", "--listen", "2"),
-        ("refill", "PATH", "--from", "1"),
+        ("quick-queue", ("source", "PATH")),
+        ("quick-queue", ("sink", "PATH", "--from", "1")),
+        ("quick-queue", NODE),
+        ("quick-queue", REFILL),
+        ("vanilla", NODE),  # a source and a sink of it speak Java's protocol
+        ("vanilla", REFILL),
     ],
-    ids=lambda it: it[0],
+    ids=lambda it: it if isinstance(it, str) else it[0],
 )
-@pytest.mark.parametrize("style", ["quick-queue", "vanilla"])
 def test_a_format_that_cannot_be_replicated_so(
     arguments: tuple[str, ...], style: str, cli: Cli, tmp_path: Path
 ) -> None:
-    if style == "vanilla" and arguments[0] in {"source", "sink"}:
-        pytest.skip("it is replicated in Java's protocol")
     orders = tmp_path / "orders"
     if style == "vanilla":
         made(orders, style)
