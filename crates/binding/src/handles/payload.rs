@@ -73,18 +73,11 @@ pub fn in_batches<'py, I>(
     // A tuple keeps its items alive and in place while they are written.
     let batch = |items: &Bound<'py, PyTuple>, before: usize| {
         let items: Vec<_> = items.iter_borrowed().collect();
-        let mut messages = Vec::with_capacity(items.len());
-        for item in &items {
-            match take(item) {
-                Ok(message) => messages.push(message),
-                Err(error) => {
-                    let number = before + messages.len();
-                    let note = format!("payloads[{number}]; appended: {before}");
-                    return Err(with_note(item.py(), error, note));
-                }
-            }
-        }
-        write(&messages)
+        let messages = items.iter().map(|item| take(item)).collect::<PyResult<Vec<_>>>();
+        write(&messages.map_err(|error| {
+            let number = items.iter().position(|item| take(item).is_err());
+            at_item(payloads.py(), error, before, number)
+        })?)
     };
     if let Ok(list) = payloads.cast::<PyList>() {
         return batch(&list.to_tuple(), 0);
@@ -104,6 +97,13 @@ pub fn in_batches<'py, I>(
         last = batch(&PyTuple::new(payloads.py(), chunk)?, before)?;
         before += count;
     }
+}
+
+/// An error about an item, with a note of its number and of how many were appended `before`.
+#[cold]
+fn at_item(py: Python<'_>, error: PyErr, before: usize, number: Option<usize>) -> PyErr {
+    let Some(number) = number else { return error }; // it was changed meanwhile
+    with_note(py, error, format!("payloads[{}]; appended: {before}", before + number))
 }
 
 /// A message as the queue's wire type has it.
