@@ -1561,7 +1561,7 @@ class ReplicaStates:
         """
         Begin an epoch, unless this is its number: what replicas acknowledged in others is void.
 
-        Who waits for a message of an earlier one ends with an error. The caller has the lock of
+        Waits for messages of an earlier epoch end with an error. The caller holds the lock of
         :meth:`lock_source`.
         """
 
@@ -1569,8 +1569,8 @@ class ReplicaStates:
         """
         Note that the queue ends with this message, or is about to; None: before the first.
 
-        Nothing after it counts as what another machine has, and who waits for a message that was
-        appended before ends with an error. The caller has the lock of :meth:`lock_source`.
+        Nothing after it counts as replicated any more, and waits for messages that were appended
+        before the cut end with an error. The caller holds the lock of :meth:`lock_source`.
         """
 
     def lock_source(self) -> None:

@@ -1,4 +1,4 @@
-"""A queue keeps its roll time, time zone and source id; who asks for others is told."""
+"""A queue keeps its roll time, time zone and source id; opening it with others logs a warning."""
 
 from __future__ import annotations
 

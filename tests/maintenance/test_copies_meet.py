@@ -238,7 +238,7 @@ def test_a_copy_says_that_records_of_writes_of_spark_are_left_out(
     (batch / "manifest.json").write_text('{"after": 3}', "utf-8")
     quire.copy_queue(orders, tmp_path / "second")
     (message,) = caplog.messages
-    assert message.startswith("the copy has no records of what Spark has written:")
+    assert message.startswith("the copy lacks the records of Spark's writes:")
     assert f"unfinished=writer/7 path={orders}" in message
     assert is_the_source(tmp_path / "second", orders)
 

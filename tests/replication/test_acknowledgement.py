@@ -383,7 +383,7 @@ def test_after_a_start_of_the_machine_a_connection_shows_what_both_have(tmp_path
             async with Source(queue) as source:
                 await connect(source, last)
                 with (copy / "replicas.quire").open("r+b") as file:
-                    file.seek(8)  # the boot that what stands there is of
+                    file.seek(8)  # which start of the machine the file is about
                     file.write(bytes(range(8)))
                 assert payloads(copy, read_after_replica_acknowledged=True) == []
                 await connect(source, last)

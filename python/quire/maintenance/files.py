@@ -199,9 +199,8 @@ def _mapped(process: Path, files: set[Identity]) -> set[Identity]:
     inodes = {inode for _, inode in files}
     seen = set[tuple[bytes, ...]]()
     maps = (process / "maps").read_bytes()
-    if not any(
-        b" %d " % inode in maps for inode in inodes
-    ):  # most processes, of thousands of lines
+    # Most processes map none of them, and have thousands of lines.
+    if not any(b" %d " % inode in maps for inode in inodes):
         return found
     for line in maps.splitlines():
         words = line.split(None, 5)

@@ -50,7 +50,7 @@ def tell_writes(path: str, what: str) -> None:
         return
     unfinished = ",".join(it.name for it in unfinished_writes(path))
     _LOG.warning(
-        "the %s has no records of what Spark has written: an unfinished write stays so there,"
+        "the %s lacks the records of Spark's writes: an unfinished write cannot be completed there,"
         " and a batch that is repeated there is appended again: unfinished=%s path=%s"
         " (see quire.spark.finish)",
         what,

@@ -173,7 +173,7 @@ def is_encrypted(path: str | os.PathLike[str]) -> bool:
 
 def check_letters(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
     """
-    Do nothing if dead letters may go to a path, where they are not encrypted.
+    Check that dead letters, which would not be encrypted at a path, may go there.
 
     Args:
         source: The queue that they come from.

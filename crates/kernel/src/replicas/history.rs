@@ -2,12 +2,11 @@
 //! replica, and puts it aside; or a repair cuts it off. Another message gets the index then.
 //!
 //! ```text
-//! who appends   A1 load the history               who begins an epoch, or cuts, with the source's lock
-//!               A2 append, get the index          C1 store indexes that are acknowledged: none that
-//! who waits     W1 load acknowledged indexes         is taken from its message
-//!               W2 load the history, compare      C2 store the history
-//!                                                 C3 cut messages off, or let others append
-//! the source    S1 store acknowledged indexes, with the source's lock
+//! appender   A1 load the history               cutter, or new epoch, holding the source's lock
+//!            A2 append, get the index          C1 clip acknowledged indexes to what stays, or none
+//! waiter     W1 load acknowledged indexes      C2 store the history
+//!            W2 load the history, compare      C3 cut messages off, or let others append
+//! source     S1 store acknowledged indexes, holding the source's lock
 //! ```
 //!
 //! SYNC POINT: all of these are acquire and release. If W1 finds an index that S1 has stored after C2,
@@ -19,9 +18,9 @@
 //! acknowledges nothing itself.
 //!
 //! Killed between C1 and C2, nothing was cut; what was begun is begun again. Killed after C2, C3 is
-//! completed by the next repair, or sink, and those who wait have an error for messages that may
-//! still be there. A1 before C2 and A2 after it is such an error, too: none is ever acknowledged that
-//! is not.
+//! completed by the next repair, or sink, and waiters get an error for messages that may still be
+//! there. A1 before C2 and A2 after it ends in such an error, too. The error may be a false alarm; an
+//! acknowledgement never is.
 
 use super::layout::{self, NO_INDEX, SLOTS, at};
 use super::quorum::Quorum;
@@ -39,7 +38,7 @@ pub struct History {
 }
 
 impl ReplicaStates {
-    /// The history of now. One who wants to know what becomes of a message asks before the append.
+    /// The current history. A waiter takes it before the append.
     #[must_use]
     pub fn history(&self) -> History {
         History { epoch: self.epoch(), cuts: self.word_at(layout::CUTS_AT) }
@@ -73,8 +72,8 @@ impl ReplicaStates {
     }
 
     /// Notes that the queue ends, or is about to end, with this message; None: before the first, or
-    /// it is not known. Nothing after it counts as what another machine has, and who waits for a
-    /// message of before ends with an error. The caller has the source's lock.
+    /// it is not known. Nothing after it counts as replicated any more, and waits for messages that
+    /// were appended before the cut end with an error. The caller holds the source's lock.
     pub fn note_cut(&self, last: Option<i64>) -> Result<()> {
         self.check_writable()?;
         for slot in 0..SLOTS {

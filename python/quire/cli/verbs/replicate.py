@@ -44,15 +44,20 @@ _busy_option = click.option(
 
 
 def _drop_after_option(when: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
-    text = f"{when}do not wait for sinks any more that were away for this long; never by default."
+    text = "do not wait for sinks any more that were away for this long; never by default."
     kind = click.FloatRange(min=0, min_open=True)
-    help_text = text[0].upper() + text[1:]
-    return click.option("--drop-after", type=kind, metavar="SECONDS", help=help_text)
+    return click.option(
+        "--drop-after", type=kind, metavar="SECONDS", help=_sentence(f"{when}{text}")
+    )
 
 
 def _compress_option(when: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
-    text = f"{when}compress what is sent to sinks that take that."
-    return click.option("--compress", is_flag=True, help=text[0].upper() + text[1:])
+    text = "compress what is sent to sinks that take that."
+    return click.option("--compress", is_flag=True, help=_sentence(f"{when}{text}"))
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _tls_of(certificate: Path | None, key: Path | None, authority: Path | None) -> Tls | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = Mapping[str, Any]
 Literal: TypeAlias = str | int | float | bool
+_MISSING: Final = object()
 
 
 class Field(tuple[str, ...]):
@@ -83,12 +84,7 @@ def fields_of(condition: Condition) -> Iterator[Field]:
 
 def has_field(values: Values, field: Field) -> bool:
     """Return whether a message has a field, be it null."""
-    found: Any = values
-    for part in field:
-        if not isinstance(found, Mapping) or part not in found:
-            return False
-        found = cast("Values", found)[part]
-    return True
+    return _value(values, field, _MISSING) is not _MISSING
 
 
 def holds(condition: Condition, values: Values) -> bool | None:
@@ -284,12 +280,12 @@ def _compute(name: str, *arguments: Any, options: Any = None) -> Any:  # noqa: A
         raise WhereError(f"cannot be compared: {error}") from error
 
 
-def _value(values: Values, field: Field) -> Any:  # noqa: ANN401 - what messages hold
+def _value(values: Values, field: Field, missing: object = None) -> Any:  # noqa: ANN401 - what messages hold
     found: Any = values
     for part in field:
         if not isinstance(found, Mapping):
-            return None
-        found = cast("Values", found).get(part)
+            return missing
+        found = cast("Values", found).get(part, missing)
     return found
 
 

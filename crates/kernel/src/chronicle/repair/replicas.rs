@@ -7,8 +7,8 @@ use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::verify::walk::Walked;
 use crate::replicas::side_file::{ReplicaStates, SourceLock};
 
-/// Has nothing after the last message that was walked through count as what another machine has, and
-/// keeps sources from beginning until what is returned is dropped; None: the queue has no replicas.
+/// Has nothing after the last message that was walked through count as replicated. No source can
+/// begin until the returned lock is dropped; None: the queue has no replicas.
 ///
 /// # Errors
 /// The source of the queue runs: it would go on from where it was.

@@ -1,8 +1,8 @@
 //! One roll file, in the order in which a writer would have written it:
 //!
 //! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
-//!    last, once it counts no more as what replicas have; 3. index entries and counts; 4. `writePosition`, the sequence word; 5. the
-//!    end-of-file marker.
+//!    last, once it no longer counts as replicated; 3. index entries and counts; 4. `writePosition`,
+//!    the sequence word; 5. the end-of-file marker.
 //!
 //! `writePosition` is what shows that messages are missing (step 2), so it is stored after them.
 
