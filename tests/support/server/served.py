@@ -60,7 +60,9 @@ def real_redis(folder: Path, *options: str) -> Generator[int]:
 @contextmanager
 def real_cluster(folder: Path) -> Generator[int]:
     """Run a Redis on a free port that is a cluster by itself; skip where there is none."""
-    with real_redis(folder, "--cluster-enabled", "yes") as port, connected(port) as client:
+    # Redis' own choice is its port + 10,000, which may be the port of any connection.
+    options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    with real_redis(folder, *options) as port, connected(port) as client:
         client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
         while client.cluster("INFO")["cluster_state"] != "ok":
             pass
