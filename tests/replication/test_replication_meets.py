@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import stat
 from collections.abc import Coroutine
 from pathlib import Path
@@ -138,6 +139,54 @@ def test_files_have_the_mode_of_their_queue(tmp_path: Path) -> None:
     for folder, mode in (("source", 0o660), ("copy", 0o640)):
         files = [*(tmp_path / folder).glob("*.cq4*"), tmp_path / folder / "replicas.quire"]
         assert {stat.S_IMODE(it.stat().st_mode) for it in files} == {mode}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o660, 0o666], ids=oct)
+def test_a_file_of_replicas_that_was_private_gets_the_mode_of_the_table(
+    mode: int, tmp_path: Path
+) -> None:
+    """Of the source, and of the copy; those who append and read use it, too."""
+    sides = [tmp_path / "source", tmp_path / "copy"]
+
+    def modes() -> set[int]:
+        return {stat.S_IMODE((it / "replicas.quire").stat().st_mode) for it in sides}
+
+    for begins in (False, True):
+        with quire.open(sides[0], roll_cycle="TEST4_DAILY", file_mode=mode) as queue:
+            queue.appender().write_bytes(b"one")
+            go(copied(queue, sides[1], file_mode=mode))
+        assert modes() == {mode}
+        if not begins:
+            for it in sides:
+                (it / "replicas.quire").chmod(0o600)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another group, and another user")
+def test_a_file_of_replicas_is_for_no_more_users_than_the_table_and_its_owner_decides(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "source"
+    file = path / "replicas.quire"
+
+    def mode_after(user: int, group: int, before: int) -> int:
+        os.chown(file, user, group)
+        file.chmod(before)
+        with quire.open(path) as queue:
+            go(begun(queue))
+        return stat.S_IMODE(file.stat().st_mode)
+
+    with quire.open(path, file_mode=0o664) as queue:
+        go(begun(queue))
+    assert mode_after(0, os.getegid(), 0o600) == 0o664
+    assert mode_after(0, 12345, 0o600) == 0o644  # another group's gets what everybody has
+    assert mode_after(12345, os.getegid(), 0o600) == 0o600
+    (path / "metadata.cq4t").chmod(0o600)
+    assert mode_after(0, os.getegid(), 0o640) == 0o640
+
+
+async def begun(queue: quire.JournalQueue) -> None:
+    async with Source(queue):
+        pass
 
 
 def test_messages_longer_than_a_batch_and_than_a_read(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from os import PathLike
+from typing import Final
 
 from quire._common.durable import Access, SafeFolder
 from quire._native import ReplicaStates
@@ -12,10 +14,14 @@ from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE
 from quire.replication.own_folder import own_folder
 
+_FILE: Final = "replicas.quire"
+
 
 def states_of(queue: JournalQueue) -> ReplicaStates:
     """
     Return what is known of the replicas of an open queue; its file is made if it is missing.
+
+    One of this user's that fewer can use than the table, as it once was made, is for all of them.
 
     Raises:
         TableLostError: Another directory is at the queue's path, or none.
@@ -36,7 +42,22 @@ def states_at(path: str | PathLike[str]) -> ReplicaStates:
 def _mode_in(folder: SafeFolder) -> int:
     """Return the permission bits of a new file that everybody can use who can use the table."""
     table, around = folder.stat(TABLE), folder.path.stat()
-    if table is None:
+    if table is None or not stat.S_ISREG(table.st_mode):
         return 0o600
+    users = Access.shown_by(table)
+    _widen(folder, users)
     group = around.st_gid if around.st_mode & stat.S_ISGID else os.getegid()
-    return Access.shown_by(table).mode_in(group) & 0o666
+    return users.mode_in(group) & 0o666
+
+
+def _widen(folder: SafeFolder, users: Access) -> None:
+    """Let these use the file that is there, too, if it is this user's."""
+    found = folder.stat(_FILE)
+    if found is None or not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        return
+    with suppress(FileNotFoundError), folder.open(_FILE) as file:
+        own = os.fstat(file.fileno())
+        mode = stat.S_IMODE(own.st_mode)
+        wanted = mode | users.mode_in(own.st_gid) & 0o666
+        if own.st_uid == os.geteuid() and wanted != mode:
+            os.fchmod(file.fileno(), wanted)
