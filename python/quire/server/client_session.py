@@ -212,15 +212,15 @@ class Session:
             case Later():
                 self.later = outcome
             case RefusedError():
-                self.say_all([outcome] * count)
+                self.say_all([self.context.queues.errors.refusal(outcome)] * count)
             case _:
                 self._say(outcome)
 
     def _failed(self, error: Exception) -> RefusedError:
-        """Return what to answer: paths are named as clients know them."""
+        """Return what to answer to a command that failed."""
         name = type(error).__name__.removesuffix("Error").upper()
         code = name if isinstance(error, QuireError) and name.isalpha() else "ERR"
-        text = str(error).replace(f"{self.context.queues.path}/", "")
+        text = str(error)
         if isinstance(error, WaitTimeoutError):
             facts = {"index": error.index, "acknowledged": {**error.acknowledged}}
             text = f"{text} {json.dumps(facts)}"

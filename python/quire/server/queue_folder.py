@@ -22,6 +22,7 @@ from quire.errors import (
 from quire.formats.detection import format_of
 from quire.handles.base import Queue
 from quire.opening.opener import open as open_queue
+from quire.server.errors_for_clients import ErrorsForClients
 from quire.server.peer_servers import Peers
 from quire.server.served_queue import ServedQueue
 from quire.server.topic_names import topic_of
@@ -40,6 +41,9 @@ class Queues:
         most: How many may be open at once.
         peers: Other servers, and which queues are theirs.
 
+    Attributes:
+        errors: The texts of errors, as clients see them.
+
     Raises:
         NotAQueueError: There is no such directory, or it is a queue itself.
 
@@ -50,6 +54,7 @@ class Queues:
     ) -> None:
         self.path: Final = Path(root).absolute()
         self.peers: Final = peers or Peers()
+        self.errors: Final = ErrorsForClients(self.path)
         self._most = most
         self._open: dict[str, ServedQueue] = {}
         self._unnamed: set[str] = set()

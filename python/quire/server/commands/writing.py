@@ -72,7 +72,7 @@ def add_all(session: Session, entries: PackedEntries) -> Outcome:
             last = found.append_columns(offsets, data, count, may_wait=may_wait)
         except (QuireError, OSError) as error:
             session.context.queues.check(found, error)
-            return Encoded(encoded(RefusedError(f"ERR {error}"), 2) * count)
+            raise RefusedError(f"ERR {error}") from None
         return None if last is None else _ids(found, last, count)
 
     answer = appended(may_wait=False)
@@ -90,13 +90,14 @@ def _one_by_one(
     session: Session, found: ServedQueue, offsets: memoryview[int], data: bytes
 ) -> Outcome:
     """Append messages of which some are too long, or that cannot be appended together."""
+    errors = session.context.queues.errors
 
     def answer(place: int) -> Answer:
         message = data[offsets[place] : offsets[place + 1]]
         try:
             return _answered(session, found, checked(found, message), may_wait=True)
         except RefusedError as refusal:
-            return refusal
+            return errors.refusal(refusal)
 
     def answers() -> Answer:
         return Encoded(b"".join(encoded(answer(it), 2) for it in range(len(offsets) - 1)))
@@ -132,7 +133,7 @@ def _answered(session: Session, found: ServedQueue, message: bytes, *, may_wait:
         index = found.append(message, may_wait=may_wait)
     except (QuireError, OSError) as error:
         session.context.queues.check(found, error)
-        return RefusedError(f"ERR {error}")
+        raise RefusedError(f"ERR {error}") from None
     return None if index is None else id_of(index)
 
 

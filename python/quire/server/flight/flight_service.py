@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import pyarrow as pa
 from pyarrow import flight
@@ -23,6 +23,7 @@ from quire.server.served_queue import ServedQueue
 
 _log = logging.getLogger("quire")
 _LARGEST_BATCH: Final = 64 << 20
+_Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ class Shared:
     callers: Callers
     on_loop: Callable[[Callable[[], Any]], Any]
     created: Callable[[str], object]
+
+
+def _without_file(call: _Call) -> _Call:
+    """Have traces not name the file of a function."""
+    call.__code__ = call.__code__.replace(co_filename="quire")
+    return call
 
 
 class _AnyUser(flight.ServerAuthHandler):
@@ -81,7 +88,7 @@ class FlightService(flight.FlightServerBase):
         criteria: Any,  # noqa: ANN401 - bytes, although its stubs say text
     ) -> Iterator[flight.FlightInfo]:
         """Yield the queues that the client may read; the criteria are a pattern of their names."""
-        with _answering("list_flights"):
+        with self._answering("list_flights"):
             caller = self._shared.callers.of(context)
             given = bytes(criteria)
             if len(given) > LONGEST:
@@ -95,20 +102,33 @@ class FlightService(flight.FlightServerBase):
             ]
             return iter([_listed(it) for it in topics])
 
+    @_without_file
     def get_schema(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> Any:  # noqa: ANN401 - a schema, its stubs say
         """Return the columns of what a descriptor asks for."""
-        with _answering("get_schema"):
-            wanted = wanted_of(descriptor)
-            self._readable(self._shared.callers.of(context), wanted)
-            return flight.SchemaResult(columns_of(wanted))
+        found = self._schema_of(context, descriptor)
+        if isinstance(found, flight.FlightError):
+            raise found.with_traceback(None) from None
+        return found
+
+    def _schema_of(
+        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
+    ) -> flight.SchemaResult | flight.FlightError:
+        """Return an error instead of raising it: of this call alone, gRPC shows its trace."""
+        try:
+            with self._answering("get_schema"):
+                wanted = wanted_of(descriptor)
+                self._readable(self._shared.callers.of(context), wanted)
+                return flight.SchemaResult(columns_of(wanted))
+        except flight.FlightError as error:
+            return error
 
     def get_flight_info(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> flight.FlightInfo:
         """Return the parts of what a descriptor asks for, with a ticket for each."""
-        with _answering("get_flight_info"):
+        with self._answering("get_flight_info"):
             wanted = wanted_of(descriptor)
             found = self._readable(self._shared.callers.of(context), wanted)
             with self._checking(found):
@@ -118,7 +138,7 @@ class FlightService(flight.FlightServerBase):
         self, context: flight.ServerCallContext, ticket: flight.Ticket
     ) -> flight.FlightDataStream:
         """Return the messages that a ticket asks for, as a stream of batches."""
-        with _answering("do_get"):
+        with self._answering("do_get"):
             wanted = wanted_by(ticket.ticket)
             caller = self._shared.callers.of(context)
             found = self._readable(caller, wanted)
@@ -133,7 +153,7 @@ class FlightService(flight.FlightServerBase):
         found: ServedQueue,
     ) -> Iterator[pa.RecordBatch]:
         with (
-            _answering("do_get"),
+            self._answering("do_get"),
             self._shared.callers.streaming(caller),
             self._checking(found),
         ):
@@ -149,7 +169,7 @@ class FlightService(flight.FlightServerBase):
         writer: flight.FlightMetadataWriter,
     ) -> None:
         """Append a message for each row, and answer each batch with the index of its last."""
-        with _answering("do_put"):
+        with self._answering("do_put"):
             put = put_of(descriptor)
             caller = self._shared.callers.of(context)
             with self._shared.callers.streaming(caller):
@@ -200,6 +220,25 @@ class FlightService(flight.FlightServerBase):
         return found
 
     @contextmanager
+    def _answering(self, call: str) -> Generator[None]:
+        """
+        Answer with an error of Flight: of others, gRPC shows where in the server they were raised.
+
+        Its ``extra_info`` is the name of the error in :mod:`quire.errors`.
+        """
+        try:
+            yield
+        except flight.FlightError:
+            raise
+        except (QuireError, OSError, ValueError, TypeError, pa.ArrowException) as error:
+            name = type(error).__name__ if isinstance(error, QuireError) else "RefusedError"
+            text = self._shared.queues.errors.text(error)
+            raise flight.FlightServerError(text, name) from None
+        except Exception:  # noqa: BLE001 - of one client alone
+            _log.exception("a call of Flight failed: call=%s", call)
+            raise flight.FlightInternalError("internal error: see the server's log") from None
+
+    @contextmanager
     def _checking(self, found: ServedQueue) -> Generator[None]:
         """Close a queue whose files turn out to be removed or damaged: it is opened again."""
         try:
@@ -207,25 +246,6 @@ class FlightService(flight.FlightServerBase):
         except (QuireError, OSError) as error:
             self._shared.on_loop(partial(self._shared.queues.check, found, error))
             raise
-
-
-@contextmanager
-def _answering(call: str) -> Generator[None]:
-    """
-    Answer with an error of Flight: of others, gRPC shows where in the server they were raised.
-
-    Its ``extra_info`` is the name of the error in :mod:`quire.errors`.
-    """
-    try:
-        yield
-    except flight.FlightError:
-        raise
-    except (QuireError, OSError, ValueError, TypeError, pa.ArrowException) as error:
-        name = type(error).__name__ if isinstance(error, QuireError) else "RefusedError"
-        raise flight.FlightServerError(str(error), name) from None
-    except Exception:  # noqa: BLE001 - of one client alone
-        _log.exception("a call of Flight failed: call=%s", call)
-        raise flight.FlightInternalError("internal error: see the server's log") from None
 
 
 def _checked(batch: pa.RecordBatch | None) -> pa.RecordBatch | None:

@@ -69,7 +69,7 @@ class LiveViews:
                     return
                 yield event
         except (QuireError, OSError) as error:
-            yield _event("trouble", {"text": str(error)})
+            yield _event("trouble", {"text": self._shown.context.queues.errors.text(error)})
         finally:
             self._count -= 1
             await events.aclose()

@@ -29,6 +29,7 @@ from quire.groups.states import (
 )
 from quire.handles.journal.replicas import Replica, replicas_of
 from quire.metrics.snapshot import Histogram, Metrics, metrics_of
+from quire.server.errors_for_clients import ErrorsForClients
 
 _MOST_CYCLES: Final = 200
 _MOST_PENDING: Final = 100
@@ -142,9 +143,9 @@ class Details:
     troubles: list[str]
 
 
-def details_of(queue: AnyQueue) -> Details:
+def details_of(queue: AnyQueue, errors: ErrorsForClients) -> Details:
     """
-    Return all about a queue.
+    Return all about a queue, with troubles as visitors see them.
 
     Raises:
         QuireError: The queue is damaged, or was removed.
@@ -164,7 +165,7 @@ def details_of(queue: AnyQueue) -> Details:
         try:
             find()
         except (QuireError, OSError) as error:
-            troubles.append(str(error))
+            troubles.append(errors.text(error))
     return Details(
         adapter.title,
         {name: str(value) for name, value in adapter.properties(queue).items()},

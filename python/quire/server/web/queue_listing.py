@@ -12,6 +12,7 @@ from quire.errors import QuireError
 from quire.formats.adapters import adapter_of, count_of, cycles_of, numbering_of
 from quire.formats.protocols import AnyQueue
 from quire.metrics.queue_state import disk_used
+from quire.server.errors_for_clients import ErrorsForClients
 from quire.server.web.queue_details import lag_of
 
 FRESH_S: Final = 1.5
@@ -140,9 +141,16 @@ class Sampler:
 
 
 class Listing:
-    """The samplers of the queues that are looked at."""
+    """
+    The samplers of the queues that are looked at.
 
-    def __init__(self) -> None:
+    Args:
+        errors: The texts of errors, as visitors see them.
+
+    """
+
+    def __init__(self, errors: ErrorsForClients) -> None:
+        self._errors = errors
         self._samplers: dict[str, Sampler] = {}
 
     def listed(self, topic: str, queue: AnyQueue) -> Listed:
@@ -156,7 +164,7 @@ class Listing:
             return found.listed()
         except (QuireError, OSError) as error:
             self._samplers.pop(topic, None)
-            return Listed(topic, error=str(error))
+            return Listed(topic, error=self._errors.text(error))
 
 
 class Row(NamedTuple):

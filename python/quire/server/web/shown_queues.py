@@ -39,7 +39,7 @@ class ShownQueues:
 
     def __init__(self, context: Context, visitors: Visitors) -> None:
         self._context, self._visitors = context, visitors
-        self._listing, self._letters = Listing(), LetterCounts()
+        self._listing, self._letters = Listing(context.queues.errors), LetterCounts()
         self._threads = ThreadPoolExecutor(_THREADS, "quire-web")
         self._topics: tuple[float, list[str]] = (float("-inf"), [])
 
@@ -90,7 +90,7 @@ class ShownQueues:
             try:
                 queue = self._context.queues.current(topic)
             except (RefusedError, OSError) as error:
-                found.append((topic, str(error)))
+                found.append((topic, self._context.queues.errors.text(error)))
                 continue
             if queue is not None:
                 found.append((topic, queue))

@@ -143,6 +143,7 @@ class WebApp:
 
     def _failed(self, request: Request, visitor: Visitor, status: int, text: str) -> Response:
         del request
+        text = self._context.queues.errors.text(text)
         return self.show(visitor, "failed.html.jinja", status, status=status, text=text)
 
     async def _no_page(self, request: Request, error: Exception) -> Response:
@@ -201,8 +202,8 @@ class WebApp:
         )
 
     async def _queue(self, request: Request, visitor: Visitor) -> Response:
-        queue = self._shown.queue_of(request, visitor)
-        details = await self._shown.of_queue(queue, lambda: details_of(queue.queue))
+        queue, errors = self._shown.queue_of(request, visitor), self._context.queues.errors
+        details = await self._shown.of_queue(queue, lambda: details_of(queue.queue, errors))
         (listed,) = await self._shown.listed([queue.topic])
         letters = await self._shown.letters(queue, visitor)
         return self.show(

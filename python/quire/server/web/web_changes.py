@@ -122,7 +122,7 @@ class Changes:
         try:
             return self._created(visitor, form)
         except RefusedError as refusal:
-            return self._creation(visitor, form, str(refusal))
+            return self._creation(visitor, form, self._context.queues.errors.text(refusal))
 
     def _created(self, visitor: Visitor, form: dict[str, str]) -> Response:
         topic, options = creation_of(form)
