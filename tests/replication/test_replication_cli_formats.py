@@ -1,9 +1,10 @@
-"""`quire replicate` on Vanilla Chronicles, and with roles swapped, as it is typed."""
+"""`quire replicate` on Vanilla Chronicles, and with roles swapped; formats that are refused."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 import quire
 from cli_runs import Cli, started
 from ports import free_port
+from quire.errors import NotAQueueError, ReplicationError
+from quire.replication import Etcd, Node, RefillSource, Sink, Source, promote
 from replicas import wait_until
 
 WAIT_S = 60.0
@@ -22,7 +25,7 @@ def last_index(path: Path) -> int | None:
         with quire.open(path, read_only=True) as queue:
             found: int | None = queue.last_index
             return found
-    except (quire.errors.NotAQueueError, FileNotFoundError):
+    except (NotAQueueError, FileNotFoundError):
         return None
 
 
@@ -32,10 +35,18 @@ def payloads(path: Path) -> list[bytes]:
 
 
 def made(path: Path, style: str) -> Path:
+    if style == "quick-queue":
+        with quire.quick_queue.open(path) as quick, quick.appender() as producer:
+            producer.write_bytes(b"one")
+        return path
     queue = quire.vanilla.open(path) if style == "vanilla" else quire.open(path)
     with queue, queue.appender() as appender:
         appender.write_many([b"one", b"two"])
     return path
+
+
+def content(path: Path) -> dict[Path, bytes]:
+    return {it: it.read_bytes() for it in path.rglob("*") if it.is_file()}
 
 
 def appended(path: Path, payload: bytes) -> int:
@@ -130,18 +141,48 @@ REFILL = ("refill", "PATH", "--from", "1")
 def test_a_format_that_cannot_be_replicated_so(
     arguments: tuple[str, ...], style: str, cli: Cli, tmp_path: Path
 ) -> None:
-    orders = tmp_path / "orders"
-    if style == "vanilla":
-        made(orders, style)
-    else:
-        with quire.quick_queue.open(orders) as queue:
-            queue.appender().write_bytes(b"one")
-    before = sorted(it.name for it in orders.iterdir())
+    orders = made(tmp_path / "orders", style)
+    before = content(orders)
     ran = cli("replicate", *(orders if it == "PATH" else it for it in arguments))
     assert (ran.code, ran.out) == (2, "")
     assert "a queue of this format is not" in ran.err
     assert f"format={style}" in ran.err
-    assert sorted(it.name for it in orders.iterdir()) == before
+    assert content(orders) == before
+
+
+def etcd() -> Etcd:
+    pytest.importorskip("etcd3gw")
+    return Etcd("http://127.0.0.1:1", timeout_s=1)
+
+
+def source_of(path: Path) -> None:
+    with quire.open(path) as queue:
+        Source(queue)
+
+
+CLASSES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
+    "source": (source_of, TypeError, "expected an open queue of Chronicle Queue 5"),
+    "sink": (lambda it: Sink(it, port=1), NotAQueueError, "is not replicated by this protocol"),
+    "node": (lambda it: Node(it, etcd(), name="a", port=1), NotAQueueError, "not kept by nodes"),
+    "refill": (RefillSource, NotAQueueError, "not refilled"),
+    "promote": (promote, ReplicationError, "only a replica is promoted"),
+}
+
+
+@pytest.mark.parametrize("style", ["vanilla", "quick-queue"])
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_format_that_the_library_does_not_replicate_so(
+    kind: str, style: str, tmp_path: Path
+) -> None:
+    """It says so before anything begins, and nothing is changed."""
+    make, error, text = CLASSES[kind]
+    orders = made(tmp_path / "orders", style)
+    before = content(orders)
+    with pytest.raises(error, match=text) as caught:
+        make(orders)
+    if error is not TypeError:
+        assert f"path={orders}" in str(caught.value)
+    assert content(orders) == before
 
 
 def test_a_source_that_does_not_answer_is_said_once(tmp_path: Path) -> None:

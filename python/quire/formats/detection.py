@@ -109,6 +109,19 @@ def _is_cycle(parent: str, name: str, depth: int) -> bool:
     )
 
 
+def refuse_others(path: str, done: str, *known: Format) -> None:
+    """
+    Refuse a queue of a format that something cannot be done with.
+
+    Raises:
+        NotAQueueError: There is a queue at the path, of none of the known formats.
+
+    """
+    found = format_of(path)
+    if found is not None and found not in known:
+        raise NotAQueueError(f"a queue of this format is not {done}: path={path} format={found}")
+
+
 def refuse_part(path: str) -> None:
     """
     Refuse a part of a queue of an older format: a cycle's or producer's directory, or a file.

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from os import PathLike
+from os import PathLike, fspath
 from typing import Final, Literal
 
 from quire._common import arguments
@@ -23,6 +23,7 @@ from quire.errors import (
     QuireError,
     RegisterError,
 )
+from quire.formats.detection import CHRONICLE, refuse_others
 from quire.replication.election import Candidate, Standpoint
 from quire.replication.home import Home
 from quire.replication.node_source import NodeSource, Office, parsed_address, shown_address
@@ -82,6 +83,7 @@ class Node:
 
     Raises:
         OptionsError: An option is invalid.
+        NotAQueueError: The directory holds a queue of another format.
 
     """
 
@@ -103,6 +105,7 @@ class Node:
         on_change: Callable[[str], None] | None = None,
     ) -> None:
         check_allowed(host, tls, insecure=insecure)
+        refuse_others(fspath(path), "kept by nodes", CHRONICLE)
         if lease_s < _SHORTEST_LEASE_S:
             raise OptionsError(f"a lease is too short: lease_s={lease_s} least={_SHORTEST_LEASE_S}")
         if not name or not name.isprintable() or "/" in name:

@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from typing import Any, Final, Self
 
 from quire.errors import NotAQueueError, PeerLostError, PeerSilentError, ReplicationError
+from quire.formats.detection import CHRONICLE, refuse_others
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open_without_key as open_queue
 from quire.replication import aside, standing, wire
@@ -40,6 +41,7 @@ class RefillSource(AnySource[SourceSession]):
 
     Raises:
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given.
+        NotAQueueError: The directory holds a queue of another format.
 
     Examples:
         >>> import asyncio
@@ -73,6 +75,7 @@ class RefillSource(AnySource[SourceSession]):
         timeout_s: float = 30.0,
     ) -> None:
         check_allowed(host, tls, insecure=insecure)
+        refuse_others(fspath(path), "refilled", CHRONICLE)
         context = None if tls is None else tls.context(is_listening=True)
         super().__init__(fspath(path), host=host, port=port, tls=context, max_sinks=_MAX_SOURCES)
         self._timeout_s = timeout_s

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from quire._common import arguments
 from quire.errors import DivergedError, ReplicationError
+from quire.formats.detection import CHRONICLE, refuse_others
 from quire.replication import layout, wire
 from quire.replication.drivers.any_sink import AnySink
 from quire.replication.drivers.connection import Connection
@@ -64,6 +65,7 @@ class Sink(AnySink[SinkSession]):
         OptionsError: *host* is beyond this machine, and neither *tls* nor *insecure* was given, or
             *busy* with *tls*.
         UnsupportedError: The source decides an option that was given.
+        NotAQueueError: The directory holds a queue of another format.
 
     Examples:
         >>> import asyncio
@@ -102,6 +104,7 @@ class Sink(AnySink[SinkSession]):
         **options: Any,  # noqa: ANN401 - as `quire.open` takes them
     ) -> None:
         layout.check_own(options)
+        refuse_others(os.fspath(path), "replicated by this protocol", CHRONICLE)
         check_allowed(host, tls, insecure=insecure)
         context = None if tls is None else tls.context(is_listening=listens)
         super().__init__(

@@ -14,8 +14,8 @@ from quire.cli.exit_codes import OK
 from quire.cli.parameters import PATH, address_like, value_errors_as_usage
 from quire.cli.until_signal import run_until_signal
 from quire.cli.verb_group import WholeSummaries
-from quire.errors import OptionsError
-from quire.formats.detection import CHRONICLE, VANILLA, format_of
+from quire.errors import NotAQueueError, OptionsError
+from quire.formats.detection import CHRONICLE, VANILLA, Format, format_of, refuse_others
 from quire.recording.addresses import Address
 
 if TYPE_CHECKING:
@@ -276,12 +276,12 @@ def sink(  # noqa: PLR0913 - its options
         return run_until_signal(lambda: member.follow(address, listens=listens))
 
 
-def _check_format(path: Path, done: str, *known: str) -> None:
-    """Refuse a queue of another format than can be replicated so."""
-    found = format_of(str(path))
-    if found is not None and found not in known:
-        text = f"a queue of this format is not {done}"
-        raise click.UsageError(f"{text}: path={path} format={found}")
+def _check_format(path: Path, done: str, *known: Format) -> None:
+    """Have a queue of another format than can be replicated so count as wrong use."""
+    try:
+        refuse_others(str(path), done, *known)
+    except NotAQueueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _format_of_copy(path: Path, style: str | None) -> str:
