@@ -312,6 +312,18 @@ class Session:
             self._seen.add((right, topic))
             self.context.note(right, self, topic)
 
+    def check_any(self, rights: Sequence[Right], topic: str) -> None:
+        """
+        Check that the client may do one of some things with a queue.
+
+        Raises:
+            RefusedError: The client's token allows none of them.
+
+        """
+        token = self.token
+        allowed = [it for it in rights if token is None or token.may(it, topic)]
+        self.check((allowed or rights)[0], topic)
+
     def queue(self, right: Right, topic: str) -> ServedQueue | None:
         """Return a queue that the client may use so; None: there is none."""
         self.check(right, topic)

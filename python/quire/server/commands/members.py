@@ -90,15 +90,14 @@ def group(session: Session, request: Sequence[bytes]) -> Outcome:
     what, given = request[1].upper(), Arguments(request, 2)
     if what in _OF_MEMBERS:
         return _of_member(session, what, given)
-    found = known(session, topic_of(given.next()))
+    is_change = what in {b"RESET", b"DELETE"}
+    found = known(session, topic_of(given.next()), "manage" if is_change else "read")
     if what == b"LIST":
         given.end()
         return Later(lambda: [_state(it) for it in found.queue.groups()])
     name = given.next().decode("utf-8", "replace")
     if what == b"JOIN":
         return _join(session, found, name, given)
-    if what in {b"RESET", b"DELETE", b"RELEASE", b"EXTEND"}:
-        session.check("manage" if what in {b"RESET", b"DELETE"} else "read", found.topic)
     return Later(lambda: _of_group(found, name, what, given))
 
 

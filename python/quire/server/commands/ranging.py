@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quire.formats.columns import Columns
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
+    from quire.server.tokens import Right
 
 BATCH_BYTES: Final = 8 << 20
 BATCH_COUNT: Final = 10_000
@@ -201,15 +202,15 @@ def by_stream(answer: dict[str, Answer], protocol: int) -> Answer:
     return [[topic.encode(), found] for topic, found in answer.items()]
 
 
-def existing(session: Session, topic: str) -> ServedQueue:
+def existing(session: Session, topic: str, right: Right = "read") -> ServedQueue:
     """
-    Return a queue that the client may read.
+    Return a queue that the client may use so.
 
     Raises:
-        RefusedError: There is no such queue.
+        RefusedError: The client may not, or there is no such queue.
 
     """
-    found = session.queue("read", topic)
+    found = session.queue(right, topic)
     if found is None:
         raise RefusedError("no such key")
     return found

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def tailer(session: Session, request: Sequence[bytes]) -> Outcome:
     """Use a named tailer: OPEN, COMMIT, CLOSE, LIST, DELETE or RENAME."""
     what, topic = request[1].upper(), topic_of(request[2])
-    found, given = known(session, topic), Arguments(request, 3)
+    is_change = what in {b"DELETE", b"RENAME"}
+    found = known(session, topic, "manage" if is_change else "read")
+    given = Arguments(request, 3)
     if what == b"LIST":
         given.end()
         return [
@@ -39,7 +41,6 @@ def tailer(session: Session, request: Sequence[bytes]) -> Outcome:
             session.held.pop(("tailer", topic, name), _NOTHING).close()
             return OK
         case b"DELETE" | b"RENAME":
-            session.check("manage", topic)
             return _managed(found, name, None if what == b"DELETE" else _text(given))
         case _:
             raise RefusedError("syntax error")

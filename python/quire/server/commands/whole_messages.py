@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from quire.server.append_ids import Appended
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
+    from quire.server.tokens import Right
 
 PROTOCOL: Final = 1
 """The version of Quire's own commands."""
@@ -38,6 +39,8 @@ _END: Final = 2**63 - 1
 _TOGETHER: Final = 4096
 _OFFSET: Final = 4
 _MOST_REPLICAS: Final = 1024
+_DESCRIBES: Final[tuple[Right, ...]] = ("read", "append")
+"""What lets a client know what a queue is like: its appender needs that, too."""
 
 
 @command("QUIRE.HELLO", 1, "fast")
@@ -52,15 +55,16 @@ def hello(session: Session, request: Sequence[bytes]) -> Outcome:
     return found | {key: at.encode() for key, at in session.context.addresses.items()}
 
 
-def known(session: Session, topic: str) -> ServedQueue:
+def known(session: Session, topic: str, *rights: Right) -> ServedQueue:
     """
-    Return a queue that the client may read.
+    Return a queue that the client may use in one of some ways: may read, if none is given.
 
     Raises:
-        RefusedError: There is no such queue.
+        RefusedError: The client may not, or there is no such queue.
 
     """
-    found = session.queue("read", topic)
+    session.check_any(rights or ("read",), topic)
+    found = session.context.queues.get(topic)
     if found is None:
         raise RefusedError(f"NOTAQUEUE no such queue: name={topic}")
     return found
@@ -74,17 +78,17 @@ def opened(session: Session, request: Sequence[bytes]) -> Outcome:
     while given:
         name = given.next().decode("utf-8", "replace")
         options[name] = creation_option(name, given.next().decode("utf-8", "replace"))
-    session.check("read", topic)
+    session.check_any(_DESCRIBES, topic)
     if creates and session.context.queues.get(topic) is None:
         session.check("create", topic)
         session.context.create(topic, options)
-    return described(known(session, topic))
+    return described(known(session, topic, *_DESCRIBES))
 
 
 @command("QUIRE.INFO", 2, "readonly", keys=(1, 1, 1))
 def info(session: Session, request: Sequence[bytes]) -> Outcome:
     """Say what a queue is like, and where it begins and ends."""
-    return described(known(session, topic_of(request[1])))
+    return described(known(session, topic_of(request[1]), *_DESCRIBES))
 
 
 def described(found: ServedQueue) -> Answer:

@@ -140,9 +140,7 @@ def _answered(session: Session, found: ServedQueue, message: bytes, *, may_wait:
 @command("XTRIM", -4, "write", keys=(1, 1, 1))
 def trim(session: Session, request: Sequence[bytes]) -> Outcome:
     """Remove whole cycles that no reader needs, as retention does; return how many messages."""
-    topic = topic_of(request[1])
-    found = existing(session, topic)
-    session.check("manage", topic)
+    found = existing(session, topic_of(request[1]), "manage")
     given = Arguments(request, 2)
     by_length = given.takes("MAXLEN")
     if not by_length and not given.takes("MINID"):
