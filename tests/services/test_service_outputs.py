@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import quire
+from journal_damages import zero_end
+from quire.errors import WriterInUseError
 from service_cases import Named, Place, Results, drain, opened
 
 
@@ -105,3 +107,18 @@ def test_a_call_that_failed_fails_again_in_the_next_life(place: Place) -> None:
             service.handler.call = tries
             drain(service)
         assert place.results() == ["total 7", "to x", "total 7", "total 8", "to x", "total 8"]
+
+
+def test_outputs_are_not_cut_off_while_the_service_runs(place: Place) -> None:
+    place.numbers(1, 2, 3, 4, 5)
+    path = Path(place.output.path)
+    with place.service(Calling) as service:
+        drain(service)
+        zero_end(max(path.glob("*.cq4")))
+        with pytest.raises(WriterInUseError, match="a service writes its outputs"):
+            quire.repair(path, dry_run=False)
+    assert "lost-end" in [it.kind for it in quire.repair(path, dry_run=False).actions]
+    place.numbers(6)
+    with place.service(Calling) as service:
+        drain(service)
+    assert place.results() == [f"total {number}" for number in range(1, 7)]

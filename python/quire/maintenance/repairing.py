@@ -37,7 +37,8 @@ def repair(
     Raises:
         LockTimeoutError: A living process holds the write lock.
         WriterInUseError: The table has to be built again while a process may write to the queue, or
-            messages have to be cut off while the queue's source runs.
+            messages have to be cut off while the queue's source runs, or a service that writes its
+            outputs there.
         UnsupportedError: *path* is a file: give the directory of its queue.
 
     Examples:

@@ -8,6 +8,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
 use super::files::{self, Access};
 use super::new_file::NewFile;
 use crate::probe::fault;
@@ -17,7 +20,7 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct OwnDirectory {
     /// Keeps the place below valid.
-    _handle: File,
+    handle: File,
     path: PathBuf,
     /// A path that leads to the open directory; its own path where the system has none.
     place: PathBuf,
@@ -36,7 +39,16 @@ impl OwnDirectory {
         let leads_here =
             std::fs::metadata(&by_handle).is_ok_and(|found| files::identity_of(&found) == own);
         let place = if leads_here { by_handle } else { path.to_path_buf() };
-        Ok(Self { _handle: handle, path: path.to_path_buf(), place })
+        Ok(Self { handle, path: path.to_path_buf(), place })
+    }
+
+    /// Locks the directory itself, as `flock` does, until this is dropped; false if another holds it.
+    pub fn try_lock(&self) -> Result<bool> {
+        match rustix::fs::flock(&self.handle, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(Error::io("cannot lock", &self.path, error.into())),
+        }
     }
 
     /// The path of this file when the directory was opened, for messages to users.

@@ -30,6 +30,7 @@ use crate::{Error, Result};
 pub mod index;
 pub mod replicas;
 pub mod roll_file;
+pub mod service;
 pub mod side_file;
 pub mod table;
 

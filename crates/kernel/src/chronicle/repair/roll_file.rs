@@ -1,15 +1,15 @@
 //! One roll file, in the order in which a writer would have written it:
 //!
 //! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
-//!    last, once it no longer counts as replicated; 3. index entries and counts; 4. `writePosition`,
-//!    the sequence word; 5. the end-of-file marker.
+//!    last, once it no longer counts as replicated, and while no service writes to the queue;
+//!    3. index entries and counts; 4. `writePosition`, the sequence word; 5. the end-of-file marker.
 //!
 //! `writePosition` is what shows that messages are missing (step 2), so it is stored after them.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Action, index, replicas, side_file};
+use super::{Action, index, replicas, service, side_file};
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN};
 use crate::chronicle::protocol::beside;
 use crate::chronicle::protocol::create;
@@ -139,6 +139,7 @@ fn repair_documents(
     guard.check_held()?;
     let loses_messages = lost_end(view, &walked)?.is_some();
     if loses_messages || matches!(walked.ending, Ending::Waiting(1..)) {
+        let _no_service = loses_messages.then(|| service::keep_out(queue)).transpose()?;
         let cut = loses_messages.then(|| replicas::note_cut(queue, view, &walked, guard));
         let _no_source = cut.transpose()?.flatten();
         cut_off(view, &mut walked, guard, actions)?;

@@ -1,0 +1,22 @@
+//! The service whose output is about to lose messages.
+
+use crate::chronicle::queue::handle::Queue;
+use crate::os::own_directory::OwnDirectory;
+use crate::{Error, Result};
+
+/// Keeps services from writing to the queue until the returned directory is dropped.
+///
+/// A service finds out once, when it starts, what its output holds. If it ran on, its next output
+/// would say that all of those before it are there.
+///
+/// # Errors
+/// A service runs.
+pub fn keep_out(queue: &Queue) -> Result<OwnDirectory> {
+    let directory = queue.own_directory()?;
+    if directory.try_lock()? {
+        return Ok(directory);
+    }
+    let what = "a service writes its outputs to this queue, and would not write again what is cut \
+                off, end it first:";
+    Err(Error::WriterInUse { what: what.to_owned(), path: queue.path().to_path_buf() })
+}
