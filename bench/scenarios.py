@@ -168,9 +168,10 @@ TOOLS = {
     "where": _quire("where"),
     "verify": _quire("verify"),
     "stat": _quire("stat"),
+    "metrics": _quire("metrics"),
     "start": _quire("version"),
 }
-"""Commands, by what they do, with their format; `where` and `verify` without their start."""
+"""Commands, by what they do, with their format; `where`, `verify` and `metrics` once started."""
 
 LIFE_SIZE = 96
 LIFE_RATE = LATENCY_RATES[0]

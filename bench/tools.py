@@ -28,9 +28,15 @@ Setting: TypeAlias = Callable[[], AbstractContextManager[Measure]]
 SIZE = 58
 """The bytes of a message, nearly."""
 CYCLES = 1000
+QUEUES = 57
 _SYMBOLS = ("EURUSD", "USDJPY", "GBPUSD", "AUDUSD")
-_IN_A_MESSAGE: Final = {"read@jsonl": b"\n", "read@csv": b"\n", "read@text": b"\n"}
-"""What a format has once in each message; the others have the first field."""
+_IN_A_MESSAGE: Final = {
+    "read@jsonl": b"\n",
+    "read@csv": b"\n",
+    "read@text": b"\n",
+    "metrics": b"\nquire_up{",
+}
+"""What is printed once for each message, or queue; the others have the first field."""
 _FIELD: Final = b"symbol: "
 UNITS: Final = {"read": "message", "dump": "message", "where": "message", "verify": "byte"}
 """What a rate counts; the other kinds are whole commands."""
@@ -43,6 +49,8 @@ def settings(place: Path, volume: Volume) -> Iterator[tuple[Result, Scenario, Se
         _fill(folder / "small", DISTINCT)
         _fill(folder / "large", count)
         _fill_cycles(folder / "cycles")
+        for number in range(QUEUES):
+            _fill(folder / "queues" / f"{number}", DISTINCT)
         verified = quire.verify(folder / "large").bytes
         for kind in TOOLS:
             scenario = Scenario(place, SIZE, count, 0)
@@ -87,7 +95,7 @@ def _measure(folder: Path, count: int, units: int, one: Operation) -> Result:
     """Run an operation and check what it printed."""
     out = folder / "out"
     with machine.observed() as surroundings:
-        if one.name in {"where", "verify"}:
+        if one.name in {"where", "verify", "metrics"}:
             nanos, cpu_nanos = _inside(folder, one.name, out, count)
         else:
             nanos, cpu_nanos = _command(_line(folder, one), out)
@@ -125,7 +133,8 @@ def _command(line: Sequence[str], out: Path) -> tuple[int, int]:
 def _inside(folder: Path, name: str, out: Path, count: int) -> tuple[int, int]:
     """Run a verb in a process that did so before."""
     verb = ["read", "--where", f"size >= {count - 1}"] if name == "where" else [name]
-    paths = [str(out), str(folder / "small"), str(folder / "large")]
+    large = folder / ("queues" if name == "metrics" else "large")
+    paths = [str(out), str(folder / "small"), str(large)]
     done = subprocess.run(
         [sys.executable, "-m", "bench.verb", *paths, *verb],
         cwd=ROOT,
@@ -140,8 +149,9 @@ def _inside(folder: Path, name: str, out: Path, count: int) -> tuple[int, int]:
 
 
 def _check(one: Operation, out: Path, count: int) -> None:
-    """Check that it printed every message, or the one that was looked for."""
+    """Check that it printed every message, the one that was looked for, or every queue."""
     with_heading = {"where": 1, "verify": 0, "stat": 0, "version": 0, "read@csv": count + 1}
+    with_heading["metrics"] = QUEUES
     wanted, mark = with_heading.get(one.name, count), _IN_A_MESSAGE.get(one.name, _FIELD)
     with out.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as printed:
         found, at = 0, printed.find(mark)
