@@ -15,6 +15,7 @@ from quire.errors import QuireError, RefusedError, WaitTimeoutError
 from quire.recording.addresses import Address
 from quire.server.answers import Answer, encoded
 from quire.server.audit import shown_command
+from quire.server.client_shares import name_of
 from quire.server.requests import BEFORE_AUTHENTICATION, Request, Requests
 from quire.server.served_queue import ServedQueue
 from quire.server.tokens import Right, Token
@@ -112,6 +113,20 @@ class Session:
         self._seen: set[tuple[Right, str]] = set()
         self.request: Sequence[bytes] = ()
         self.held: dict[tuple[object, ...], Holding] = {}
+
+    def check_held(self) -> None:
+        """
+        Check that the client may hold one thing more.
+
+        Raises:
+            RefusedError: The client holds too many.
+
+        """
+        if len(self.held) >= (most := self.context.limits.held):
+            raise RefusedError(
+                f"too many tailers, members of groups and parts of batches are open: limit={most}"
+                " (close some, or open others on another connection)"
+            )
 
     def hold(self, key: tuple[object, ...], one: Holding) -> None:
         """Hold something for the client; give it back at once if its connection is gone."""
@@ -288,8 +303,20 @@ class Session:
                 )
 
     def identify(self, token: Token | None) -> None:
-        """Take the client for the one that a token says: what it does is noted again."""
+        """
+        Take the client for the one that a token says: what it does is noted again.
+
+        Raises:
+            RefusedError: That one has too many connections.
+
+        """
+        before, known = name_of(self), self.token
         self.token = token
+        try:
+            self.context.shares.move(before, name_of(self))
+        except RefusedError:
+            self.token = known
+            raise
         self._seen.clear()
         self.set_limits()
 

@@ -16,6 +16,7 @@ from quire.errors import QuireError, RefusedError
 from quire.recording.addresses import show_address
 from quire.server.answers import Answer, encoded
 from quire.server.client_session import Later, Session
+from quire.server.client_shares import name_of
 
 if TYPE_CHECKING:
     from quire.server.context import Context
@@ -45,22 +46,20 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a session, unless there are too many."""
-        context = self._hub.context
         self._transport = transport = cast(
             "asyncio.Transport", transport
         )  # uvloop's is no subclass
-        if self._hub.is_ending or len(context.sessions) >= context.limits.connections:
-            limit = context.limits.connections
-            transport.write(
-                encoded(RefusedError(f"max number of clients reached: limit={limit}"), 2)
-            )
-            transport.close()
+        context = self._hub.context
+        peer, own = (transport.get_extra_info(it) or ("?", 0) for it in ("peername", "sockname"))
+        session = Session(context, show_address(peer), (str(own[0]), int(own[1])))
+        try:
+            self._hub.admit(session)
+        except RefusedError as refusal:
+            self.refuse(str(refusal))
             return
         transport.set_write_buffer_limits(high=context.limits.waiting_bytes)
-        peer, own = (transport.get_extra_info(it) or ("?", 0) for it in ("peername", "sockname"))
-        self.session = Session(context, show_address(peer), (str(own[0]), int(own[1])))
-        context.sessions.add(self.session)
-        self._hub.connections[self.session] = self
+        self.session = session
+        self._hub.connections[session] = self
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the session."""
@@ -295,10 +294,24 @@ class Hub:
                 elif session.waiting is not None and not session.is_admitted:
                     self._wake(session)
 
+    def admit(self, session: Session) -> None:
+        """
+        Count a session of a new connection.
+
+        Raises:
+            RefusedError: There are too many, or the server ends.
+
+        """
+        if self.is_ending:
+            raise RefusedError("the server ends")
+        self.context.shares.take(name_of(session))
+        self.context.sessions.add(session)
+
     def forget(self, session: Session) -> None:
         """Forget a session whose connection is gone."""
         self.connections.pop(session, None)
         self.context.sessions.discard(session)
+        self.context.shares.give_back(name_of(session))
         if session.held:
             self._threads.submit(session.release)
         for found in self._waiting.values():

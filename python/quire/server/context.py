@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quire.errors import OptionsError
 from quire.server.append_ids import AppendIds
+from quire.server.client_shares import ClientShares
 from quire.server.queue_folder import Queues
 from quire.server.requests import RequestLimits
 from quire.server.stream_groups import StreamGroups
@@ -31,6 +32,8 @@ class Limits:
 
     Attributes:
         connections: How many connections there may be at once.
+        connections_of_one: How many of them one token may have, or one machine without a token.
+        held: How many named tailers, members of groups and parts of batches a connection may hold.
         request_bytes: The length of the longest request.
         request_arguments: How many arguments a request may have.
         names: How many queues a command may name.
@@ -39,12 +42,15 @@ class Limits:
         greeting_s: How long a client may take to authenticate.
         request_s: How long a client may take to send a request that it has begun.
         live_views: How many pages of browsers may be kept up to date at once.
+        live_views_of_one: How many of them one token may have, or one machine without a token.
         streams: How many streams of Arrow Flight there may be at once.
-        streams_of_one: How many of them one token may have, or one machine without tokens.
+        streams_of_one: How many of them one token may have, or one machine without a token.
 
     """
 
     connections: int = 10_000
+    connections_of_one: int = 2000
+    held: int = 256
     request_bytes: int = 64 << 20
     request_arguments: int = 1 << 20
     names: int = 1000
@@ -53,6 +59,7 @@ class Limits:
     greeting_s: float = 10.0
     request_s: float = 60.0
     live_views: int = 256
+    live_views_of_one: int = 64
     streams: int = 1000
     streams_of_one: int = 200
 
@@ -80,6 +87,7 @@ class Context:
         started_s: When it began, in seconds since 1970.
         addresses: What else the server listens on, by its name in the greeting.
         sessions: Those of the clients that are connected.
+        shares: How many connections each client has.
         commands: How many were carried out.
         created: Called with the name of each new queue.
 
@@ -97,10 +105,16 @@ class Context:
     started_s: float = field(default_factory=time.time)
     addresses: dict[str, str] = field(default_factory=dict[str, str])
     sessions: set[Any] = field(default_factory=set[Any])
+    shares: ClientShares = field(init=False)
     commands: int = 0
     created: Callable[[str], object] = lambda _topic: None
     _looked_s: float = 0.0
     _required: bool = False
+
+    def __post_init__(self) -> None:
+        limits = self.limits
+        refusal = "max number of clients reached"
+        self.shares = ClientShares(refusal, limits.connections, limits.connections_of_one)
 
     def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         """

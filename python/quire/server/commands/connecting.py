@@ -120,8 +120,8 @@ def leave(session: Session, request: Sequence[bytes]) -> Outcome:
 def reset(session: Session, request: Sequence[bytes]) -> Outcome:
     """Forget what the connection has set."""
     del request
-    session.protocol, session.name = 2, ""
     session.identify(None)
+    session.protocol, session.name = 2, ""
     return Simple("RESET")
 
 

@@ -166,6 +166,7 @@ def _ms(seconds: float | None) -> int | None:
 
 
 def _join(session: Session, found: ServedQueue, name: str, given: Arguments) -> Outcome:
+    session.check_held()
     consumer = given.next().decode("utf-8", "replace")
     options: dict[str, Any] = {}
     while given:

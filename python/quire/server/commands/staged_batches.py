@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from quire.staged.staging import PartWriter
 
 _LOCK_TIMEOUT_S: Final = 2.0
-_PARTS_MOST: Final = 100
 _numbers = count(1)
 
 
@@ -115,8 +114,7 @@ def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
     writer, batch = _batch(given)
     partition = given.whole("partition")
     given.end()
-    if sum(key[0] == "part" for key in session.held) >= _PARTS_MOST:
-        raise RefusedError(f"too many parts are open: limit={_PARTS_MOST}")
+    session.check_held()
     number = next(_numbers)
 
     def answer() -> Answer:

@@ -63,6 +63,8 @@ def _text(given: Arguments) -> str:
 
 def _open(session: Session, found: ServedQueue, name: str, given: Arguments) -> Outcome:
     key = ("tailer", found.topic, name)
+    if key not in session.held:
+        session.check_held()
     is_shared = given.takes("SHARED")
     given.end()
 

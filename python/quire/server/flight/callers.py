@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, cast
@@ -14,7 +14,8 @@ from urllib.parse import unquote
 
 from pyarrow import flight
 
-from quire.errors import OptionsError, RefusedError
+from quire.errors import OptionsError
+from quire.server.client_shares import ClientShares, name_of
 from quire.server.tokens import Right, Token, TokenFile
 
 KEY: Final = "token"
@@ -41,11 +42,6 @@ class Caller:
 
     token: Token | None
     peer: str
-
-    @property
-    def name(self) -> str:
-        """What limits are counted by: the token, or the machine."""
-        return self.peer.rpartition(":")[0] if self.token is None else f"token {self.token.name}"
 
 
 class CallerToken(flight.ServerMiddleware):
@@ -90,9 +86,9 @@ class Callers(flight.ServerMiddlewareFactory):
     ) -> None:
         super().__init__()
         self._tokens = None if tokens is None else TokenFile(tokens.path)  # threads: its own
-        self._note, self._most, self._most_of_one = note, most, most_of_one
+        self._note = note
         self._lock = Lock()
-        self._streams: Counter[str] = Counter()
+        self._streams = ClientShares("too many streams", most, most_of_one)
         self._seen: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     def start_call(
@@ -186,8 +182,7 @@ class Callers(flight.ServerMiddlewareFactory):
         if not is_known:
             self._note(what, caller, topic)
 
-    @contextmanager
-    def streaming(self, caller: Caller) -> Generator[None]:
+    def streaming(self, caller: Caller) -> AbstractContextManager[None]:
         """
         Count a stream of a client as long as it lasts.
 
@@ -195,19 +190,7 @@ class Callers(flight.ServerMiddlewareFactory):
             RefusedError: There are too many.
 
         """
-        name = caller.name
-        with self._lock:
-            if self._streams.total() >= self._most or self._streams[name] >= self._most_of_one:
-                raise RefusedError(
-                    f"too many streams: limit={self._most} limit_of_a_client={self._most_of_one}"
-                )
-            self._streams[name] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._streams[name] -= 1
-                self._streams += Counter()  # forgets those that are zero
+        return self._streams.holding(name_of(caller))
 
 
 def _token_in(headers: Mapping[str, Sequence[str | bytes]]) -> tuple[bytes | None, bool]:

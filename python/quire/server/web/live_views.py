@@ -14,8 +14,9 @@ from starlette.responses import Response, StreamingResponse
 
 from quire._common.terminal import escape_controls
 from quire._waiting.sleeping import Sleep, sleep_async
-from quire.errors import QuireError, RefusedError
+from quire.errors import QuireError
 from quire.formats.columns import Columns
+from quire.server.client_shares import ClientShares, name_of
 from quire.server.served_queue import ServedQueue
 from quire.server.web.message_pages import Asked
 from quire.server.web.message_rows import Row, rows_of
@@ -42,8 +43,9 @@ class LiveViews:
     """
 
     def __init__(self, shown: ShownQueues) -> None:
-        self._shown = shown
-        self._count = 0
+        self._shown, limits = shown, shown.context.limits
+        refusal = "too many pages are kept up to date"
+        self._shares = ClientShares(refusal, limits.live_views, limits.live_views_of_one)
         self._ended = asyncio.Event()
         self._sleeps: set[Sleep] = set()
 
@@ -54,24 +56,21 @@ class LiveViews:
             sleep.unpause()
 
     def _answer(self, visitor: Visitor, events: AsyncGenerator[str]) -> Response:
-        most = self._shown.context.limits.live_views
-        if self._count >= most:
-            raise RefusedError(f"too many pages are kept up to date: limit={most}")
+        self._shares.check(name_of(visitor))
         return StreamingResponse(self._bounded(visitor, events), media_type="text/event-stream")
 
     async def _bounded(self, visitor: Visitor, events: AsyncGenerator[str]) -> AsyncGenerator[str]:
         """Yield events as long as the visitor is let in, and the server runs."""
-        self._count += 1
         try:
-            yield "retry: 5000\n\n"
-            async for event in events:
-                if self._ended.is_set() or not self._shown.visitors.still(visitor):
-                    return
-                yield event
+            with self._shares.holding(name_of(visitor)):
+                yield "retry: 5000\n\n"
+                async for event in events:
+                    if self._ended.is_set() or not self._shown.visitors.still(visitor):
+                        return
+                    yield event
         except (QuireError, OSError) as error:
             yield _event("trouble", {"text": self._shown.context.queues.errors.text(error)})
         finally:
-            self._count -= 1
             await events.aclose()
 
     async def queues(self, request: Request, visitor: Visitor) -> Response:

@@ -1,0 +1,96 @@
+"""How much of what a server has one client takes: its connections, pages and streams."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Final
+
+from quire.errors import RefusedError
+from quire.server.audit import Client
+
+
+def name_of(client: Client) -> str:
+    """Return what a client is counted by: its token, or its machine if it has shown none."""
+    return client.peer.rpartition(":")[0] if client.token is None else f"token {client.token.name}"
+
+
+class ClientShares:
+    """
+    Counts what clients have of one thing.
+
+    Args:
+        refusal: What a client reads that cannot have one more.
+        most: How many there may be at once.
+        most_of_one: How many of them one client may have.
+
+    """
+
+    def __init__(self, refusal: str, most: int, most_of_one: int) -> None:
+        self._refusal = f"{refusal}: limit={most} limit_of_a_client={most_of_one}"
+        self._most: Final = most
+        self._most_of_one: Final = most_of_one
+        self._lock = Lock()
+        self._counts: Counter[str] = Counter()
+
+    def check(self, name: str) -> None:
+        """
+        Check that a client may have one more.
+
+        Raises:
+            RefusedError: There are too many.
+
+        """
+        if self._counts.total() >= self._most or self._counts[name] >= self._most_of_one:
+            raise RefusedError(self._refusal)
+
+    def take(self, name: str) -> None:
+        """
+        Count one more of a client.
+
+        Raises:
+            RefusedError: There are too many.
+
+        """
+        with self._lock:
+            self.check(name)
+            self._counts[name] += 1
+
+    def give_back(self, name: str) -> None:
+        """Count one less of a client."""
+        with self._lock:
+            self._counts[name] -= 1
+            self._counts += Counter()  # forgets those that are zero
+
+    def move(self, name: str, new: str) -> None:
+        """
+        Count one as that of another client.
+
+        Raises:
+            RefusedError: The other one has too many.
+
+        """
+        if name == new:
+            return
+        with self._lock:
+            if self._counts[new] >= self._most_of_one:
+                raise RefusedError(self._refusal)
+            self._counts[new] += 1
+        self.give_back(name)
+
+    @contextmanager
+    def holding(self, name: str) -> Generator[None]:
+        """
+        Count one more of a client, for a while.
+
+        Raises:
+            RefusedError: There are too many.
+
+        """
+        self.take(name)
+        try:
+            yield
+        finally:
+            self.give_back(name)

@@ -1,0 +1,158 @@
+"""How much of a server one client takes: what a connection holds, and its connections and pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import quire
+from quire.server import Limits, Server, TokenFile
+from served import WAIT_S, command
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def completed(coroutine: Coroutine[None, None, None]) -> None:
+    asyncio.run(asyncio.wait_for(coroutine, WAIT_S))
+
+
+class Clients:
+    """Connections, which are closed at the end."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def connect(self, source: str = "127.0.0.1") -> Streams:
+        found = await asyncio.open_connection(*self._address, local_addr=(source, 0))
+        self._writers.append(found[1])
+        return found
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_given: object) -> None:
+        for writer in self._writers:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
+async def ask(streams: Streams, *words: str) -> str:
+    """Give a command; the first line of its answer."""
+    reader, writer = streams
+    writer.write(command(*words))
+    return (await reader.readline()).decode().strip()
+
+
+async def get(streams: Streams, place: str) -> str:
+    """Ask for a page; the status, and what comes first of it."""
+    reader, writer = streams
+    writer.write(f"GET {place} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    status = (await reader.readline()).split()[1]
+    await reader.readuntil(b"\r\n\r\n")
+    return f"{status.decode()} {(await reader.read(1 << 16)).decode()}"
+
+
+def test_a_connection_holds_so_many_tailers_members_and_parts(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q") as queue:
+        queue.appender().write_text("a")
+
+    async def hold() -> None:
+        async with (
+            Server(tmp_path, limits=Limits(held=3)) as server,
+            Clients(server.address) as clients,
+        ):
+            one = await clients.connect()
+            opens = {
+                "tailer": ("QUIRE.TAILER", "OPEN", "q"),
+                "member": ("QUIRE.GROUP", "JOIN", "q", "g"),
+                "part": ("QUIRE.SINK", "OPEN", "q", "w", "0"),
+            }
+            assert (await ask(one, *opens["tailer"], "first")).startswith(":")
+            assert (await ask(one, *opens["member"], "c")).startswith(":")
+            assert (await ask(one, *opens["part"], "0")).startswith(":")
+            for words in ((*opens["tailer"], "x"), (*opens["member"], "d"), (*opens["part"], "1")):
+                refused = await ask(one, *words)
+                assert "ERR too many tailers, members of groups and parts" in refused
+                assert "limit=3" in refused
+            assert (await ask(one, *opens["tailer"], "first")).startswith(":")  # it again
+            assert await ask(one, "QUIRE.TAILER", "CLOSE", "q", "first") == "+OK"
+            assert (await ask(one, *opens["tailer"], "second")).startswith(":")
+            other = await clients.connect()
+            assert (await ask(other, *opens["tailer"], "first")).startswith(":")
+
+    completed(hold())
+    with quire.open(tmp_path / "q") as queue:
+        assert {name for name, _ in queue.named_tailers()} == {"first", "second"}
+
+
+def test_a_token_has_so_many_connections(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens")
+    first, second = (tokens.add(it, {"read": ("*",)}) for it in ("first", "second"))
+    full = "-ERR max number of clients reached: limit=100 limit_of_a_client=2"
+
+    async def sign_in() -> None:
+        limits = Limits(connections=100, connections_of_one=2)
+        (tmp_path / "queues").mkdir()
+        async with (
+            Server(tmp_path / "queues", tokens=tokens.path, limits=limits) as server,
+            Clients(server.address) as clients,
+        ):
+            of_first = [await clients.connect() for _ in range(2)]
+            unknown = await clients.connect()
+            assert await unknown[0].readline() == f"{full}\r\n".encode()  # nobody knows whose it is
+            for each in of_first:
+                assert await ask(each, "AUTH", first) == "+OK"
+            third = await clients.connect()
+            assert await ask(third, "AUTH", first) == full
+            assert (await ask(third, "PING")).startswith("-NOAUTH")
+            assert await ask(third, "AUTH", second) == "+OK"
+            of_first[0][1].close()
+            again = await clients.connect()
+            while (said := await ask(again, "AUTH", first)) == full:
+                pass
+            assert said == "+OK"
+            for _ in range(5):
+                assert await ask(third, "RESET") == "+RESET"
+                assert await ask(third, "AUTH", second) == "+OK"
+
+    completed(sign_in())
+
+
+def test_a_machine_without_a_token_has_so_many_connections(tmp_path: Path) -> None:
+    async def connect_from_two() -> None:
+        async with (
+            Server(tmp_path, limits=Limits(connections_of_one=1)) as server,
+            Clients(server.address) as clients,
+        ):
+            one = await clients.connect()
+            assert await ask(one, "PING") == "+PONG"
+            more = await clients.connect()
+            assert b"limit_of_a_client=1" in await more[0].read()
+            assert await ask(await clients.connect("127.0.0.2"), "PING") == "+PONG"
+
+    completed(connect_from_two())
+
+
+def test_a_machine_has_so_many_pages_that_are_kept_up_to_date(tmp_path: Path) -> None:
+    async def watch() -> None:
+        limits = Limits(live_views_of_one=1)
+        async with (
+            Server(tmp_path, host=None, web=("127.0.0.1", 0), limits=limits) as server,
+            Clients(server.web_address) as clients,
+        ):
+            first = await clients.connect()
+            assert (await get(first, "/live")).startswith("200")
+            refused = await get(await clients.connect(), "/live")
+            assert refused.startswith("400")
+            assert "too many pages are kept up to date: limit=256 limit_of_a_client=1" in refused
+            assert (await get(await clients.connect("127.0.0.2"), "/live")).startswith("200")
+            first[1].close()
+            while (await get(await clients.connect(), "/live")).startswith("400"):
+                pass
+
+    completed(watch())
