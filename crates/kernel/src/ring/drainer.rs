@@ -17,7 +17,6 @@ use super::handle::{DrainState, OnFull, Ring};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
 use crate::chronicle::protocol::lock::lock_wait::{self, LockWait};
 use crate::chronicle::protocol::publish::Payload;
-use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
 use crate::os::detached::Detached;
 use crate::os::interrupt::{self, Signals};
@@ -322,29 +321,21 @@ impl Ring {
         }
     }
 
-    /// Frees the messages that the previous drainer appended but did not free.
+    /// Frees the messages that the previous drainer appended but did not free. Where the queue's
+    /// cannot be read, for example without their dictionary, that is an error: nobody appends
+    /// anything then.
     fn settle(&self, words: Words<'_>) -> Result<()> {
         let Some(intent) = words.intent() else { return Ok(()) };
         while let Next::Message(entry) = words.next()
             && let Some(after) = entry.slot.checked_sub(intent.slot)
             && after < intent.count
             && let Some(bytes) = words.message(&entry)
-            && self.is_in_queue(intent.index.saturating_add_unsigned(after), &bytes)?
+            && let index = intent.index.saturating_add_unsigned(after)
+            && self.queue().message_at(index)?.is_some_and(|found| found == bytes)
         {
             words.free(&entry);
         }
         Ok(())
-    }
-
-    fn is_in_queue(&self, index: i64, bytes: &[u8]) -> Result<bool> {
-        let queue = self.queue();
-        let Some(position) = queue.position_of(index)? else { return Ok(false) };
-        let (cycle, _) = queue.roll().split(index)?;
-        let Some(mut view) = queue.view(cycle)? else { return Ok(false) };
-        match view.slot(position)? {
-            Slot::Document(found) if !found.is_metadata => Ok(view.payload(&found) == bytes),
-            _ => Ok(false),
-        }
     }
 
     /// Returns when everything put in before the call is in the queue. A signal handler may call

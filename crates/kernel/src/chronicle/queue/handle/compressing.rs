@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use super::Queue;
+use crate::chronicle::protocol::locate::{self, Located};
+use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::bases::{Stored, base_in};
-use crate::sealed::cipher::Place;
+use crate::sealed::cipher::{self, Encryption, Place};
 use crate::sealed::compressing::Compressing;
 use crate::sealed::difference::Difference;
 use crate::sealed::layers::Layers;
+use crate::sealed::packed;
 use crate::{Error, Result};
 
 impl Queue {
@@ -27,6 +30,43 @@ impl Queue {
 }
 
 impl Queue {
+    /// What a reader gets of the message at an index; None if there is none.
+    pub fn message_at(&self, index: i64) -> Result<Option<Vec<u8>>> {
+        let (cycle, sequence) = self.roll().split(index)?;
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        let Located::Found(position) = locate::locate(&mut view, sequence)? else {
+            return Ok(None);
+        };
+        let Slot::Document(document) = view.slot(position)? else { return Ok(None) };
+        let stored = view.payload(&document);
+        Ok(Some(self.opened_message(stored, index)?.unwrap_or_else(|| stored.to_vec())))
+    }
+
+    /// What a message holds that is stored so; None where it is stored as it was given.
+    #[cold]
+    pub fn opened_message(&self, stored: &[u8], index: i64) -> Result<Option<Vec<u8>>> {
+        let decrypted = self.decrypted(stored, index)?;
+        let stored = decrypted.as_deref().unwrap_or(stored);
+        if let Some(difference) = packed::difference(stored) {
+            return self.restored(difference, index).map(Some);
+        }
+        let unpacked = self.compressing().unpacked(stored, index)?;
+        Ok(unpacked.or(decrypted))
+    }
+
+    fn decrypted(&self, stored: &[u8], index: i64) -> Result<Option<Vec<u8>>> {
+        let (cycle, _) = self.roll().split(index)?;
+        let path = self.path().to_path_buf();
+        match &self.options().encryption {
+            Encryption::By(cipher) => {
+                cipher.open(Place { cycle, index, is_metadata: false }, stored)
+            }
+            Encryption::WithoutKey => Err(Error::Encrypted { path }),
+            Encryption::No if cipher::is_sealed(stored) => Err(Error::KeysMissing { path }),
+            Encryption::No => Ok(None),
+        }
+    }
+
     /// The message that is stored as a difference.
     #[cold]
     pub fn restored(&self, difference: Difference<'_>, index: i64) -> Result<Vec<u8>> {
@@ -40,12 +80,10 @@ impl Queue {
             };
             let at = Stored { index, sequence, difference };
             let open = |stored: &[u8]| {
-                let place = Place { cycle, index: of, is_metadata: false };
-                let cipher = self.options().encryption.cipher();
-                let plain = cipher.map_or(Ok(None), |cipher| cipher.open(place, stored))?;
-                let stored = plain.as_deref().unwrap_or(stored);
+                let decrypted = self.decrypted(stored, of)?;
+                let stored = decrypted.as_deref().unwrap_or(stored);
                 let unpacked = self.compressing().unpacked(stored, of)?;
-                Ok(unpacked.or(plain))
+                Ok(unpacked.or(decrypted))
             };
             let base = Arc::new(base_in(&mut view, at, open)?);
             self.compressing().bases().keep(of, &base);

@@ -379,34 +379,20 @@ impl Inner {
         stored: &[u8],
         index: i64,
     ) -> Result<Option<Vec<u8>>> {
-        let plain = match &queue.options().encryption {
-            Encryption::No => None,
-            _ => self.decrypted(queue, document, index)?,
-        };
         if document.is_metadata {
-            return Ok(plain);
+            return self.decrypted_metadata(queue, document);
         }
-        let stored = plain.as_deref().unwrap_or(stored);
-        let is_encrypted = plain.is_none() && cipher::is_sealed(stored);
-        if is_encrypted && matches!(queue.options().encryption, Encryption::No) {
-            return Err(Error::KeysMissing { path: queue.path().to_path_buf() });
-        }
-        if let Some(difference) = packed::difference(stored) {
-            return queue.restored(difference, index).map(Some);
-        }
-        let unpacked = queue.compressing().unpacked(stored, index)?;
-        Ok(unpacked.or(plain))
+        queue.opened_message(stored, index)
     }
 
-    fn decrypted(&self, queue: &Queue, document: &Document, index: i64) -> Result<Option<Vec<u8>>> {
-        let Some(cipher) = queue.options().encryption.cipher() else {
-            return Err(Error::Encrypted { path: queue.path().to_path_buf() });
+    fn decrypted_metadata(&self, queue: &Queue, document: &Document) -> Result<Option<Vec<u8>>> {
+        let cipher = match &queue.options().encryption {
+            Encryption::No => return Ok(None),
+            Encryption::By(cipher) => cipher,
+            Encryption::WithoutKey => {
+                return Err(Error::Encrypted { path: queue.path().to_path_buf() });
+            }
         };
-        let cycle = self.cursor.cycle();
-        if !document.is_metadata {
-            let place = cipher::Place { cycle, index, is_metadata: false };
-            return cipher.open(place, self.cursor.payload(document));
-        }
         if self.cursor.is_of_file(document) {
             return Ok(None);
         }
@@ -414,6 +400,7 @@ impl Inner {
         let mut stored = Vec::new();
         let (position, length) = (document.position + HEADER_LEN, u64::from(document.length));
         region.append_to_relaxed(&mut stored, position, length)?;
+        let cycle = self.cursor.cycle();
         let index = queue.roll().to_index(cycle, 0)?;
         cipher.open(cipher::Place { cycle, index, is_metadata: true }, &stored)
     }
