@@ -62,12 +62,14 @@ impl Reservation {
         self.present_to.fetch_max(end, Ordering::AcqRel);
     }
 
-    /// Measures the rate of the appender that now needs positions up to `end`.
+    /// Measures the rate of the appender that now needs positions up to `end`. Threads may do so at
+    /// once, and the times that they take change places.
     pub fn measure(&self, end: u64) {
         let now = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (since, from) =
             (self.last_us.swap(now, Ordering::Relaxed), self.last_end.swap(end, Ordering::Relaxed));
-        let is_fast = from != 0 && end.saturating_sub(from) > (now - since).saturating_mul(FAST);
+        let (bytes, us) = (end.saturating_sub(from), now.saturating_sub(since));
+        let is_fast = from != 0 && bytes > us.saturating_mul(FAST);
         self.is_fast.store(is_fast, Ordering::Relaxed);
     }
 
