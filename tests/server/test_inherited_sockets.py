@@ -31,7 +31,7 @@ def started(
     root.mkdir(exist_ok=True)
     handles = [it.fileno() for it in sockets]
     high = [os.dup2(it, 100 + place) for place, it in enumerate(handles)]
-    command = [*COMMAND, "serve", str(root), "--tokens", str(root.parent / "none"), *options]
+    command = [*COMMAND, "serve", str(root), *options]
     environment = ENVIRONMENT | {"LISTEN_FDS": str(len(sockets)), "LISTEN_FDNAMES": names}
     try:
         return subprocess.Popen(

@@ -531,7 +531,7 @@ def test_arrow_flight(tmp_path: Path) -> None:
 
 
 def test_the_page(tmp_path: Path) -> None:
-    peer = ("--peer", "orders/*=127.0.0.1:7123", "--tokens", tmp_path / "none")
+    peer = ("--peer", "orders/*=127.0.0.1:7123")
     (tmp_path / "queues").mkdir()
     with started("serve", tmp_path / "queues", "--web", "127.0.0.1:0", *peer) as process:
         assert process.stdout is not None

@@ -15,6 +15,7 @@ from cli_runs import ENVIRONMENT
 from parameters import some
 from quire._native import ReplicaStates
 from quire.errors import ReplicationError, ServerLostError, WaitTimeoutError
+from quire.server import TokenFile
 from replicas import wait_until
 from replicated import Replicated, replicated
 from served import WAIT_S, command, connected, serving
@@ -98,6 +99,35 @@ def test_an_append_that_is_sent_again_while_it_waits_is_there_once(
             raw.sendall(append)
             assert raw.recv(1 << 16).startswith(b":")
         assert other.xlen("queue") == 1
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("words", [("QUIRE.APPEND", "WAIT", "ALL", "VALUES", "x"), ("QUIRE.WAIT",)])
+def test_a_token_that_is_revoked_ends_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    tokens = TokenFile(tmp_path / "tokens")
+    token = tokens.add("writer", {"append": ("*",)})
+    with replicated(tmp_path / "served", "b") as running:
+        with quire.open(running.path) as queue:
+            wait_until(lambda: [it.in_sync for it in queue.replicas] == [True])
+        monkeypatch.setitem(ENVIRONMENT, "QUIRE_TIMEOUT_S", "600")
+        with (
+            serving(tmp_path / "served", "--tokens", tokens.path) as (port, _),
+            socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as raw,
+            quire.open(running.path) as queue,
+        ):
+            running.sinks["b"].stop()
+            index = queue.appender().write_text("not acknowledged")
+            name, *rest = words
+            asked = command(name, "queue", *(rest or ["ALL", str(index)]))
+            raw.sendall(command("AUTH", token) + asked)
+            assert raw.recv(5, socket.MSG_WAITALL) == b"+OK\r\n"
+            wait_until(lambda: queue.entry_count == 1 + (name == "QUIRE.APPEND"))
+            tokens.revoke("writer")
+            assert raw.recv(1 << 16) == b"-NOAUTH Authentication required.\r\n"
+            raw.sendall(asked)
+            assert raw.recv(1 << 16) == b"-NOAUTH Authentication required.\r\n"
 
 
 @pytest.mark.check

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from redis.exceptions import AuthenticationError, NoPermissionError
 
 import quire
-from cli_runs import run, run_here
+from cli_runs import ENVIRONMENT, run, run_here, started
 from quire.errors import OptionsError
-from quire.server import TokenFile
-from served import command, connected, serving, talk
+from quire.server import Server, TokenFile
+from quire.server.served_queue import ServedQueue
+from served import WAIT_S, command, connected, serving, talk
 
 
 def added(file: Path, name: str, *options: str) -> str:
@@ -79,6 +83,59 @@ def test_a_token_that_is_revoked_or_expires_ends_what_uses_it(tmp_path: Path) ->
         while time.time() < known["expires"]:
             time.sleep(0.05)
         assert talk(port, command("AUTH", short)).startswith(b"-WRONGPASS")
+
+
+def test_a_token_that_is_revoked_ends_a_command_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = TokenFile(tmp_path / "tokens")
+    token = tokens.add("reader", {"read": ("*",)})
+    with quire.open(tmp_path / "queues" / "q") as queue:
+        queue.appender().write_text("meant for the reader")
+    begun, goes_on = Event(), Event()
+    read = ServedQueue.read
+
+    def held(*given: Any) -> Any:  # noqa: ANN401 - as the method
+        begun.set()
+        goes_on.wait()
+        return read(*given)
+
+    monkeypatch.setattr(ServedQueue, "read", held)
+
+    async def ask() -> None:
+        async with Server(tmp_path / "queues", tokens=tokens.path) as server:
+            reader, writer = await asyncio.open_connection(*server.address)
+            try:
+                writer.write(command("AUTH", token) + command("XRANGE", "q", "-", "+"))
+                assert await reader.readline() == b"+OK\r\n"
+                await asyncio.to_thread(begun.wait)
+                tokens.revoke("reader")
+                assert await reader.readline() == b"-NOAUTH Authentication required.\r\n"
+            finally:
+                goes_on.set()
+            writer.write(command("AUTH", tokens.add("other", {"read": ("*",)})) + command("PING"))
+            assert await reader.readline() == b"+OK\r\n"  # and nothing of the range
+            assert await reader.readline() == b"+PONG\r\n"
+            writer.close()
+            await writer.wait_closed()
+
+    asyncio.run(asyncio.wait_for(ask(), WAIT_S))
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_file_of_tokens_that_is_named_and_missing_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_given: bool
+) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "queues").mkdir()
+    option = ["--tokens", str(tmp_path / "missing")] if is_given else []
+    with started("serve", tmp_path / "queues", "--listen", "127.0.0.1:0", *option) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"listening")
+        process.terminate()
+        err = process.communicate(timeout=WAIT_S)[1].decode()
+    assert err.count("there is no such file of tokens") == is_given
+    assert err.count("\n") == is_given
 
 
 @pytest.mark.slow

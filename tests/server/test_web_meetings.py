@@ -124,8 +124,7 @@ def test_cycles_that_retention_removes_are_not_counted(root: Path) -> None:
 
 
 def test_sigterm_ends_what_is_kept_up_to_date(root: Path) -> None:
-    given = ["--web", "127.0.0.1:0", "--tokens", str(root.parent / "none")]
-    with started("serve", root, *given) as process:
+    with started("serve", root, "--web", "127.0.0.1:0") as process:
         assert process.stdout is not None
         port = int(process.stdout.readline().rpartition(b":")[2])
         connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(2)]

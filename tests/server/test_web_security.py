@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import ssl
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ import trustme
 import quire
 from browsing import Visit, showing
 from cli_runs import run, run_here, started
-from served import talk
+from quire.server import TokenFile
+from served import WAIT_S, talk
 
 _HOSTILE = {
     "script": b"<script>document.title='taken'</script>",
@@ -111,6 +114,30 @@ def test_a_token_in_a_header_works_until_it_is_revoked(root: Path, tmp_path: Pat
         assert with_token.ask("/").status == 401
         assert browser.ask("/").status == 303
         assert browser.ask("/live").status == 401
+
+
+def test_a_token_that_is_revoked_ends_what_is_kept_up_to_date(tmp_path: Path) -> None:
+    root = tmp_path / "queues"
+    tokens = TokenFile(tmp_path / "tokens")
+    headers = {"Authorization": f"Bearer {tokens.add('reader', {'read': ('*',)})}"}
+    with (
+        quire.open(root / "watched") as queue,
+        showing(root, "--tokens", tokens.path) as port,
+        queue.appender() as appender,
+        closing(http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)) as connection,
+    ):
+        connection.request("GET", "/live/watched", headers=headers)
+        stream = connection.getresponse()
+        assert stream.status == 200
+        said = b""
+        while b"event: following" not in said:
+            said = stream.readline()
+        appender.write_text("meant for the reader")
+        while b"meant for the reader" not in said:
+            said = stream.readline()
+        tokens.revoke("reader")
+        appender.write_text("meant for others")
+        assert b"meant for others" not in stream.read()  # it ends
 
 
 def test_a_form_of_another_site_is_refused(port: int, root: Path) -> None:
@@ -326,15 +353,13 @@ def test_tls_is_that_of_the_server(root: Path, tmp_path: Path) -> None:
 
 def test_beyond_this_machine_the_page_needs_a_certificate_and_tokens(tmp_path: Path) -> None:
     (tmp_path / "queues").mkdir()
-    given = ["serve", str(tmp_path / "queues"), "--tokens", str(tmp_path / "none")]
-    refused = run(*given, "--web", "203.0.113.1:1")
+    refused = run("serve", tmp_path / "queues", "--web", "203.0.113.1:1")
     assert (refused.code, "needs TLS and tokens" in refused.err) == (2, True)
 
 
 def test_an_address_that_is_taken_is_an_error_in_one_line(port: int, tmp_path: Path) -> None:
     (tmp_path / "queues").mkdir()
-    given = ["--tokens", str(tmp_path / "none"), "--web", f"127.0.0.1:{port}"]
-    with started("serve", tmp_path / "queues", *given) as process:
+    with started("serve", tmp_path / "queues", "--web", f"127.0.0.1:{port}") as process:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.count(b"\n") == 1

@@ -142,6 +142,17 @@ class Session:
         tokens = self.context.tokens
         return self.token is not None and tokens is not None and tokens.still(self.token)
 
+    def check_admitted(self) -> None:
+        """
+        Check that the client may give commands, and be answered.
+
+        Raises:
+            RefusedError: The client has no valid token, and needs one.
+
+        """
+        if not self.is_admitted:
+            raise RefusedError("NOAUTH Authentication required.")
+
     def receive(self, data: bytes) -> None:
         """Take bytes that the client sent; :meth:`run` carries out what they ask for."""
         if self.is_closing:
@@ -260,8 +271,7 @@ class Session:
         found: list[Answer] = []
 
         def attempt() -> Answer:
-            if not self.is_admitted:
-                raise RefusedError("NOAUTH Authentication required.")
+            self.check_admitted()
             found.append(waiting.attempt())
             return found[0]
 
@@ -279,7 +289,12 @@ class Session:
         """Answer with what a thread has found: *call* returns or raises it."""
         count = 1 if self.later is None else self.later.count
         self.later = None
-        self._take(call, count)
+
+        def found() -> Answer:
+            self.check_admitted()
+            return call()
+
+        self._take(found, count)
 
     def outgoing(self) -> bytes:
         """Return the bytes to send, and forget them."""

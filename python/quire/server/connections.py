@@ -264,7 +264,7 @@ class Hub:
         """Have a thread carry out a command."""
         task = asyncio.get_running_loop().create_task(self._carried_out(later))
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._finish(session, done))
+        task.add_done_callback(lambda done: self._finish(session, later, done))
 
     async def _carried_out(self, later: Later) -> Answer:
         loop = asyncio.get_running_loop()
@@ -277,9 +277,16 @@ class Hub:
             await asyncio.wait_for(asyncio.wrap_future(found), later.limit_s)
         return await loop.run_in_executor(self._threads, later.ends_with)
 
-    def _finish(self, session: Session, done: asyncio.Task[Answer]) -> None:
+    def _finish(self, session: Session, later: Later, done: asyncio.Task[Answer]) -> None:
         self._tasks.discard(done)
-        session.finish(done.result)
+        if session.later is later:
+            self._answer(session, done.result)
+        elif not done.cancelled() and (error := done.exception()) is not None:
+            _log.info("a command failed that was ended: peer=%s error=%s", session.peer, error)
+
+    def _answer(self, session: Session, call: Callable[[], Answer]) -> None:
+        """Answer a client whose command a thread has carried out, or carries out in vain."""
+        session.finish(call)
         if (connection := self.connections.get(session)) is not None:
             connection.go_on()
 
@@ -291,8 +298,8 @@ class Hub:
                 if session.is_late(now):
                     _log.warning("disconnected a slow client: peer=%s", session.peer)
                     connection.refuse("the request took too long")
-                elif session.waiting is not None and not session.is_admitted:
-                    self._wake(session)
+                elif not session.is_idle and not session.is_admitted:
+                    self._end(session)
 
     def admit(self, session: Session) -> None:
         """
@@ -306,6 +313,12 @@ class Hub:
             raise RefusedError("the server ends")
         self.context.shares.take(name_of(session))
         self.context.sessions.add(session)
+
+    def _end(self, session: Session) -> None:
+        """End what a client waits for whose token is not valid any more."""
+        self._wake(session)
+        if session.later is not None:
+            self._answer(session, lambda: None)
 
     def forget(self, session: Session) -> None:
         """Forget a session whose connection is gone."""

@@ -15,8 +15,11 @@ import pytest
 
 from quire.cli import main
 
-# Output is collected in a user's shell; where pytest runs that may be switched off.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+# Output is collected in a user's shell; where pytest runs that may be switched off. Tokens of who
+# runs the tests are no server's.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | {
+    "XDG_CONFIG_HOME": "/nonexistent"
+}
 COMMAND = [sys.executable, "-c", "import sys; from quire.cli import main; sys.exit(main())"]
 
 

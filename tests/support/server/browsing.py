@@ -105,8 +105,6 @@ def showing(root: Path, *options: object) -> Generator[int]:
     """Run `quire serve` with a page alone; yield its port. Without *--tokens*, none is needed."""
     root.mkdir(exist_ok=True, parents=True)
     given = [str(it) for it in options]
-    if "--tokens" not in given:
-        given += ["--tokens", str(root.parent / "no-tokens")]
     with started("serve", root, "--web", "127.0.0.1:0", *given) as process:
         assert process.stdout is not None
         line = process.stdout.readline().decode()

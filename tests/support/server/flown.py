@@ -27,8 +27,6 @@ def flying(
     """Run `quire serve` with Flight on a free port; its addresses, that of --listen first."""
     root.mkdir(exist_ok=True)
     given = [str(it) for it in options]
-    if "--tokens" not in given:
-        given += ["--tokens", str(root.parent / "no-tokens")]
     given += ["--listen", "127.0.0.1:0"] if listen else []
     with started("serve", root, "--flight", "127.0.0.1:0", *given) as process:
         assert process.stdout is not None

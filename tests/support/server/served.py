@@ -28,8 +28,6 @@ def serving(root: Path, *options: object) -> Generator[tuple[int, subprocess.Pop
     """Run `quire serve` on a free port; without *--tokens*, nobody needs one."""
     root.mkdir(exist_ok=True)
     given = [str(it) for it in options]
-    if "--tokens" not in given:
-        given += ["--tokens", str(root.parent / "no-tokens")]
     with started("serve", root, "--listen", "127.0.0.1:0", *given) as process:
         assert process.stdout is not None
         line = process.stdout.readline().decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -18,6 +19,7 @@ from quire.cli.until_signal import run_until_signal
 from quire.errors import OptionsError
 from quire.recording.addresses import Address, parse_address, show_address
 
+_log = logging.getLogger("quire")
 _EXAMPLE = "127.0.0.1:7000"
 
 
@@ -115,6 +117,11 @@ def serve(  # noqa: PLR0913 - its options
         listen = parse_address(_EXAMPLE)
     host, port = listen or (None, 0)
     files = _certificates(certificate, key, authority)
+    if tokens is not None and not tokens.exists():
+        _log.warning(
+            "there is no such file of tokens, and until there is, no client needs one: tokens=%s",
+            tokens,
+        )
     try:
         with value_errors_as_usage():
             server = Server(

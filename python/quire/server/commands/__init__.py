@@ -50,8 +50,8 @@ def carry_out(session: Session, request: Sequence[bytes]) -> Outcome:
     """
     name = request[0].upper()
     command = COMMANDS.get(name)
-    if not (command is not None and command.is_open) and not session.is_admitted:
-        raise RefusedError("NOAUTH Authentication required.")
+    if command is None or not command.is_open:
+        session.check_admitted()
     if command is None:
         shown = request[0][:_SHOWN].decode("utf-8", "replace")
         raise RefusedError(f"unknown command '{shown}': see docs/remote.md for those there are")

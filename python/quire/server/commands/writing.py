@@ -58,8 +58,7 @@ def add_all(session: Session, entries: PackedEntries) -> Outcome:
         RefusedError: The client may not; that is the answer of each command.
 
     """
-    if not session.is_admitted:
-        raise RefusedError("NOAUTH Authentication required.")
+    session.check_admitted()
     key, count, longest, offsets, data = entries
     found = writable(session, topic_of(key), creates=True)
     if found is None:
