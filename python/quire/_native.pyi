@@ -68,6 +68,7 @@ __all__ = [
     "WireOut",
     "WriteDocument",
     "_parse_shown",
+    "boot_id",
     "boot_time_ns",
     "compress_roll_file",
     "count_pruned",
@@ -1662,6 +1663,9 @@ class ReplicaStates:
         self, index: int, quorum: Literal["any", "all"] | int, /, *, timeout_s: float | None = None
     ) -> bool:
         """Wait until n members have acknowledged the message; False after the time given."""
+
+def boot_id() -> int:
+    """Return a number for this start of the machine, the same in every process; never 0."""
 
 def boot_time_ns() -> int:
     """Return the time since the machine was started, with the time it was suspended."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from java_peer import JavaProcess
 from paths import SUPPORT
 from ports import free_port
 from quire._common.durable import SafeFolder
-from quire._native import ReplicaStates
+from quire._native import ReplicaStates, boot_id, boot_time_ns
 from quire.errors import AppendLockedError, HandoverError, PeerSilentError, ReplicationError
 from quire.replication import Sink, Source, handover, promote, standing
 from quire_peer import start
@@ -232,36 +234,69 @@ def copy_of_nothing(tmp_path: Path) -> Path:
     return tmp_path / "missing"
 
 
-HOSTILE = [
+def request(**changed: object) -> bytes:
+    """Return a request that is taken, but for what is changed."""
+    until_ns = boot_time_ns() + 1_000_000_000
+    asked = {"id": "x", "to": "b", "timeout_s": 1, "boot": boot_id(), "until_ns": until_ns}
+    return json.dumps(asked | changed).encode()
+
+
+HOSTILE: list[bytes | dict[str, object]] = [
     b"",
     b"[]",
     b"{}",
     b"\xff",
     b"[" * 9000,
-    b'{"id":1,"to":"b","timeout_s":1,"until":1e99}',
-    b'{"id":"x","to":["b"],"timeout_s":1,"until":1e99}',
-    b'{"id":"x","to":"b","timeout_s":-1,"until":1e99}',
-    b'{"id":"x","to":"b","timeout_s":"1","until":1e99}',
-    b'{"id":"x","to":"b","timeout_s":1,"until":null}',
-    b'{"id":"x","to":"b","timeout_s":1,"until":1}',
-    b'{"id":"x","to":"b","timeout_s":1,"until":1e99,"more":1}',
+    {"id": 1},
+    {"to": ["b"]},
+    {"timeout_s": -1},
+    {"timeout_s": "1"},
+    {"until_ns": None},
+    {"until_ns": 1},
+    {"until_ns": 10**30},
+    {"boot": 0},
+    {"boot": "1"},
+    {"more": 1},
 ]
 
 
 @pytest.mark.parametrize("content", HOSTILE)
-def test_requests_that_are_none(content: bytes, orders: Path, tmp_path: Path) -> None:
+def test_requests_that_are_none(
+    content: bytes | dict[str, object], orders: Path, tmp_path: Path
+) -> None:
     from quire.replication.handover_requests import take_request
 
-    (orders / "handover.json").write_bytes(content)
-    with SafeFolder.at(orders) as folder:
-        assert take_request(folder, {"b"}) is None
-    (orders / "handover.json").unlink()
-    secret = tmp_path / "secret"
-    secret.write_bytes(b'{"id":"x","to":"b","timeout_s":1,"until":1e99}')
-    (orders / "handover.json").symlink_to(secret)
-    with SafeFolder.at(orders) as folder:
-        assert take_request(folder, {"b"}) is None
+    def is_taken() -> bool:
+        with SafeFolder.at(orders) as folder:
+            return take_request(folder, {"b"}) is not None
+
+    asked, secret = orders / "handover.json", tmp_path / "secret"
+    asked.write_bytes(content if isinstance(content, bytes) else request(**content))
+    assert not is_taken()
+    asked.unlink()
+    secret.write_bytes(request())
+    asked.symlink_to(secret)
+    assert not is_taken()
     assert secret.exists()
+    asked.unlink()
+    asked.write_bytes(request())
+    assert is_taken()
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_request_and_a_wall_clock_that_is_set(
+    hours: int, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts for as long as without, whenever the clock is set: now, or before it is seen."""
+    from quire.replication.handover_requests import take_request
+
+    asked = request()
+    set_to = time.time() + 3600 * hours
+    monkeypatch.setattr(time, "time", lambda: set_to)
+    for content, is_taken in ((asked, True), (request(until_ns=boot_time_ns() - 1), False)):
+        (orders / "handover.json").write_bytes(content)
+        with SafeFolder.at(orders) as folder:
+            assert (take_request(folder, {"b"}) is not None) == is_taken
 
 
 @pytest.mark.check

@@ -13,7 +13,8 @@ import quire
 from quire._native import ReplicaStates, boot_time_ns
 from quire.errors import AppendLockedError, CorruptError, LeaseExpiredError
 
-HOUR_NS = 3_600_000_000_000
+HOUR_MS = 3_600_000
+HOUR_NS = HOUR_MS * 1_000_000
 OVER = 1
 NAME = "replicas.quire"
 LEASE_AT, BOOT_AT = 16, 8
@@ -60,14 +61,18 @@ def test_every_way_to_append_is_refused_past_the_end_of_the_lease(
     assert queue.entry_count > count
 
 
-def test_an_appender_notices_the_file_within_a_second_of_its_clock(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step_ms", [1000, HOUR_MS, -HOUR_MS])
+def test_an_appender_notices_the_file_within_a_second_of_its_clock(
+    step_ms: int, tmp_path: Path
+) -> None:
+    """Also of one that is set, forward or back."""
     clock = quire.ManualClock(1_700_000_000_000)
     with quire.open(tmp_path / "queue", clock=clock) as queue:
         appender = queue.appender()
         appender.write_bytes(b"before")
         ReplicaStates.open_or_create(queue.path).set_lease_end(OVER)
         appender.write_bytes(b"not noticed yet")
-        clock.advance(1000)
+        clock.now_ms += step_ms
         with pytest.raises(LeaseExpiredError):
             appender.write_bytes(b"after")
         with pytest.raises(LeaseExpiredError):
@@ -93,6 +98,23 @@ def test_a_lease_of_before_the_start_of_the_machine_is_over(queue: quire.Journal
         appender.write_bytes(b"y")
     again.set_lease_end(0)
     appender.write_bytes(b"z")
+
+
+@pytest.mark.parametrize("step_ms", [HOUR_MS, -HOUR_MS])
+def test_a_lease_and_a_wall_clock_that_is_set(step_ms: int, tmp_path: Path) -> None:
+    """It neither ends sooner nor goes on longer: its time is that since the machine was started."""
+    clock = quire.ManualClock(1_700_000_000_000)
+    with quire.open(tmp_path / "queue", clock=clock) as queue:
+        states, appender = ReplicaStates.open_or_create(queue.path), queue.appender()
+        for end_ns in (boot_time_ns() + HOUR_NS // 2, boot_time_ns() - 1):
+            states.set_lease_end(end_ns)
+            clock.now_ms += step_ms
+            if end_ns > boot_time_ns():
+                appender.write_bytes(b"within the lease")
+            else:
+                with pytest.raises(LeaseExpiredError):
+                    appender.write_bytes(b"past it")
+        assert queue.entry_count == 1
 
 
 def test_an_open_document_is_not_published_past_the_end(queue: quire.JournalQueue) -> None:

@@ -147,7 +147,7 @@ mod _native {
     #[pymodule_export]
     use crate::quick_queue::unpacker::MessageUnpacker;
     #[pymodule_export]
-    use crate::replica_states::{ReplicaStates, boot_time_ns};
+    use crate::replica_states::{ReplicaStates, boot_id, boot_time_ns};
     #[pymodule_export]
     use crate::replication::{
         BatchReader, BatchWriter, cycle_digest, keep_tailer, whole_cycle_digest,

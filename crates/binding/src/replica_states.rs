@@ -219,3 +219,9 @@ impl ReplicaStates {
 pub fn boot_time_ns() -> u64 {
     clock::boot_time_ns()
 }
+
+#[doc = stub!("boot_id")]
+#[pyfunction]
+pub fn boot_id() -> u64 {
+    clock::boot_id()
+}

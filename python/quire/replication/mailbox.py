@@ -2,7 +2,9 @@
 Asking the source of a queue for something, from another process.
 
 A request is a file in the queue's directory: only users who may write to that, and so to the queue,
-can ask. The source renames it when it begins, and answers in a file beside it.
+can ask. The source renames it when it begins, and answers in a file beside it. It takes no request
+whose time is over: nobody waits for the answer. That time is counted since the machine was started,
+since another clock may be set.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from os import PathLike, fspath
 from typing import Any, Final, cast
 
 from quire._common.durable import SafeFolder
-from quire._native import ReplicaStates
+from quire._native import ReplicaStates, boot_id, boot_time_ns
 from quire.errors import PeerSilentError, QuireError, ReplicationError
 from quire.replication import standing
 
 _LIMIT: Final = 16 << 10
 _POLL_S: Final = 0.05
 _TAKEN_S: Final = 5.0
+_TAKEN_NS: Final = int(_TAKEN_S * 1e9)
 
 
 class Mailbox:
@@ -37,7 +40,7 @@ class Mailbox:
 
     def __init__(self, verb: str, name: str, *fields: str) -> None:
         self._verb, self._request, self._answer = verb, f"{name}.json", f"{name}-answer.json"
-        self._fields = {"id", "until", *fields}
+        self._fields = {"id", "boot", "until_ns", *fields}
 
     def ask(
         self, path: str | PathLike[str], asked: Mapping[str, Any], *, to: str, waits_s: float
@@ -60,7 +63,8 @@ class Mailbox:
         if found is None or found.role != "source":
             raise _nobody(path, to)
         number = secrets.token_hex(8)
-        request = {"id": number, **asked, "until": time.time() + _TAKEN_S}
+        until_ns = boot_time_ns() + _TAKEN_NS
+        request = {"id": number, **asked, "boot": boot_id(), "until_ns": until_ns}
         with SafeFolder.at(path) as folder:
             folder.replace(self._request, json.dumps(request).encode())
             try:
@@ -109,8 +113,9 @@ class Mailbox:
         found = _content(folder, self._request)
         if found is None or found.keys() != self._fields:
             return None
-        number, until = found["id"], found["until"]
-        is_now = isinstance(until, int | float) and time.time() <= until
+        number, until_ns = found["id"], found["until_ns"]
+        is_now = isinstance(until_ns, int) and 0 <= until_ns - boot_time_ns() <= _TAKEN_NS
+        is_now = is_now and found["boot"] == boot_id()
         if not isinstance(number, str) or not is_now or not is_for_here(found):
             return None
         return found if self._withdraw(folder) else None

@@ -9,6 +9,7 @@ from time import time
 from typing import Any, Final
 
 from quire._common.durable import SafeFolder
+from quire._common.file_identity import identity_at
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
 from quire.handles.vanilla import open as open_vanilla
@@ -43,8 +44,8 @@ class Replica:
         with ExitStack() as stack:
             opened = open_vanilla(path, clock=self._clock, **options)
             self._queue = stack.enter_context(opened)
-            folder = stack.enter_context(SafeFolder.at(self._queue.path))
-            stack.enter_context(folder.locked(_LOCK))
+            self._folder = stack.enter_context(SafeFolder.at(self._queue.path))
+            stack.enter_context(self._folder.locked(_LOCK))
             self._appender = stack.enter_context(self._queue.appender())
             self._tailer = stack.enter_context(self._queue.tailer())
             self._looking = stack.enter_context(self._queue.tailer())
@@ -59,6 +60,18 @@ class Replica:
     def path(self) -> str:
         """Its directory."""
         return self._queue.path
+
+    def check_present(self) -> None:
+        """
+        Check that its directory is still the one at its path.
+
+        Raises:
+            ReplicationError: The directory was renamed, removed or replaced.
+
+        """
+        if identity_at(self._folder.path) != self._folder.identity:
+            text = "the directory of the copy was renamed or replaced, and this sink ends"
+            raise ReplicationError(f"{text}: path={self.path}")
 
     @property
     def last_index(self) -> int | None:
@@ -89,9 +102,14 @@ class Replica:
 
         Raises:
             ReplicationError: A message would get another index than at the source, or the copy
-                holds another message at that index.
+                holds another message at that index, or its directory is another one.
 
         """
+        self.check_present()
+        self._append(run)
+        self.check_present()  # or what is acknowledged is not where it is looked for
+
+    def _append(self, run: Run) -> None:
         cycle = self.cycle_of(run.first)
         self._check_cycle(cycle, run.first)
         held = self._count_held(run)

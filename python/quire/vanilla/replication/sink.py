@@ -108,6 +108,9 @@ class Sink(AnySink[SinkSession]):
         """Wait until the copy has a message."""
         await self._until(lambda: self._copy.has(index))
 
+    def _check(self) -> None:
+        self._copy.check_present()
+
     def _close_copy(self) -> None:
         self._copy.close()
 
