@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 #[cfg(target_os = "linux")]
 use rustix::mm::Advice;
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
-#[cfg(target_os = "linux")]
 use super::pages::Pages;
 use crate::probe::fault;
 use crate::probe::recorder;
@@ -72,6 +71,15 @@ impl Mapping {
     #[inline]
     pub(crate) fn address(&self) -> usize {
         self.base.as_ptr() as usize
+    }
+
+    /// Returns when the pages of a range are on the medium.
+    pub fn sync(&self, start: u64, end: u64) -> io::Result<()> {
+        let start = Pages::here().down(start);
+        let at = self.checked(start, end - start);
+        let count = usize::try_from(end - start).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the range lies in this mapping (checked), of which no byte changes.
+        unsafe { rustix::mm::msync(at.cast(), count, MsyncFlags::SYNC) }.map_err(io::Error::from)
     }
 
     /// Populates the pages of a range for reading; an error if that is impossible.

@@ -320,6 +320,7 @@ mod names {
         "group.member.store",
         // The ring of asynchronous appends.
         "ring.header.store",
+        "ring.header.sync",
         "ring.claim.cas",
         "ring.tail.cas",
         "ring.high-water.cas",

@@ -226,6 +226,7 @@ impl Ring {
     fn hand_over(drained: &RingFile, next: &RingFile) -> Result<()> {
         if drained.is_head()? {
             next.words().begin_after(drained.words());
+            next.sync_header()?;
             drained.hand_over()?;
         } else if drained.is_removed()? {
             next.words().begin_after(drained.words()); // its messages may be drained now

@@ -67,6 +67,7 @@ impl RingFile {
             match Self::open_at(dir, FILE_NAME, signals) {
                 Err(error) if is_gone(&error) => {}
                 Err(Error::Unsupported(_)) if remove_older(dir)? => {}
+                Ok(Some(head)) if !head.words().has_begun() => return Err(head.without_beginning()),
                 opened => return opened,
             }
         }
@@ -112,14 +113,26 @@ impl RingFile {
         Ring::new(&self.region, self.layout)
     }
 
+    /// It got its predecessor's name without what was stored before that.
+    fn without_beginning(&self) -> Error {
+        let what = "the ring does not say how many messages were put in before it, as a power cut \
+                    may leave it";
+        let expected = "1 (its messages may be in the queue already: move the file away, and append \
+                        those that the queue lacks)";
+        Error::corrupt(what, &self.path, BEGUN, "0", expected)
+    }
+
+    /// Opens the successor, as [`RingFile::open`] does; None if it is not there under its own name.
+    pub fn open_successor(&self, signals: &mut Signals<'_>) -> Result<Option<Self>> {
+        let Some(name) = self.words().successor() else { return Ok(None) };
+        let next = unless_gone(Self::open_at(&self.dir, &file_of(name), signals))?;
+        Ok(next.filter(|next| Some(next.number) == self.number.checked_add(1)))
+    }
+
     /// Opens the successor, or the ring being drained if that is a later one.
     pub fn open_after(&self, mut signals: Signals<'_>) -> Result<Self> {
         for _ in 0..RENAMES {
-            if let Some(name) = self.words().successor()
-                && let Some(next) =
-                    unless_gone(Self::open_at(&self.dir, &file_of(name), &mut signals))?
-                && Some(next.number) == self.number.checked_add(1)
-            {
+            if let Some(next) = self.open_successor(&mut signals)? {
                 return Ok(next.is_opened());
             }
             let head = Self::open(&self.dir, &mut signals)?;
@@ -172,6 +185,12 @@ impl RingFile {
     #[must_use]
     pub const fn directory(&self) -> &Arc<OwnDirectory> {
         &self.dir
+    }
+
+    /// Syncs the header, which a ring must not lack once it has the name.
+    pub fn sync_header(&self) -> Result<()> {
+        fault::call!("ring.header.sync", self.region.memory().sync(0, HEADER))
+            .map_err(|e| Error::io("cannot sync", &self.path, e))
     }
 
     /// Passes the name of this ring, which is drained, to its successor. The caller has both

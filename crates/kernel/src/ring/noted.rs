@@ -23,31 +23,38 @@ const _: () = assert!(IDENTITIES << COUNT_BITS == 1 << 63);
 pub struct Noted(u64);
 
 impl Noted {
-    /// Finds or makes the word, for a ring that is being opened. Where no other process has it open,
-    /// slots that are in the queue are freed, and the count starts from the ring's own.
-    pub fn of(queue: &Queue, file: &RingFile, signals: Signals<'_>) -> Result<Self> {
+    /// Finds or makes the word, for a ring that is being opened. Slots that are in the queue are
+    /// freed in those of its chain that no other process has open, and the count starts from the
+    /// chain's own.
+    pub fn of(queue: &Queue, file: &RingFile, mut signals: Signals<'_>) -> Result<Self> {
         let table = queue.writable_table("a ring")?;
-        let noted = Self(table.find_or_create(RING_DRAINED, 0, signals)?);
-        if file.is_alone {
-            noted.examine(table, file.words());
-        }
+        let noted = Self(table.find_or_create(RING_DRAINED, 0, signals.again())?);
+        noted.examine(table, file, signals)?;
         Ok(noted)
     }
 
-    fn examine(&self, table: &TableStore, words: Words<'_>) {
+    /// Goes from ring to ring with the word as it was found: what one of them notes would be all that
+    /// is known of those after it.
+    fn examine(&self, table: &TableStore, head: &RingFile, mut signals: Signals<'_>) -> Result<()> {
         let word = table.cells().load_acquire(self.0);
-        let is_in_queue = |slot| word_of(words, slot).is_some_and(|own| is_less(own, word));
-        while words.has_begun() {
-            match words.next() {
-                Next::Message(entry) | Next::Abandoned(entry) if is_in_queue(entry.slot) => {
-                    words.free(&entry);
-                }
-                // Its producer died.
-                Next::Working { slot, .. } if is_in_queue(slot) && words.abandon(slot) => {}
-                _ => break,
+        let mut successor: Option<RingFile> = None;
+        loop {
+            let file = successor.as_ref().unwrap_or(head);
+            if !file.is_alone {
+                return Ok(()); // those who have it open note what they drain
             }
+            let words = file.words();
+            free_those_in_queue(words, word);
+            if !is_over(words, word) {
+                self.note(table, words, words.drained());
+                return Ok(());
+            }
+            let Some(next) = file.open_successor(&mut signals)? else { return Ok(()) };
+            if next.is_alone {
+                next.words().begin_after(words);
+            }
+            successor = Some(next);
         }
-        self.note(table, words, words.drained());
     }
 
     /// Notes that the slots before this one are in the queue.
@@ -56,6 +63,33 @@ impl Noted {
             table.cells().store_release(self.0, word, step!("ring.noted.store"));
             table.note_change();
         }
+    }
+}
+
+fn free_those_in_queue(words: Words<'_>, word: u64) {
+    let is_in_queue = |slot| word_of(words, slot).is_some_and(|own| is_less(own, word));
+    loop {
+        match words.next() {
+            Next::Message(entry) | Next::Abandoned(entry) if is_in_queue(entry.slot) => {
+                words.free(&entry);
+            }
+            // Its producer died.
+            Next::Working { slot, .. } if is_in_queue(slot) && words.abandon(slot) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Whether the chain goes on after a ring that holds nothing: it is closed, or was, and a power cut
+/// has left it as of before, for the queue has more of the chain.
+fn is_over(words: Words<'_>, word: u64) -> bool {
+    match words.next() {
+        Next::Closed => true,
+        Next::Nothing if words.successor().is_some() => {
+            let is_cut = word_of(words, words.drained()).is_some_and(|own| is_less(own, word));
+            is_cut && words.close().is_ok()
+        }
+        _ => false,
     }
 }
 

@@ -28,8 +28,8 @@
 //!     turn, so they stop there and continue in the successor.
 //!
 //! The drainer reaches CLOSED once everything before it is drained:
-//! 13. store the statistics in the successor and mark it as started; 14. give the successor's file
-//!     the ring's name.
+//! 13. store the statistics in the successor and mark it as started, and sync its header; 14. give
+//!     the successor's file the ring's name.
 //!
 //! A producer that dies before 11 leaves a file that no ring names; before 12, a successor for the
 //! next producer that finds no room. A drainer that dies in 13 or before 14 leaves a closed,
@@ -313,8 +313,11 @@ impl<'a> Ring<'a> {
         self.first_free(self.tail()) == Err(Refused::Closed)
     }
 
-    /// Step 13, for the successor of a ring that is drained.
+    /// Step 13, for the successor of a ring that is drained; once, as slots are counted from there.
     pub fn begin_after(self, before: Self) {
+        if self.has_begun() {
+            return;
+        }
         self.raise_high_water(before.high_water());
         let stalls = before.earlier_stalls().saturating_add(before.own_stalls());
         self.cells.store_release(EARLIER_STALLS, stalls, step!("ring.stalls.store"));
