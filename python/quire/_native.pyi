@@ -673,9 +673,11 @@ def ring_stats(path: str | PathLike[str], /) -> tuple[int, int, int, int, int] |
 def network_file_system(path: str, /) -> str | None:
     """Return the name of the network file system that a directory is on; None: it is local."""
 
-def repair_journal(path: str, *, timeout_ms: int, allow_network: bool) -> list[_Done]:
+def repair_journal(
+    path: str, *, timeout_ms: int, allow_network: bool, is_replica: bool
+) -> list[_Done]:
     """
-    Repair a queue's directory.
+    Repair a queue's directory; that of a replica stays closed to all appends but its sink's.
 
     Returns:
         What was done: kind, file, position, and the change in words.

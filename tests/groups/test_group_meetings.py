@@ -11,8 +11,9 @@ import pytest
 import quire
 from containers import CONTAINER, need_namespaces
 from queues import DAY_MS, START_MS
-from quire.errors import MessageTooLargeError, TableLostError
-from quire.groups import dead_letters
+from quire.errors import TableLostError
+from quire.groups import dead_letters, membership
+from replicas import wait_until
 
 HOUR_S = 3600.0
 ENDLESS_MS = 2**43 - 1
@@ -196,7 +197,40 @@ def test_each_dead_letter_is_written_once_although_a_later_one_fails(tmp_path: P
             for message in consumer.read_many(3):
                 message.nack()
             for _ in range(3):
-                with pytest.raises(MessageTooLargeError):
-                    consumer.read()
-        assert [it.data for it in dead_letters(letters)] == [b"one"]
-        assert rejecting.lag == 2
+                assert consumer.read() is None
+        assert [it.data for it in dead_letters(letters)] == [b"one", b"three"]
+        assert rejecting.lag == 1
+
+
+def test_a_dead_letter_that_cannot_be_written_holds_up_no_other_message(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "_LETTER_DELAY_MS", 1)
+    small = quire.open(tmp_path / "letters", block_bytes=2**16)
+    with quire.open(tmp_path / "queue") as queue, small as letters, queue.appender() as appender:
+        index = appender.write_bytes(bytes(200_000))
+        rejecting = queue.group("billing", dead_letter=letters, max_deliveries=1)
+        with rejecting.consumer() as consumer:
+            for message in consumer.read_many(1):
+                message.nack()
+            wait_until(lambda: consumer.read() is None and bool(caplog.records))
+            for number in range(5):
+                appender.write_bytes(b"%d" % number)
+                later = consumer.read()
+                assert later is not None
+                assert (later.data, later.ack()) == (b"%d" % number, True)
+            said = [it for it in caplog.records if "dead letter cannot be written" in it.message]
+            assert len(said) == 1
+            assert f"index={index:#x}" in said[0].message
+            monkeypatch.setattr(membership, "_LETTER_DELAY_MS", 60_000)
+            wait_until(lambda: consumer.read() is None and rejecting.pending()[0].delay_s > 1)
+            assert rejecting.lag == 1
+            assert [it.index for it in rejecting.pending()] == [index]
+        rejecting.release(index)
+        wide = queue.group("billing", dead_letter=tmp_path / "wide", max_deliveries=1)
+        with wide.consumer() as consumer:
+            assert consumer.read() is None
+        assert rejecting.lag == 0
+        with quire.open(tmp_path / "wide") as written:
+            (letter,) = dead_letters(written)
+            assert (letter.source_index, letter.data) == (index, bytes(200_000))

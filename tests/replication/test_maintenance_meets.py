@@ -13,8 +13,9 @@ import pytest
 import quire
 from cli_runs import Cli
 from event_loops import until
+from journal_damages import DEAD_PID
 from pause_points import Party
-from queues import DAY_MS, START_MS, exit_code, fork
+from queues import APPEND_LOCK, DAY_MS, START_MS, WRITE_LOCK, exit_code, fork, poke
 from quire._common.durable import SafeFolder
 from quire._native import ReplicaStates
 from quire.errors import (
@@ -97,6 +98,23 @@ def test_verify_and_repair_change_nothing(
     assert messages(tmp_path / "copy") == messages(orders)
     with pytest.raises(AppendLockedError):
         append(tmp_path / "copy", b"still closed")
+
+
+def test_a_replica_whose_sink_was_killed_stays_closed(
+    orders: Path, cli: Cli, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    replicate(orders, copy)
+    poke(copy, APPEND_LOCK, DEAD_PID)
+    assert quire.verify(copy).findings == ()
+    poke(copy, WRITE_LOCK, DEAD_PID)
+    assert cli("repair", copy, "--apply").code == 0
+    assert quire.verify(copy).findings == ()
+    with pytest.raises(AppendLockedError):
+        append(copy, b"still closed")
+    append(orders, b"one more")
+    replicate(orders, copy)
+    assert messages(copy) == messages(orders)
 
 
 @pytest.mark.parametrize("how", ACTIONS.values(), ids=ACTIONS)

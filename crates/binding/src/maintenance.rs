@@ -193,15 +193,17 @@ pub fn ring_intended(py: Python<'_>, path: PathBuf) -> PyResult<Option<i64>> {
 
 #[doc = stub!("repair_journal")]
 #[pyfunction]
-#[pyo3(signature = (path, *, timeout_ms, allow_network))]
+#[pyo3(signature = (path, *, timeout_ms, allow_network, is_replica))]
 pub fn repair_journal(
     py: Python<'_>,
     path: PathBuf,
     timeout_ms: u64,
     allow_network: bool,
+    is_replica: bool,
 ) -> PyResult<Vec<Done>> {
-    let timeout = Duration::from_millis(timeout_ms);
-    let repaired = detached(py, |may_wait| repair::repair(&path, timeout, allow_network, may_wait));
+    let asked =
+        repair::Asked { timeout: Duration::from_millis(timeout_ms), allow_network, is_replica };
+    let repaired = detached(py, |may_wait| repair::repair(&path, asked, may_wait));
     let row = |action: Action| {
         let Action { kind, file, position, done } = action;
         (kind.name(), file.into_os_string(), position, done)

@@ -62,8 +62,8 @@ VERBS: Final = {
 # Those that read or append messages: encrypted ones need a key.
 _NEEDS_KEY: Final = {
     *("archive", "compress-dictionary", "convert", "diff", "dump", "explain", "groups", "history"),
-    *("merge", "publish", "read", "record", "replay", "salvage", "split", "tail", "time-index"),
-    "write",
+    *("merge", "prune", "publish", "read", "record", "replay", "salvage", "split", "tail"),
+    *("time-index", "write"),
 }
 
 

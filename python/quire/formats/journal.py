@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from quire._common import replication_file
 from quire._native import Appender, Excerpt, Queue, Tailer, repair_journal, verify_journal
-from quire.errors import CorruptError
+from quire.errors import CorruptError, UnsafePathError
 from quire.formats.adapter import Adapter, End, Explained, HeldLock, Piece, Repaired, Verified
 from quire.formats.detection import CHRONICLE
 from quire.formats.numbering import Numbering, Periods, start_options
@@ -18,9 +19,21 @@ if TYPE_CHECKING:
 
 WRITE_LOCK: Final = "chronicle.write.lock"
 APPEND_LOCK: Final = "chronicle.append.lock"
+_STALE: Final = "stale-lock"
 _FIELDLESS: Final = "FIELDLESS_BINARY"
 _SHORTEST_OVERLAP: Final = 65_536
 _LONGEST: Final = 2**30 - 1
+
+
+def _is_replica(path: str) -> bool:
+    """Whether nobody but a sink appends to the queue in a directory, for all that is known."""
+    try:
+        found = replication_file.read(path)
+    except CorruptError:
+        return True
+    except (OSError, UnsafePathError):
+        return False
+    return found is not None and found.role == "sink"
 
 
 def held_lock(queue: Queue, key: str) -> HeldLock | None:
@@ -193,11 +206,19 @@ class JournalAdapter(Adapter[Queue]):
 
     def verify(self, path: str) -> Verified:
         """Check a queue, one of its files, or copies of some."""
-        return verify_journal(str(Path(path).absolute()))
+        rows, files, messages, size = verify_journal(str(Path(path).absolute()))
+        if _is_replica(path):  # a sink that has ended, or was killed, keeps the append lock
+            rows = [it for it in rows if it[0] != _STALE or not it[3].startswith(APPEND_LOCK)]
+        return rows, files, messages, size
 
     def repair(self, path: str, *, timeout_ms: int, allow_network: bool) -> list[Repaired]:
         """Repair headers, words of the index, and the table."""
-        return repair_journal(path, timeout_ms=timeout_ms, allow_network=allow_network)
+        return repair_journal(
+            path,
+            timeout_ms=timeout_ms,
+            allow_network=allow_network,
+            is_replica=_is_replica(path),
+        )
 
     def explain(self, queue: Queue, index: int) -> Explained | None:
         """Return what each byte of a message means, and which words lead to it."""

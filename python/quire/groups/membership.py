@@ -10,7 +10,7 @@ from threading import RLock, get_ident
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from quire.errors import DataLossError, QuireError
+from quire.errors import ClosedError, DataLossError, QuireError
 from quire.formats.adapters import end_index_of, journal_of
 from quire.groups.delivered import Chunk, Delivered, Part
 from quire.groups.fitting import place_in, print_of
@@ -45,6 +45,8 @@ _REASONS: Final[dict[str | None, str]] = {
     "released": "lost at work: it was released",
 }
 """What a dead letter says, by why its message was delivered again."""
+_LETTER_DELAY_MS: Final = 30_000
+"""After which a dead letter that could not be written is tried again."""
 _COUNTERS: Final[dict[str | None, str]] = {
     "refused": "redeliveries_refused",
     "timed out": "redeliveries_timed_out",
@@ -88,6 +90,7 @@ class Membership:
         self._turns: list[Turn] = []
         self._left: Parts = []
         self._delayed: dict[ClaimKey, Claim] = {}
+        self._unwritten: dict[int, str] = {}  # the reasons of dead letters, by index
         self._looked_s = 0.0
         self._is_warned = self._is_placed = False
         self._raised_at: int | None = None
@@ -157,13 +160,17 @@ class Membership:
         with self._lock:
             if not claim.pending & bit:
                 return False
-            claim.refused |= bit
-            if delay_ms:
-                claim.available_ms = max(claim.available_ms, time_ns() // 10**6 + delay_ms)
-                self._delayed[claim.key] = claim
-            is_held = self._give_back_rest(claim)
+            is_held = self._put_off(claim, bit, delay_ms)
         self._count("refusals")
         return is_held
+
+    def _put_off(self, claim: Claim, bit: int, delay_ms: int) -> bool:
+        """Have a message delivered again after a delay; False if it is another member's by now."""
+        claim.refused |= bit
+        if delay_ms:
+            claim.available_ms = max(claim.available_ms, time_ns() // 10**6 + delay_ms)
+            self._delayed[claim.key] = claim
+        return self._give_back_rest(claim)
 
     def _give_back_rest(self, claim: Claim) -> bool:
         """Offer the rest of a claim to all members once all of it is refused."""
@@ -423,9 +430,10 @@ class Membership:
             if not part.bits:
                 continue
             if has_letters or (keys is not None and keys.is_unknown(claim)):
-                if not self._is_deliverable(claim, part):
+                left = self._deliverable(claim, part)
+                if not left:
                     continue
-                part = part.without(~claim.pending)
+                part = part.without(~left)
             found.append((claim, part))
         return found
 
@@ -459,11 +467,11 @@ class Membership:
             count,
         )
 
-    def _is_deliverable(self, claim: Claim, part: Part) -> bool:
-        """Write the dead letters of a claim, and return whether it has other messages."""
+    def _deliverable(self, claim: Claim, part: Part) -> int:
+        """Write the dead letters of a claim, and return its other messages."""
         failed, dead = self._key_error(claim, part), self._rules.dead_letters
         if dead is None:
-            return True
+            return claim.pending
         reason = failed or _REASONS[claim.cause]
         letters = [
             (bit, Letter(data, index, claim.count_of(bit), reason))
@@ -471,13 +479,38 @@ class Membership:
             if claim.count_of(bit) >= dead.max_deliveries and not claim.counted & bit
         ]
         for bit, letter in letters:  # each is acknowledged before the next, which may fail
-            dead.write(self._rules.group, letter)
-            self.acknowledge(claim, bit)
-            self._count("dead_letters", 1)
+            if self._is_written(dead, letter):
+                self.acknowledge(claim, bit)
+                self._count("dead_letters", 1)
+            else:
+                self._put_off(claim, bit, _LETTER_DELAY_MS)
         if failed and not letters:
             self._member.deliver([(claim, claim.pending)])
             self._member.give_back(claim)
-        return False if failed else bool(claim.pending)
+        return 0 if failed else claim.pending & ~claim.refused
+
+    def _is_written(self, dead: DeadLetters, letter: Letter) -> bool:
+        """Write a dead letter; where that fails, say so once: other messages are delivered."""
+        index = letter.source_index
+        reason = self._unwritten.get(index, letter.reason)
+        try:
+            dead.write(self._rules.group, letter._replace(reason=reason))
+        except ClosedError:
+            raise  # the program closed the queue itself
+        except (QuireError, OSError) as error:
+            if index not in self._unwritten:
+                _log.error(
+                    "a dead letter cannot be written, and its message stays in the group: group=%s"
+                    " index=%#x error=%s (tried again every %d s)",
+                    self._rules.group,
+                    index,
+                    error,
+                    _LETTER_DELAY_MS // 1000,
+                )
+            self._unwritten[index] = reason
+            return False
+        self._unwritten.pop(index, None)
+        return True
 
     def _key_error(self, claim: Claim, part: Part) -> str:
         """Return why the key of a claim's message is unknown, or nothing."""

@@ -119,7 +119,8 @@ def table(  # noqa: PLR0913 - by keywords
         method: Of an interface: only the calls of this one, its arguments as columns.
         columns: Only these columns.
         options: Of the source: ``failOnDataLoss``, ``recordsPerPartition``, ``minPartitions``,
-            ``batchRows``, ``wireType``, ``timestampField``, ``timestampUnit``.
+            ``batchRows``, ``wireType``, ``timestampField``, ``timestampUnit``, ``keyFile``,
+            ``keyVariable``.
 
     Raises:
         ArchiveError: There is no archive, cycles are missing in both archive and queue, or some

@@ -10,6 +10,7 @@ from typing import Any
 
 import quire
 from queues import DAY_MS, START_MS
+from quire.opening.opener import open_without_key
 from quire.replication import Sink, Source
 
 HANG_S = 120.0
@@ -42,8 +43,8 @@ def last_index(path: Path) -> int:
     """Return the index of a copy's last message; -1 while there is none, or no queue yet."""
     if not (path / "metadata.cq4t").exists():
         return -1
-    with quire.open(path, read_only=True) as copy:
-        found = copy.last_index
+    with open_without_key(path, read_only=True, create=False) as copy:
+        found: int | None = copy.last_index
         return -1 if found is None else found
 
 

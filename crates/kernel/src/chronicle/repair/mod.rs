@@ -52,13 +52,19 @@ impl Action {
     }
 }
 
-/// Repairs the queue in a directory. A living process may hold its lock for up to `timeout`.
-pub fn repair(
-    dir: &Path,
-    timeout: Duration,
-    allow_network: bool,
-    may_wait: &mut Detached,
-) -> Result<Vec<Action>> {
+/// How a queue is repaired.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    /// How long a living process may hold the write lock.
+    pub timeout: Duration,
+    pub allow_network: bool,
+    /// Only its sink appends: the append lock stays held, also by one that is dead.
+    pub is_replica: bool,
+}
+
+/// Repairs the queue in a directory.
+pub fn repair(dir: &Path, asked: Asked, may_wait: &mut Detached) -> Result<Vec<Action>> {
+    let Asked { timeout, allow_network, is_replica } = asked;
     let report = verify::verify(dir, may_wait)?;
     let mut actions = Vec::new();
     let is_found = |kind: Kind| report.findings.iter().any(|finding| finding.kind == kind);
@@ -81,7 +87,7 @@ pub fn repair(
         recovery::wait_to_write(table, ForceUnlock::Dead, timeout, signals).map(drop)?;
     }
     actions.extend(report.findings.iter().filter_map(done_by_opening));
-    actions.extend(free_locks(table)?);
+    actions.extend(free_locks(table, is_replica)?);
     for cycle in cycles_of(&queue, &report.findings)? {
         let signals = Signals::Handled(may_wait);
         let guard = recovery::wait_to_write(table, ForceUnlock::Dead, timeout, signals)?;
@@ -115,11 +121,14 @@ fn done_by_opening(finding: &Finding) -> Option<Action> {
     Some(Action { kind, file, position, done: done.to_owned() })
 }
 
-/// Frees the append lock and those of replicated tailers, if their holders are dead.
-fn free_locks(table: &TableStore) -> Result<Vec<Action>> {
+/// Frees the append lock, unless it is a replica's, and those of replicated tailers, if their
+/// holders are dead.
+fn free_locks(table: &TableStore, is_replica: bool) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let entries = table.entries()?;
-    for (key, _) in entries.iter().filter(|(key, _)| verify::table::is_lock(key)) {
+    let is_meant =
+        |key: &str| verify::table::is_lock(key) && !(is_replica && key == keys::APPEND_LOCK);
+    for (key, _) in entries.iter().filter(|(key, _)| is_meant(key)) {
         let Some(position) = table.find(key)? else { continue };
         let word = LockWord::new(table.cells(), position);
         let found = word.read();
