@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
+import struct
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -14,8 +16,8 @@ import pytest
 import redis
 
 import quire
-from quire.server import Server
-from quire.server.client_session import Session
+from quire.server import Server, client_session
+from quire.server.client_session import Session, Steps
 from quire.server.queue_folder import Queues
 from served import WAIT_S, command, connected, serving
 
@@ -173,3 +175,90 @@ def test_a_directory_that_no_client_can_name_hides_no_other(tmp_path: Path) -> N
     with serving(root) as (port, _), connected(port) as client:
         assert client.scan() == (0, [b"good"])
         assert client.dbsize() == 1
+
+
+IDS = [str(number) for number in range(1, 20_000)]
+LONG = {
+    "XACK": ["XACK", "q", "g", *IDS],
+    "XCLAIM": ["XCLAIM", "q", "g", "other", "0", *IDS],
+    "XAUTOCLAIM": ["XAUTOCLAIM", "q", "g", "other", "0", "0", "COUNT", "5000"],
+    "EXISTS": ["EXISTS", *IDS[:1000]],
+}
+
+
+@pytest.fixture(scope="module")
+def pending(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a queue of which a group's consumer has 5,000 messages."""
+    root = tmp_path_factory.mktemp("pending") / "queues"
+    with quire.open(root / "q") as queue, queue.appender() as appender:
+        appender.write_many([b"x"] * 5000)
+    with serving(root) as (port, _), connected(port) as client:
+        client.xgroup_create("q", "g", "0")
+        assert len(client.xreadgroup("g", "c", {"q": ">"}, count=5000)[0][1]) == 5000
+    return root
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_others_are_answered_in_the_middle_of_a_long_command(
+    pending: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(client_session, "_TURN_S", 0)  # one part of it each turn
+    begun, advance = asyncio.Event(), Steps.advance
+
+    def advanced(steps: Steps) -> Any:  # noqa: ANN401 - as the method
+        begun.set()
+        return advance(steps)
+
+    monkeypatch.setattr(Steps, "advance", advanced)
+
+    async def ask_meanwhile() -> None:
+        async with Server(pending) as server:
+            reader, writer = await asyncio.open_connection(*server.address)
+            other_reader, other_writer = await asyncio.open_connection(*server.address)
+            other_writer.write(command("PING"))
+            assert await other_reader.readline() == b"+PONG\r\n"
+            writer.write(command(*LONG[name]))
+            answer = asyncio.create_task(reader.readline())
+            await begun.wait()
+            other_writer.write(command("PING"))
+            assert await other_reader.readline() == b"+PONG\r\n"
+            assert not answer.done()
+            assert await answer in {b":0\r\n", b"*0\r\n", b"*3\r\n"}
+            for each in (writer, other_writer):
+                each.close()
+                await each.wait_closed()
+
+    asyncio.run(asyncio.wait_for(ask_meanwhile(), WAIT_S))
+
+
+def test_a_long_command_ends_although_its_client_is_gone(pending: Path, tmp_path: Path) -> None:
+    root = tmp_path / "queues"
+    shutil.copytree(pending, root)
+    with serving(root) as (port, _), connected(port) as client:
+        indexes = [it["message_id"] for it in client.xpending_range("q", "g", "-", "+", 5000)]
+        with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as raw:
+            raw.sendall(command("XACK", "q", "g", *indexes))
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        while client.xpending("q", "g")["pending"]:
+            pass
+
+
+def test_claiming_many_goes_on_from_where_it_ended(pending: Path, tmp_path: Path) -> None:
+    root = tmp_path / "queues"
+    shutil.copytree(pending, root)
+    with serving(root) as (port, _), connected(port) as client:
+        first = client.xautoclaim("q", "g", "d", 0, "0", count=300, justid=True)
+        assert len(first) == 300
+        following, found, deleted = client.execute_command(
+            "XAUTOCLAIM", "q", "g", "d", "0", "0", "COUNT", "300"
+        )
+        assert [it for it, _ in found] == first
+        assert deleted == []
+        left = client.execute_command("XAUTOCLAIM", "q", "g", "e", "0", following, "COUNT", "9999")
+        assert left[0] == b"0-0"
+        assert len(left[1]) == 4700
+        counts = {it["name"]: it["pending"] for it in client.xpending("q", "g")["consumers"]}
+        assert counts == {b"d": 300, b"e": 4700}
+        assert client.xack("q", "g", *first, *first, "1-0") == 300
+    with serving(root) as (port, _), connected(port) as client:
+        assert client.xpending("q", "g")["consumers"] == [{"name": b"e", "pending": 4700}]

@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -73,6 +73,28 @@ class Later:
     is_begun: bool = False
 
 
+@dataclass(slots=True)
+class Steps:
+    """
+    A command that takes long where all clients are served: it is carried out part by part.
+
+    Attributes:
+        parts: Yields after each part, where other clients have their turn; returns the answer.
+
+    """
+
+    parts: Generator[None, None, Answer]
+
+    def advance(self) -> Outcome:
+        """Carry out the next part; return the answer, or the command itself if there are more."""
+        try:
+            next(self.parts)
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+        return self
+
+
 class Holding(Protocol):
     """What a client holds as long as it is connected, such as a named tailer."""
 
@@ -81,7 +103,7 @@ class Holding(Protocol):
         ...
 
 
-Outcome: TypeAlias = "Answer | Waiting | Later"
+Outcome: TypeAlias = "Answer | Waiting | Later | Steps"
 Handler: TypeAlias = "Callable[[Session, Sequence[bytes]], Outcome]"
 
 
@@ -105,6 +127,7 @@ class Session:
         self.commands: deque[Request] = deque()
         self.waiting: Waiting | None = None
         self.later: Later | None = None
+        self.steps: Steps | None = None
         self.is_closing = False
         self.began_s = self.heard_s = time.monotonic()
         self._requests = Requests(BEFORE_AUTHENTICATION)
@@ -182,11 +205,14 @@ class Session:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to carry out, nor under way."""
-        return not self.commands and self.waiting is None and self.later is None
+        is_free = self.waiting is None and self.later is None and self.steps is None
+        return is_free and not self.commands
 
     @property
     def may_run(self) -> bool:
-        """Whether the next command can be carried out now."""
+        """Whether the next command can be carried out now, or the next part of one."""
+        if self.steps is not None:  # to its end, also if the client is gone
+            return True
         is_free = self.waiting is None and self.later is None and not self.is_closing
         return is_free and bool(self.commands)
 
@@ -202,10 +228,22 @@ class Session:
         while self.may_run:
             if self._out_bytes > self.context.limits.waiting_bytes:
                 return False
-            self._run_one(self.commands.popleft())
+            if self.steps is not None:
+                self._advance(self.steps)
+            else:
+                self._run_one(self.commands.popleft())
             if time.monotonic() > ends:
                 return self.may_run
         return False
+
+    def _advance(self, steps: Steps) -> None:
+        self.steps = None
+
+        def advanced() -> Outcome:
+            self.check_admitted()
+            return steps.advance()
+
+        self._take(advanced)
 
     def _run_one(self, request: Request) -> None:
         if isinstance(request, tuple):
@@ -237,6 +275,8 @@ class Session:
                 self.waiting = outcome
             case Later():
                 self.later = outcome
+            case Steps():
+                self.steps = outcome
             case RefusedError():
                 self.say_all([self.context.queues.errors.refusal(outcome)] * count)
             case _:

@@ -68,6 +68,9 @@ class ClientConnection(asyncio.Protocol):
             self.session.close()
             self.session.waiting = None
             self._hub.forget(self.session)
+            if self.session.steps is not None:
+                self._is_full = False
+                self._soon()
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sent, and carry it out."""
@@ -106,6 +109,8 @@ class ClientConnection(asyncio.Protocol):
             transport.write(data)
         if session.is_closing:
             transport.close()
+            if again:
+                self._soon()
             return
         if session.waiting is not None:
             self._hub.wait(session)

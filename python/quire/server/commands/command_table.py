@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from quire.errors import RefusedError
 from quire.server.answers import Simple
@@ -70,6 +70,8 @@ class Command(NamedTuple):
 
 
 _NUMBER: Final = re.compile(rb"-?\d{1,19}")
+_PART: Final = 256
+_T = TypeVar("_T")
 COMMANDS: Final[dict[bytes, Command]] = {}
 
 
@@ -102,6 +104,12 @@ def whole(text: bytes, what: str = "value", least: int = 0) -> int:
     if number < least or number > 2**63 - 1:
         raise RefusedError(f"{what} is not an integer or out of range")
     return number
+
+
+def batched(found: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Yield parts of what there is much of, between which other clients have their turn."""
+    for start in range(0, len(found), _PART):
+        yield found[start : start + _PART]
 
 
 class Arguments:

@@ -7,13 +7,14 @@ import os
 import re
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quire._native import VERSION
 from quire.errors import RefusedError
 from quire.recording.addresses import show_address
 from quire.server.answers import OK, Answer, Simple
+from quire.server.client_session import Steps
 from quire.server.commands.command_table import COMMANDS, Arguments, command, whole
 from quire.server.topic_names import topic_of
 
@@ -24,6 +25,8 @@ _LIKE: Final = "7.0.0"
 """The version of Redis whose answers these are like."""
 _NAME: Final = re.compile(rb"[!-~]*")
 _TEXT: Final = {2, 3}
+_LOOKED_FOR: Final = 32
+"""How many queues are looked for before other clients have their turn."""
 
 
 @command("HELLO", -1, "fast", "noscript", is_open=True)
@@ -279,7 +282,16 @@ def exists(session: Session, request: Sequence[bytes]) -> Outcome:
     """Count the queues of these names that there are."""
     topics = [topic_of(it) for it in request[1:]]
     session.context.queues.peers.check_together(topics)
-    return sum(session.queue("read", it) is not None for it in topics)
+
+    def counted() -> Generator[None, None, Answer]:
+        found = 0
+        for number, topic in enumerate(topics, 1):
+            found += session.queue("read", topic) is not None
+            if not number % _LOOKED_FOR:
+                yield
+        return found
+
+    return Steps(counted())
 
 
 @command("DBSIZE", 1, "readonly")

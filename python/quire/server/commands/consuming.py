@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quire.errors import RefusedError
 from quire.server.answers import OK, Answer
-from quire.server.commands.command_table import Arguments, command, whole
+from quire.server.client_session import Steps
+from quire.server.commands.command_table import Arguments, batched, command, whole
 from quire.server.commands.ranging import (
     BATCH_BYTES,
     BATCH_COUNT,
@@ -188,11 +189,22 @@ def _group(session: Session, topic: str, name: bytes) -> StreamGroup:
 @command("XACK", -4, "write", "fast", keys=(1, 1, 1))
 def acknowledge(session: Session, request: Sequence[bytes]) -> Outcome:
     """Acknowledge messages; return how many were pending."""
-    indexes = [index_of(it) for it in request[3:]]
     found = session.queue("read", topic_of(request[1]))
-    if found is None or group_name(request[2]) not in session.context.groups.names(found):
-        return 0
-    return session.context.groups.of(found, request[2]).acknowledge(indexes)
+
+    def acknowledged() -> Generator[None, None, Answer]:
+        indexes: list[int] = []
+        for ids in batched(request[3:]):
+            indexes += map(index_of, ids)
+            yield
+        if found is None or group_name(request[2]) not in session.context.groups.names(found):
+            return 0
+        group, count = session.context.groups.of(found, request[2]), 0
+        for part in batched(indexes):
+            count += group.acknowledge(part)
+            yield
+        return count
+
+    return Steps(acknowledged())
 
 
 @command("XPENDING", -3, "readonly", keys=(1, 1, 1))
@@ -229,15 +241,26 @@ def claim(session: Session, request: Sequence[bytes]) -> Outcome:
     """Give pending messages to a consumer, unless they were delivered a short time ago."""
     group = session.context.groups.of(existing(session, topic_of(request[1])), request[2])
     consumer, least = request[3], whole(request[4], "Invalid min-idle-time argument for XCLAIM: it")
-    given = Arguments(request, 5)
-    indexes: list[int] = []
-    while given and given.word()[:1].isdigit():
-        indexes.append(index_of(given.next()))
-    if not indexes:
+    past = next((at for at, it in enumerate(request[5:], 5) if not it[:1].isdigit()), len(request))
+    if past == 5:  # noqa: PLR2004 - the place of the first id
         raise RefusedError("Invalid stream ID specified as stream command argument")
-    idle, count, just_ids = _claim_options(given)
-    group.see(consumer)
-    return _claimed(group, consumer, least, indexes, idle=idle, count=count, just_ids=just_ids)
+    idle, count, just_ids = _claim_options(Arguments(request, past))
+
+    def claimed() -> Generator[None, None, Answer]:
+        indexes: list[int] = []
+        for ids in batched(request[5:past]):
+            indexes += map(index_of, ids)
+            yield
+        group.see(consumer)
+        claiming = _Claiming(group, consumer, least, idle, count, just_ids=just_ids)
+        for part in batched(indexes):
+            with claiming:
+                for index in part:
+                    claiming.take(index)
+            yield
+        return claiming.found
+
+    return Steps(claimed())
 
 
 def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
@@ -264,37 +287,55 @@ def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
     return idle, count, just_ids
 
 
-def _claimed(  # noqa: PLR0913 - options of XCLAIM
-    group: StreamGroup,
-    consumer: bytes,
-    least: int,
-    indexes: Sequence[int],
-    *,
-    idle: int = 0,
-    count: int | None = None,
-    just_ids: bool = False,
-) -> list[Answer]:
-    found: list[Answer] = []
-    changed: list[int] = []
-    size = 0
-    for index in indexes:
-        if size >= BATCH_BYTES:
-            break
-        known = group.pending.get(index)
-        if known is None or known.idle_ms < least:
-            continue
+class _Claiming:
+    """What XCLAIM and XAUTOCLAIM do with messages; who has them is kept on leaving."""
+
+    def __init__(  # noqa: PLR0913 - options of XCLAIM
+        self,
+        group: StreamGroup,
+        consumer: bytes,
+        least: int,
+        idle: int = 0,
+        count: int | None = None,
+        *,
+        just_ids: bool,
+    ) -> None:
+        self._group, self._consumer, self._least = group, consumer, least
+        self._idle, self._count, self._just_ids = idle, count, just_ids
+        self._changed: list[int] = []
+        self._size = 0
+        self.found: list[Answer] = []
+        self.deleted: list[Answer] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more is claimed, as the answer is long enough."""
+        return self._size >= BATCH_BYTES
+
+    def take(self, index: int) -> None:
+        """Give a message to the consumer, if it is pending for long enough."""
+        group, known = self._group, self._group.pending.get(index)
+        if self.is_full or known is None or known.idle_ms < self._least:
+            return
         data = group.data_of(index)
         if data is None:  # deleted: it is no longer pending
             group.acknowledge([index])
-            continue
-        more = count if count is not None else known.count + (not just_ids)
-        group.claim(index, consumer, idle_ms=idle, count=more)
-        changed.append(index)
-        said = id_of(index) if just_ids else entry(index, data)
-        size += len(said)
-        found.append(said)
-    group.save(changed)
-    return found
+            self.deleted.append(id_of(index))
+            return
+        more = self._count if self._count is not None else known.count + (not self._just_ids)
+        group.claim(index, self._consumer, idle_ms=self._idle, count=more)
+        self._changed.append(index)
+        said = id_of(index) if self._just_ids else entry(index, data)
+        self._size += len(said)
+        self.found.append(said)
+
+    def __enter__(self) -> None:
+        """Begin with messages that are kept together."""
+
+    def __exit__(self, *_error: object) -> None:
+        """Keep who has them now."""
+        changed, self._changed = self._changed, []
+        self._group.save(changed)
 
 
 @command("XAUTOCLAIM", -6, "write", "fast", keys=(1, 1, 1))
@@ -312,18 +353,19 @@ def claim_next(session: Session, request: Sequence[bytes]) -> Outcome:
             just_ids = True
         else:
             raise RefusedError("syntax error")
-    group.see(consumer)
-    looked = [*islice(group.of_consumer(None, start, LAST), count * 10 + 1)]
-    found: list[Answer] = []
-    deleted: list[Answer] = []
-    following = size = 0
-    for number, index in enumerate(looked):
-        if len(found) == count or number == count * 10 or size >= BATCH_BYTES:
-            following = index
-            break
-        claimed = _claimed(group, consumer, least, [index], just_ids=just_ids)
-        found += claimed
-        size += sum(map(len, claimed))  # type: ignore[arg-type]
-        if not claimed and index not in group.pending:
-            deleted.append(id_of(index))
-    return [id_of(following), found, deleted]
+
+    def claimed() -> Generator[None, None, Answer]:
+        group.see(consumer)
+        claiming = _Claiming(group, consumer, least, just_ids=just_ids)
+        looked = [*islice(group.of_consumer(None, start, LAST), count * 10 + 1)]
+        for part in batched(looked[: count * 10]):
+            with claiming:
+                for index in part:
+                    if len(claiming.found) == count or claiming.is_full:
+                        return [id_of(index), claiming.found, claiming.deleted]
+                    claiming.take(index)
+            yield
+        following = looked[-1] if len(looked) > count * 10 else 0
+        return [id_of(following), claiming.found, claiming.deleted]
+
+    return Steps(claimed())

@@ -8,7 +8,7 @@ that of a consumer whose process died.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from quire.errors import GroupError, QuireError, RefusedError
@@ -225,13 +225,12 @@ def _of_member(session: Session, what: bytes, given: Arguments) -> Outcome:
 
         return Later(left)
     time_ms = given.whole("time") if what in {b"NACK", b"RENEW"} else 0
-    indexes = [given.whole("index") for _ in range(given.left)]
-    calls = {
-        b"ACK": lambda: member.acknowledge(indexes),
-        b"NACK": lambda: member.refuse(time_ms, indexes),
-        b"RENEW": lambda: member.extend(time_ms, indexes),
+    calls: dict[bytes, Callable[[list[int]], list[Answer]]] = {
+        b"ACK": member.acknowledge,
+        b"NACK": lambda indexes: member.refuse(time_ms, indexes),
+        b"RENEW": lambda indexes: member.extend(time_ms, indexes),
     }
-    return Later(calls[what])
+    return Later(lambda: calls[what]([given.whole("index") for _ in range(given.left)]))
 
 
 def _read(member: _Member, given: Arguments) -> Outcome:
