@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -38,6 +39,23 @@ def test_frames_are_those_of_the_queue_at_home(tmp_path: Path) -> None:
         assert again.to_table().equals(rows.to_table())
         with pytest.raises(WireError, match="the value does not fit"):
             far.to_arrow({"symbol": "int64"})
+
+
+@pytest.mark.parametrize("option", ["--flight", None])
+def test_duckdb_asks_a_remote_queue(tmp_path: Path, option: str | None) -> None:
+    days(tmp_path / "queues" / "prices")
+    options = [] if option is None else [option, "127.0.0.1:0"]
+    with (
+        serving(tmp_path / "queues", *options) as (port, _),
+        quire.open(f"quire://127.0.0.1:{port}/prices", read_only=True) as far,
+        duckdb.connect() as connection,
+    ):
+        (found,) = connection.sql("select count(*), min(index), max(index) from far").fetchall()
+        assert found == (12, far.first_index, far.last_index)
+        rows: Any = far.scan(SCHEMA)
+        query = "select symbol, sum(n) from rows where n >= 10 group by symbol"
+        assert connection.sql(query).fetchall() == [("EURUSD", 21)]
+        assert rows is not None
 
 
 def test_a_server_without_flight_has_frames_too(tmp_path: Path) -> None:
