@@ -12,7 +12,7 @@ import pytest
 
 import quire
 from any_format import open_vanilla
-from quire.errors import ReplicationError
+from quire.errors import TableLostError
 from quire.vanilla.replication import Sink, Source
 from replicas import messages
 from replication_wire import FILES, SMALL, WAIT_S
@@ -98,6 +98,15 @@ def test_a_full_disk_of_a_sink(synchronous: bool, tmp_path: Path) -> None:  # no
     on_small_disk(tmp_path / "disk", DISK, work)
 
 
+def replace(path: Path, moved: Path, by: str) -> None:
+    """Have a path lead to another directory, or to none."""
+    if by == "a copy":
+        shutil.copytree(moved, path)
+    elif by == "another queue":
+        with open_vanilla(path, **SMALL) as queue:
+            queue.appender().write_many([b"of another queue"] * 2)
+
+
 @pytest.mark.parametrize("replaced_by", ["nothing", "a copy", "another queue"])
 def test_the_directory_of_a_sink_that_is_renamed_or_replaced(
     replaced_by: str, tmp_path: Path
@@ -113,13 +122,10 @@ def test_the_directory_of_a_sink_that_is_renamed_or_replaced(
             await sink.__aenter__()
             await source.stored(appender.write_bytes(b"kept"))
             copy.rename(moved)
-            if replaced_by == "a copy":
-                shutil.copytree(moved, copy)
-            elif replaced_by == "another queue":
-                open_vanilla(copy, **SMALL).close()
+            replace(copy, moved, replaced_by)
             before = files_of(copy)
             waiting = asyncio.ensure_future(source.stored(appender.write_bytes(b"by nobody")))
-            with pytest.raises(ReplicationError, match="renamed or replaced"):
+            with pytest.raises(TableLostError, match="renamed, removed or replaced"):
                 await asyncio.wait_for(sink.run_forever(), WAIT_S)
             await sink.close()
             assert files_of(copy) == before
@@ -129,6 +135,32 @@ def test_the_directory_of_a_sink_that_is_renamed_or_replaced(
     with open_vanilla(tmp_path / "orders", **SMALL) as queue, queue.appender() as appender:
         asyncio.run(meet(queue, appender))
     assert [it for _, it in messages(moved)] == [b"kept"]
+
+
+@pytest.mark.parametrize("replaced_by", ["nothing", "a copy", "another queue"])
+def test_the_directory_of_a_source_that_is_renamed_or_replaced(
+    replaced_by: str, tmp_path: Path
+) -> None:
+    """It ends by name, and no message of the other directory is sent."""
+    orders, moved, copy = tmp_path / "orders", tmp_path / "moved", tmp_path / "copy"
+
+    async def meet(
+        queue: quire.vanilla.VanillaQueue, appender: quire.vanilla.VanillaAppender
+    ) -> None:
+        async with Source(queue) as source:
+            sink = Sink(copy, port=source.address[1], files=FILES)
+            await sink.__aenter__()
+            await sink.stored(appender.write_bytes(b"kept"))
+            orders.rename(moved)
+            replace(orders, moved, replaced_by)
+            appender.write_bytes(b"sent to nobody")
+            with pytest.raises(TableLostError, match="renamed, removed or replaced"):
+                await asyncio.wait_for(source.run_forever(), WAIT_S)
+            await sink.close()
+
+    with open_vanilla(orders, **SMALL) as queue, queue.appender() as appender:
+        asyncio.run(meet(queue, appender))
+    assert [it for _, it in messages(copy)] == [b"kept"]
 
 
 def files_of(path: Path) -> dict[Path, bytes]:

@@ -9,10 +9,10 @@ from time import time
 from typing import Any, Final
 
 from quire._common.durable import SafeFolder
-from quire._common.file_identity import identity_at
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
 from quire.handles.vanilla import open as open_vanilla
+from quire.replication.own_folder import check_present
 from quire.vanilla.replication.wire_frames import Run
 
 _LOCK: Final = ".sink.lock"
@@ -66,12 +66,10 @@ class Replica:
         Check that its directory is still the one at its path.
 
         Raises:
-            ReplicationError: The directory was renamed, removed or replaced.
+            TableLostError: The directory was renamed, removed or replaced.
 
         """
-        if identity_at(self._folder.path) != self._folder.identity:
-            text = "the directory of the copy was renamed or replaced, and this sink ends"
-            raise ReplicationError(f"{text}: path={self.path}")
+        check_present(self._folder)
 
     @property
     def last_index(self) -> int | None:
@@ -102,7 +100,8 @@ class Replica:
 
         Raises:
             ReplicationError: A message would get another index than at the source, or the copy
-                holds another message at that index, or its directory is another one.
+                holds another message at that index.
+            TableLostError: The directory was renamed, removed or replaced.
 
         """
         self.check_present()

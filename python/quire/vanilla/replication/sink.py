@@ -43,6 +43,7 @@ class Sink(AnySink[SinkSession]):
 
     Raises:
         LockHeldError: Another sink keeps this copy.
+        TableLostError: The directory of the copy was renamed, removed or replaced.
 
     Examples:
         >>> import asyncio

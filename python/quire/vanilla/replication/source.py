@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Self
 
 from quire._common import arguments
+from quire._common.durable import SafeFolder
 from quire._native import VanillaExcerpt
-from quire.errors import ReadOnlyError, UnsupportedError
+from quire.errors import QuireError, ReadOnlyError, TableLostError, UnsupportedError
 from quire.handles.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
 from quire.replication.drivers.any_source import AnySource
+from quire.replication.drivers.connection import Connection
+from quire.replication.own_folder import check_present
 from quire.vanilla.replication import wire_frames
 from quire.vanilla.replication.source_session import Limits, SinkStatus, SourceSession
 
@@ -81,9 +85,11 @@ class Source(AnySource[SourceSession]):
         )
         self._accept_submits = accept_submits
         self._appender: VanillaAppender | None = None
+        self._folder: SafeFolder | None = None
 
     async def __aenter__(self) -> Self:
         """Start listening."""
+        self._folder = SafeFolder.at(self._queue.path)
         if self._accept_submits:
             self._appender = self._queue.appender()
         return await super().__aenter__()
@@ -97,6 +103,8 @@ class Source(AnySource[SourceSession]):
         await super().close()
         if self._appender is not None:
             self._appender.close()
+        if self._folder is not None:
+            self._folder.close()
 
     @property
     def sinks(self) -> list[SinkStatus]:
@@ -146,7 +154,32 @@ class Source(AnySource[SourceSession]):
         return have == len(subscribed) and have >= sinks
 
     def _new_session(self, peer: str) -> SourceSession:
-        now_ns = time.monotonic_ns()
         return SourceSession(
-            self._queue, peer, self._limits, appender=self._appender, now_ns=now_ns
+            self._queue,
+            peer,
+            self._limits,
+            appender=self._appender,
+            check=self._check_present,
+            now_ns=time.monotonic_ns(),
         )
+
+    def _check_present(self) -> None:
+        """
+        Check that the queue's directory is still the one at its path, and end the source if not.
+
+        Raises:
+            TableLostError: The queue's directory was renamed, removed or replaced.
+
+        """
+        if self._folder is None:
+            return
+        try:
+            check_present(self._folder)
+        except TableLostError as error:
+            self._end(error)
+            raise
+
+    def _note_failure(self, error: QuireError | OSError, connection: Connection) -> None:
+        with suppress(TableLostError):  # whatever else cannot be read then
+            self._check_present()
+        super()._note_failure(error, connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -100,6 +100,7 @@ class SourceSession:
         peer: The sink's address.
         limits: What it is granted.
         appender: Appends what the sink submits; None: it may not.
+        check: Called before messages are sent: raises what ends the connection.
         now_ns: The time, of a clock that is never set back.
 
     """
@@ -109,16 +110,18 @@ class SourceSession:
     takes_long: bool = False
     """Whether it computes anything before it answers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what its source has
         self,
         queue: VanillaQueue,
         peer: str,
         limits: Limits,
         *,
         appender: VanillaAppender | None,
+        check: Callable[[], None],
         now_ns: int,
     ) -> None:
         self.peer = self.name = peer
+        self._check = check
         self._queue, self._limits, self._appender = queue, limits, appender
         self._tailer = queue.tailer()
         self._requests = RequestReader(None if appender is None else limits.submit_bytes)
@@ -264,6 +267,7 @@ class SourceSession:
         del time_ns
         self._now_ns = now_ns
         if self._is_at_message and (frames := self._next_messages()):
+            self._check()
             self._send(frames)
             return True
         is_quiet = now_ns - self._spoke_ns >= self._limits.heartbeat_s * 1e9
