@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,13 +167,14 @@ def test_no_deadline_of_before_a_reboot_counts(
         other.close()
 
 
-def test_a_group_is_that_of_the_open_queue_or_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "queue"
-    with quire.open(path) as queue, queue.appender() as appender:
+@pytest.mark.parametrize("kind", ["chronicle", "quick-queue"])
+def test_a_group_is_that_of_the_open_queue_or_an_error(tmp_path: Path, kind: str) -> None:
+    path, open_any = tmp_path / "queue", partial[Any](quire.open, format=kind)
+    with open_any(path) as queue, queue.appender() as appender:
         index = appender.write_many([b"old 0", b"old 1"])
         assert index is not None
         path.rename(tmp_path / "elsewhere")
-        with quire.open(path) as other, other.appender() as others:
+        with open_any(path) as other, other.appender() as others:
             others.write_many([b"new 0", b"new 1", b"new 2"])
             with group(other).consumer() as consumer:
                 assert consumer.read_many(1)[0].ack()
@@ -181,11 +184,16 @@ def test_a_group_is_that_of_the_open_queue_or_an_error(tmp_path: Path) -> None:
                 group(queue).delete,
                 lambda: group(queue).release(index),
                 lambda: group(queue).extend(index, HOUR_S),
+                lambda: group(queue).lag,
+                group(queue).state,
+                group(queue).pending,
+                queue.groups,
             ):
                 with pytest.raises(TableLostError, match="was renamed, removed or replaced"):
                     call()
             with group(other).consumer() as consumer:
                 assert [it.data for it in consumer.read_many(9)] == [b"new 1", b"new 2"]
+                assert (group(other).lag, len(other.groups())) == (2, 1)
 
 
 def test_each_dead_letter_is_written_once_although_a_later_one_fails(tmp_path: Path) -> None:
@@ -234,3 +242,20 @@ def test_a_dead_letter_that_cannot_be_written_holds_up_no_other_message(
         with quire.open(tmp_path / "wide") as written:
             (letter,) = dead_letters(written)
             assert (letter.source_index, letter.data) == (index, bytes(200_000))
+
+
+def test_a_dead_letter_that_cannot_be_written_keeps_the_order_of_its_key(tmp_path: Path) -> None:
+    small = quire.open(tmp_path / "letters", block_bytes=2**16)
+    with quire.open(tmp_path / "queue") as queue, small as letters, queue.appender() as appender:
+        for key, length in ((1, 200_000), (1, 1), (2, 1)):
+            appender.write_map({"key": key, "text": "x" * length})
+        rejecting = queue.group("billing", key="key", dead_letter=letters, max_deliveries=1)
+        with rejecting.consumer() as consumer:
+            first = consumer.read()
+            assert first is not None
+            assert first.nack()
+            other = consumer.read()
+            assert other is not None
+            assert (other.to_dict()["key"], other.ack()) == (2, True)
+            assert consumer.read() is None
+        assert rejecting.lag == 2

@@ -228,21 +228,6 @@ def test_what_leaves_groups_out_names_them(
     assert "billing" in caplog.text
 
 
-def test_a_copy_says_that_records_of_writes_of_spark_are_left_out(
-    orders: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    quire.copy_queue(orders, tmp_path / "first")
-    assert caplog.messages == []
-    batch = orders / ".quire-sink" / "writer" / "7"
-    batch.mkdir(parents=True)
-    (batch / "manifest.json").write_text('{"after": 3}', "utf-8")
-    quire.copy_queue(orders, tmp_path / "second")
-    (message,) = caplog.messages
-    assert message.startswith("the copy lacks the records of Spark's writes:")
-    assert f"unfinished=writer/7 path={orders}" in message
-    assert is_the_source(tmp_path / "second", orders)
-
-
 def test_two_copies_to_one_place_at_a_time_are_refused(orders: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     with Party(COPY, orders, copy, point="audit:open:20240116T4.cq4") as party:

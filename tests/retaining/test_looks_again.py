@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import quire
+import quire.vanilla
 from pause_points import Party
 from queues import DAY_MS, START_MS, payloads
 from quire._common.file_identity import Identity
@@ -18,6 +19,7 @@ from quire.errors import TableLostError
 from quire.maintenance.files import FileUser, users_of
 from quire.retaining.pruning import Run
 from quire.retaining.retention import Retention
+from quire.vanilla import VanillaQueue
 
 DAYS = 5
 
@@ -310,7 +312,36 @@ def test_an_open_queue_is_pruned_and_not_one_that_took_its_place(tmp_path: Path)
         path.rename(tmp_path / "elsewhere")
         with filled() as other:
             files = sorted(path.glob("*.cq4"))
-            with pytest.raises(TableLostError):
-                quire.prune(queue, max_cycles=1, clock=clock)
+            for dry_run in (True, False):
+                with pytest.raises(TableLostError):
+                    quire.prune(queue, max_cycles=1, clock=clock, dry_run=dry_run)
             assert sorted(path.glob("*.cq4")) == files
-            assert len(quire.prune(other, max_cycles=1, clock=clock).removed) == 2
+            for dry_run in (True, False):
+                report = quire.prune(other, max_cycles=1, clock=clock, dry_run=dry_run)
+                assert len(report.removed) == 2
+
+
+def test_an_open_vanilla_chronicle_is_pruned_and_not_one_that_took_its_place(
+    tmp_path: Path,
+) -> None:
+    path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
+
+    def filled() -> VanillaQueue:
+        queue = quire.vanilla.open(path, clock=clock)
+        with queue.appender() as appender:
+            for _ in range(3):
+                appender.write_bytes(b"kept")
+                clock.advance(DAY_MS)
+        return queue
+
+    with filled() as queue:
+        path.rename(tmp_path / "elsewhere")
+        with filled() as other:
+            cycles = other.cycles
+            for dry_run in (True, False):
+                with pytest.raises(TableLostError, match="was renamed, removed or replaced"):
+                    quire.prune(queue, max_cycles=1, clock=clock, dry_run=dry_run)
+            assert other.cycles == cycles
+            for dry_run in (True, False):
+                report = quire.prune(other, max_cycles=1, clock=clock, dry_run=dry_run)
+                assert len(report.removed) == 2

@@ -316,13 +316,19 @@ def test_a_forged_record_does_not_end_an_unfinished_write(path: Path, target: Ta
     assert found(path) == EXPECTED
 
 
-def test_a_record_goes_with_a_copy_and_stays_valid_when_keys_change(
-    path: Path, target: Target, tmp_path: Path
+@pytest.mark.parametrize("copy", [shutil.copytree, quire.copy_queue], ids=["files", "queue"])
+def test_records_go_with_a_copy_and_stay_valid_when_keys_change(
+    path: Path, target: Target, tmp_path: Path, copy: Callable[[Path, Path], object]
 ) -> None:
     assert commit(target, "w", 0, stage(target))
-    shutil.copytree(path, tmp_path / "copy")
+    killed(target, stage(target, "v"), 1, "v")
+    copy(path, tmp_path / "copy")
     copied = replace(target, path=str(tmp_path / "copy"))
-    assert not commit(copied, "w", 0, stage(copied))
+    assert finish(copied.path, key=KEY) == finish(str(path), key=KEY) == 1
+    assert found(tmp_path / "copy") == found(path) == EXPECTED * 2
+    assert showing(tmp_path / "copy") == []
+    for writer in ("w", "v"):
+        assert not commit(copied, writer, 0, stage(copied, writer))
 
     new = quire.KeyRing({"new": OTHER}, current="new")
     rewrap(path, key=KEY, new_key=new)
@@ -332,7 +338,7 @@ def test_a_record_goes_with_a_copy_and_stays_valid_when_keys_change(
     both = quire.KeyRing({"new": OTHER, "newer": KEY}, current="newer")
     rotated = replace(target, key=both)
     assert not commit(rotated, "w", 0, stage(rotated))
-    assert found(path, OTHER) == EXPECTED
+    assert found(path, OTHER) == EXPECTED * 2
 
 
 def test_without_the_key_of_a_record_nothing_is_appended(path: Path, target: Target) -> None:

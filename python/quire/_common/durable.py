@@ -497,20 +497,6 @@ def make_folder(path: Path, access: Access = PRIVATE) -> None:
         sync(folder.parent)
 
 
-def data_ranges(handle: int, start: int, end: int) -> Generator[tuple[int, int]]:
-    """Yield start and end of what is no hole in a range of a file."""
-    while start < end:
-        try:
-            first = os.lseek(handle, start, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole is left
-                return
-            raise
-        start = min(os.lseek(handle, first, os.SEEK_HOLE), end)
-        if first < start:
-            yield first, start
-
-
 def flush_and_sync(file: BufferedWriter) -> None:
     """Flush a file and make its content durable."""
     file.flush()

@@ -11,14 +11,13 @@ from quire import _native
 from quire._common import arguments
 from quire._common.known_attributes import KnownAttributes
 from quire.errors import GroupError, ReadOnlyError, TableLostError, UnsupportedError
-from quire.formats.adapters import adapter_of, end_index_of, journal_of, numbering_of
+from quire.formats.adapters import adapter_of, end_index_of, numbering_of
 from quire.groups.consumer import Consumer
-from quire.groups.eligible import grouped
+from quire.groups.eligible import check_at_its_path, grouped
 from quire.groups.keys import Keys
 from quire.groups.letters import DeadLetters
 from quire.groups.membership import Membership, Rules
 from quire.groups.states import GroupState, PendingMessage, pending_of, side_file, state_of
-from quire.opening.discovery import check_at_path
 
 if TYPE_CHECKING:
     from datetime import date
@@ -107,7 +106,14 @@ class Group(KnownAttributes):
         return self.state().lag
 
     def state(self) -> GroupState:
-        """Return the lag, the members and the position of the group at one moment."""
+        """
+        Return the lag, the members and the position of the group at one moment.
+
+        Raises:
+            TableLostError: Another queue, or none, is at the queue's path by now.
+
+        """
+        check_at_its_path(self._queue)
         return state_of(self._queue, self.name)
 
     def consumer(self, name: str | None = None) -> Consumer:
@@ -130,11 +136,11 @@ class Group(KnownAttributes):
                 f"a consumer needs a writable queue: path={self._queue.path} read_only=True"
             )
         name = str(os.getpid()) if name is None else arguments.text("name", name)
-        self._check_at_path()
+        check_at_its_path(self._queue)
         end = end_index_of(self._queue)
         member = self._native._join(name, self._ack_timeout_ms, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         try:
-            self._check_at_path()
+            check_at_its_path(self._queue)
         except TableLostError:
             member.close()
             raise
@@ -160,6 +166,7 @@ class Group(KnownAttributes):
             True c1 True
 
         """
+        check_at_its_path(self._queue)
         return pending_of(self._side_file)
 
     def extend(self, index: int, timeout_s: float) -> int:
@@ -297,13 +304,7 @@ class Group(KnownAttributes):
             raise ReadOnlyError(
                 f"to {what} needs a writable queue: path={self._queue.path} read_only=True"
             )
-        self._check_at_path()
-
-    def _check_at_path(self) -> None:
-        """Check that the group's file is that of the open queue, not of one at its path by now."""
-        journal = journal_of(self._queue)
-        if journal is not None:
-            check_at_path(journal.path, journal._table_identity())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        check_at_its_path(self._queue)
 
     def delete(self) -> bool:
         """

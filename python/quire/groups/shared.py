@@ -73,6 +73,9 @@ class GroupMethods:
         """
         Return the groups that consumers joined, with their lag, position and members.
 
+        Raises:
+            TableLostError: Another queue, or none, is at the queue's path by now.
+
         Examples:
             >>> _ = appender.write_text("hello")
             >>> with queue.group("billing").consumer("c1"):
@@ -81,7 +84,9 @@ class GroupMethods:
             billing 1 ['c1']
 
         """
-        from quire.groups.eligible import grouped
+        from quire.groups.eligible import check_at_its_path, grouped
         from quire.groups.states import states_of
 
-        return states_of(grouped(self))
+        queue = grouped(self)
+        check_at_its_path(queue)
+        return states_of(queue)

@@ -30,9 +30,11 @@ from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.copying_groups import put_groups
 from quire.maintenance.copying_snapshots import SnapshotCopy
-from quire.maintenance.left_out import tell_pending, tell_writes
+from quire.maintenance.copying_writes import WritesCopy
+from quire.maintenance.left_out import tell_pending
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
+from quire.maintenance.sink_writes import FOLDER
 from quire.opening.discovery import TABLE, check_local
 from quire.opening.opener import open_without_key as open_queue
 from quire.sealed.needed_files import bring_needed
@@ -71,7 +73,8 @@ def copy_queue(
     those before it. Indexes, metadata, append times and the positions of named tailers stay; a
     consumer group begins with the first message that it had not acknowledged. Its locks are free.
     Nothing of the source is changed, and no lock is taken. Messages that wait in the ring of
-    asynchronous appends are no part of the queue yet: a warning says how many there are.
+    asynchronous appends are no part of the queue yet: a warning says how many there are. Writes of
+    Spark that are not finished can be finished in the copy, unless they are staged elsewhere.
 
     Repeat a copy that was interrupted or killed to resume it: messages copied before are kept as
     far as they equal the source. Cycles that retention removes meanwhile are left out,
@@ -110,7 +113,6 @@ def copy_queue(
         working_folder(path, [Path(queue.path)], "copying") as folder,
     ):
         pending = tell_pending(queue.path, "copy")
-        tell_writes(queue.path, "copy")
         groups = lowest_needed(queue.path)
         if adapter_of(queue).has_snapshots:
             copied = SnapshotCopy(queue, folder, progress).run()
@@ -137,6 +139,8 @@ class _Copy(CopyRun):
     def _run(self, source: SafeFolder) -> Copied:
         seals = _content_of(source, SEALS)  # so that they speak of no later message
         bring_needed(source, self._folder)
+        writes = WritesCopy(source, self._folder, lambda: self._report(f"copying {FOLDER}"))
+        writes.before_files()
         if source.has(TABLE):
             self._folder.replace(TABLE, source.read(TABLE))
         cycles = self._queue.cycles
@@ -146,6 +150,7 @@ class _Copy(CopyRun):
         self._needed = bring_needed(
             source, self._folder
         )  # of messages that were appended meanwhile
+        writes.after_files()
         self._remove_others(files)
         for file in files:
             self._copy_times(file)
@@ -233,7 +238,7 @@ class _Copy(CopyRun):
 
     def _remove_others(self, files: list[_File]) -> None:
         """Remove what an earlier run copied, or this one began, and is no part of the copy."""
-        names = {it.name for it in files} | {TABLE, NOTE, *self._needed}
+        names = {it.name for it in files} | {TABLE, NOTE, FOLDER, *self._needed}
         for name in self._folder.names():
             if name not in names:
                 self._folder.remove(name)

@@ -21,7 +21,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from quire._common.durable import SafeFolder, data_ranges
+from quire._common.durable import SafeFolder
+from quire._common.sparse_files import data_ranges
 from quire.errors import CorruptError, UnsafePathError
 from quire.formats.adapters import adapter_of
 from quire.formats.protocols import AnyQueue

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Final
 
 from quire.errors import QuireError
 from quire.formats.adapters import adapter_at
 from quire.groups import lowest_needed
 from quire.maintenance.pending import ring_pending
-from quire.maintenance.sink_writes import FOLDER, unfinished_writes
 from quire.sealed.key_file import is_encrypted
 
 _LOG: Final = logging.getLogger("quire")
@@ -42,21 +40,6 @@ def tell_pending(path: str, what: str) -> int:
             path,
         )
     return messages
-
-
-def tell_writes(path: str, what: str) -> None:
-    """Log a warning if Spark writes to the queue, as the records of its writes are left out."""
-    if not Path(path, FOLDER).exists():
-        return
-    unfinished = ",".join(it.name for it in unfinished_writes(path))
-    _LOG.warning(
-        "the %s lacks the records of Spark's writes: an unfinished write cannot be completed there,"
-        " and a batch that is repeated there is appended again: unfinished=%s path=%s"
-        " (see quire.spark.finish)",
-        what,
-        unfinished or None,
-        path,
-    )
 
 
 def tell_left_out(path: str, what: str) -> None:

@@ -15,7 +15,8 @@ FOLDER: Final = ".quire-sink"
 MANIFEST: Final = "manifest.json"
 DONE: Final = "done.json"
 
-_WRONG: Final = (ValueError, TypeError, KeyError, RecursionError, UnsafePathError)
+WRONG: Final = (ValueError, TypeError, LookupError, RecursionError, UnsafePathError)
+"""How what is in a record may show that no sink wrote it."""
 
 
 class SinkWrite(NamedTuple):
@@ -46,7 +47,7 @@ def unfinished_writes(path: str) -> list[SinkWrite]:
 def _of_writer(root: SafeFolder, writer: str) -> Iterator[SinkWrite]:
     try:
         with root.sub(writer) as folder:
-            done = _read(folder, DONE, "batch", -1)
+            done = done_in(folder)
             for batch in [it for it in folder.folders() if it.isdecimal()]:
                 with suppress(FileNotFoundError), folder.sub(batch) as inside:
                     if inside.has(MANIFEST) and (done is None or int(batch) > done):
@@ -57,12 +58,17 @@ def _of_writer(root: SafeFolder, writer: str) -> Iterator[SinkWrite]:
         yield SinkWrite(writer, None)
 
 
+def done_in(folder: SafeFolder) -> int | None:
+    """Return the last batch that a writer's record calls done; -1: none; None: it does not read."""
+    return _read(folder, DONE, "batch", -1)
+
+
 def _read(folder: SafeFolder, file: str, name: str, absent: int | None = None) -> int | None:
     """Return a number of a file; None if it holds no such number."""
     try:
         found: Any = json.loads(folder.read(file))[name]
     except FileNotFoundError:
         return absent
-    except _WRONG:
+    except WRONG:
         return None
     return found if type(found) is int else None

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from quire._common import arguments
+from quire._common.file_identity import Identity, identity_at
 from quire.formats.adapters import adapter_named, is_queue
 from quire.formats.detection import format_of
 from quire.formats.protocols import AnyQueue
@@ -28,6 +29,8 @@ class PickledByPath:
     """A queue that pickles by path and options."""
 
     _options: dict[str, Any]
+    _place: Identity | None = None
+    """The directory that it was opened in."""
 
     if TYPE_CHECKING:
 
@@ -38,7 +41,7 @@ class PickledByPath:
     def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
         """Open with options as they were kept by another one, as when unpickled."""
         queue = cast("Callable[..., Self]", cls)(path, **options)
-        queue._options = options  # noqa: SLF001
+        queue._options, queue._place = options, identity_at(path)  # noqa: SLF001
         return queue
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[str, dict[str, Any]]]:

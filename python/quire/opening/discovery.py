@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from quire._common import arguments, roll_file_names
-from quire._common.file_identity import Identity, identity_of
+from quire._common.file_identity import Identity, identity_at, identity_of
 from quire.errors import NotAQueueError, TableLostError, UnsupportedError
 from quire.formats import detection
 
@@ -54,6 +54,22 @@ def check_at_path(path: str, table: Identity | None) -> None:
     except (FileNotFoundError, NotADirectoryError):
         found = None
     if table not in {None, found}:
+        raise lost(path)
+
+
+def check_directory(path: str, place: Identity | None) -> None:
+    """
+    Check that a queue without a table is still where it was opened.
+
+    Args:
+        path: Its directory.
+        place: Device and inode number of the directory then; None: not known.
+
+    Raises:
+        TableLostError: Another directory is at the path, or none.
+
+    """
+    if place not in {None, identity_at(path)}:
         raise lost(path)
 
 

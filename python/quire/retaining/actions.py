@@ -14,13 +14,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from io import BufferedReader, BufferedWriter
+from io import BufferedReader
 from pathlib import Path
 from typing import ClassVar, Final, TypeAlias, cast
 
-from quire._common.durable import Access, SafeFolder, data_ranges, flush_and_sync
+from quire._common.durable import Access, SafeFolder, flush_and_sync
 from quire._common.file_identity import identity_of
 from quire._common.roll_file_names import COMPRESSED, side_files
+from quire._common.sparse_files import copy_sparse
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
 from quire.handles.journal.queue import JournalQueue
@@ -263,19 +264,6 @@ class _Archive(Saver):
             raise ArchiveError(f"the cycle could not be archived: {why} file={cycle.file}")
         check_archived(self._topic, cast("JournalQueue", queue), entry)
         return self._topic.file(entry)
-
-
-def copy_sparse(source: BufferedReader, target: BufferedWriter, check: Check) -> None:
-    """Copy a file, leaving its holes as holes."""
-    size = os.fstat(source.fileno()).st_size
-    for start, end in data_ranges(source.fileno(), 0, size):
-        source.seek(start)
-        target.seek(start)
-        for at in range(start, end, _CHUNK):
-            check()
-            target.write(source.read(min(_CHUNK, end - at)))
-    target.flush()
-    os.ftruncate(target.fileno(), size)
 
 
 def _equal(one: BufferedReader, other: BufferedReader) -> bool:

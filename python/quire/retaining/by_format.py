@@ -16,6 +16,7 @@ from quire.errors import NotAQueueError, UnsupportedError
 from quire.formats.adapters import adapter_at, adapter_of
 from quire.formats.detection import refuse_part, refuse_queues
 from quire.formats.missing import article
+from quire.handles.base import Queue
 from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.holders import Holder, growth_of, holders_of
 from quire.maintenance.removal import (
@@ -27,7 +28,7 @@ from quire.maintenance.removal import (
     removal,
     sweep_compressed,
 )
-from quire.opening.discovery import check_local
+from quire.opening.discovery import check_local, lost
 from quire.opening.opener import open_without_key as open_queue
 from quire.ranges.stored_positions import stored_position
 from quire.retaining.pruning_plan import Cycle
@@ -176,16 +177,21 @@ class VanillaCycles(Cycles[VanillaQueue]):
                 parent.rmdir()
 
 
+def identity_in(queue: Queue) -> Identity | None:
+    """Return what an open queue is known by: its table, or its directory; None if neither is."""
+    return queue._table_identity() if isinstance(queue, JournalQueue) else queue._place  # noqa: SLF001
+
+
 @contextmanager
 def opened_to_prune(
-    path: str, options: dict[str, Any], table: Identity | None
+    path: str, options: dict[str, Any], opened: Identity | None
 ) -> Generator[Cycles[Any]]:
     """
     Hold the lock of a queue's retention, and return its cycles.
 
     Raises:
         LockHeldError: Another process removes cycles.
-        TableLostError: The path leads to another queue than that of the *table*.
+        TableLostError: The path leads to another queue than the one that was *opened*.
 
     """
     adapter = adapter_at(path)
@@ -195,25 +201,39 @@ def opened_to_prune(
             folder.locked(LOCK),
             open_queue(path, format="vanilla", create=False, **options) as chronicle,
         ):
+            _check_same(path, opened, folder.identity)
             folder.sweep()
             yield VanillaCycles(chronicle, folder)
         return
-    with removal(path, table=table, pretouch=False, **options) as removes:
+    with removal(path, table=opened, pretouch=False, **options) as removes:
         sweep_compressed(removes.folder)
         removes.queue.refresh()  # a killed run may have announced a removal that it did not reach
         yield JournalCycles(removes.queue, removes)
 
 
 @contextmanager
-def opened_to_look(path: str) -> Generator[Cycles[Any]]:
-    """Return the cycles of a queue for a dry run."""
+def opened_to_look(path: str, opened: Identity | None) -> Generator[Cycles[Any]]:
+    """
+    Return the cycles of a queue for a dry run.
+
+    Raises:
+        TableLostError: The path leads to another queue than the one that was *opened*.
+
+    """
     adapter = adapter_at(path)
     if adapter is not None and adapter.is_folder:
         with open_queue(path, format="vanilla", read_only=True, create=False) as chronicle:
+            _check_same(path, opened, identity_in(chronicle))
             yield VanillaCycles(chronicle, None)
         return
     with open_queue(path, read_only=True, create=False) as queue:
+        _check_same(path, opened, identity_in(queue))
         yield JournalCycles(queue, None)
+
+
+def _check_same(path: str, opened: Identity | None, found: Identity | None) -> None:
+    if opened not in {None, found}:
+        raise lost(path)
 
 
 def check_format(path: str, action: Action) -> None:

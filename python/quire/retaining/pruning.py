@@ -13,12 +13,17 @@ from quire._common.file_identity import Identity
 from quire._native import ManualClock, count_pruned
 from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.handles.base import Queue
-from quire.handles.journal.queue import JournalQueue
 from quire.maintenance.files import identities_of, reason_of, users_of
 from quire.maintenance.holders import Holder, reader_in
 from quire.opening.declaring import check_clock
 from quire.retaining.actions import Saver, check_dest, saver_of
-from quire.retaining.by_format import Cycles, check_format, opened_to_look, opened_to_prune
+from quire.retaining.by_format import (
+    Cycles,
+    check_format,
+    identity_in,
+    opened_to_look,
+    opened_to_prune,
+)
 from quire.retaining.prune_report import PrunedCycle, PruneReport
 from quire.retaining.pruning_plan import AGED, Cycle, Plan, plan, without_stale
 from quire.retaining.rule import Action, Age, Rule
@@ -108,8 +113,8 @@ def prune(  # noqa: PLR0913 - by keywords
     )
     arguments.flag("dry_run", dry_run)
     place = queue.path if isinstance(queue, Queue) else arguments.queue_path("queue", queue)
-    table = queue._table_identity() if isinstance(queue, JournalQueue) else None  # noqa: SLF001
-    return Run(place, rule, clock=clock, progress=progress, table=table).apply(dry_run=dry_run)
+    opened = identity_in(queue) if isinstance(queue, Queue) else None
+    return Run(place, rule, clock=clock, progress=progress, opened=opened).apply(dry_run=dry_run)
 
 
 class Run:
@@ -124,7 +129,7 @@ class Run:
         progress: Progress | None = None,
         open_options: dict[str, Any] | None = None,
         stopped: Callable[[], bool] = lambda: False,
-        table: Identity | None = None,
+        opened: Identity | None = None,
     ) -> None:
         self._path: Final = path
         self._rule: Final = rule
@@ -134,7 +139,7 @@ class Run:
         self._progress: Final = progress
         self._open_options: Final = open_options or {}
         self._stopped: Final = stopped
-        self._table: Final = table
+        self._opened: Final = opened
         self._listed: list[Cycle] = []
 
     def apply(self, *, dry_run: bool = False) -> PruneReport:
@@ -144,11 +149,11 @@ class Run:
         report = PruneReport(dry_run=dry_run)
         try:
             if dry_run:
-                with opened_to_look(self._path) as cycles:
+                with opened_to_look(self._path, self._opened) as cycles:
                     found = self._plan(cycles, report)
                 report.removed += [cycle.as_pruned(reason) for cycle, reason in found.going]
             else:
-                with opened_to_prune(self._path, self._open_options, self._table) as cycles:
+                with opened_to_prune(self._path, self._open_options, self._opened) as cycles:
                     self._prune(cycles, report)
                 self._count(0, 0, now_ms=max(0, self._now_ms()))
         finally:

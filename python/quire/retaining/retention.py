@@ -88,7 +88,7 @@ class _Thread:
         self._path: Final = queue.path
         self._rule: Final = rule
         self._options: Final = options
-        self._table: Final = queue._table_identity()  # noqa: SLF001 - the package's own
+        self._opened: Final = queue._table_identity()  # noqa: SLF001 - the package's own
         self._failure = ""
         self._ended: Final = threading.Event()
         self._thread: Final = threading.Thread(
@@ -130,7 +130,7 @@ class _Thread:
             clock=self._options.get("clock"),
             open_options=_to_prune_with(self._options),
             stopped=self._ended.is_set,
-            table=self._table,
+            opened=self._opened,
         )
         try:
             report = run.apply()
