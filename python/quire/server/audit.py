@@ -22,7 +22,7 @@ _LONGEST: Final = 1000
 
 
 class Client(Protocol):
-    """Who does something: with which token, and from where."""
+    """Who does something: with which token or certificate, and from where."""
 
     @property
     def token(self) -> Token | None:
@@ -32,6 +32,11 @@ class Client(Protocol):
     @property
     def peer(self) -> str:
         """The client's address."""
+        ...
+
+    @property
+    def certificate(self) -> str:
+        """Whose certificate the client has shown; empty: none, or it is not known."""
         ...
 
 
@@ -73,7 +78,7 @@ class Audit:
 
     def note(self, what: str, client: Client, about: str, command: str = "") -> None:
         """Write what a client did; a failure is logged, and stops no client."""
-        who = "" if client.token is None else client.token.name
+        who = client.certificate if client.token is None else client.token.name
         row: dict[str, object] = {"what": what, "who": who, "from": client.peer, "about": about}
         if command:
             row["command"] = command

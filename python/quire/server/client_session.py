@@ -115,11 +115,15 @@ class Session:
         context: What all sessions share.
         peer: The client's address, for lists, the log and the audit log.
         reached: The host and the port at which the client reached the server.
+        certificate: Whose certificate the client has shown.
 
     """
 
-    def __init__(self, context: Context, peer: str, reached: Address) -> None:
+    def __init__(
+        self, context: Context, peer: str, reached: Address, certificate: str = ""
+    ) -> None:
         self.context, self.peer, self.reached = context, peer, reached
+        self.certificate = certificate
         self.number = next(_numbers)
         self.protocol, self.name = 2, ""
         self.library = {"lib-name": "", "lib-ver": ""}

@@ -17,6 +17,7 @@ from quire.recording.addresses import show_address
 from quire.server.answers import Answer, encoded
 from quire.server.client_session import Later, Session
 from quire.server.client_shares import name_of
+from quire.server.server_tls import name_in
 
 if TYPE_CHECKING:
     from quire.server.context import Context
@@ -51,7 +52,8 @@ class ClientConnection(asyncio.Protocol):
         )  # uvloop's is no subclass
         context = self._hub.context
         peer, own = (transport.get_extra_info(it) or ("?", 0) for it in ("peername", "sockname"))
-        session = Session(context, show_address(peer), (str(own[0]), int(own[1])))
+        certificate = name_in(transport.get_extra_info("peercert"))
+        session = Session(context, show_address(peer), (str(own[0]), int(own[1])), certificate)
         try:
             self._hub.admit(session)
         except RefusedError as refusal:

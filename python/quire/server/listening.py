@@ -51,7 +51,8 @@ class Server:
         tokens: The file of tokens; None: clients need none.
         tls: The certificates: see :func:`quire.server.tls_context`.
         certificates: The same, as the files that Arrow Flight takes.
-        insecure: Listen beyond this machine without certificates, or without tokens.
+        insecure: Listen beyond this machine without certificates, or without tokens and without
+            asking clients for certificates.
         audit: The directory of a queue in which is written who did what, not below *directory*;
             None: nowhere.
         limits: What clients may use.
@@ -61,8 +62,9 @@ class Server:
 
     Raises:
         NotAQueueError: The directory does not exist, or is a queue itself.
-        OptionsError: An address is beyond this machine, and *tls* or a token is missing; a peer
-            is not valid; or *audit* is below *directory*.
+        OptionsError: An address is beyond this machine, and *tls* is missing, or both tokens and
+            an authority of clients' certificates; a peer is not valid; or *audit* is below
+            *directory*.
 
     Examples:
         >>> import asyncio
@@ -104,10 +106,11 @@ class Server:
         file = None if tokens is None else TokenFile(tokens)
         if flight is not None and (tls is None) != (certificates is None):
             raise OptionsError("with Arrow Flight, give both `tls` and `certificates`, or neither")
-        others = [it[0] for it in (flight, web) if it is not None]
-        for each in others if host is None else [host, *others]:
-            if not insecure:
-                _check_reach(each, tls, file)
+        asks = tls is not None and tls.verify_mode is ssl.CERT_REQUIRED
+        asks_by_flight = certificates is not None and certificates.authority is not None
+        for at, is_asked in ((host, asks), (flight, asks_by_flight), (web, asks)):
+            if at is not None and not insecure:
+                _check_reach(at if isinstance(at, str) else at[0], tls, file, is_asked=is_asked)
         self._host, self._port, self._tls = host, port, tls
         self._flight_address, self._certificates, self._web_address = flight, certificates, web
         queues = Queues(directory, peers=Peers(map(Peer.of, peers)))
@@ -275,20 +278,29 @@ def _web_listener(
     return WebListener(context, address, tls, given)
 
 
-def _check_reach(host: str, tls: ssl.SSLContext | None, tokens: TokenFile | None) -> None:
+def _check_reach(
+    host: str, tls: ssl.SSLContext | None, tokens: TokenFile | None, *, is_asked: bool
+) -> None:
     """
     Check that an address beyond this machine is protected.
+
+    Args:
+        host: The address.
+        tls: The server's certificate.
+        tokens: The file of tokens.
+        is_asked: Whether clients need a certificate, which does in place of tokens.
 
     Raises:
         OptionsError: The address is beyond this machine, and TLS or a token is missing.
 
     """
-    has_tokens = tokens is not None and tokens.is_required
+    has_tokens = is_asked or (tokens is not None and tokens.is_required)
     if is_loopback(host) or (tls is not None and has_tokens):
         return
     wanted = {"TLS": tls is None, "tokens": not has_tokens}
     missing = " and ".join(name for name, is_missing in wanted.items() if is_missing)
     raise OptionsError(
         f"serving beyond this machine needs {missing}: host={host} (give a certificate and"
-        " a key, and make a token with quire token add; --insecure does without)"
+        " a key, and make a token with quire token add, or ask clients for certificates with"
+        " --authority; --insecure does without)"
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 
 from quire.errors import OptionsError
 
@@ -26,6 +28,20 @@ class Certificates:
     certificate: str | PathLike[str]
     key: str | PathLike[str]
     authority: str | PathLike[str] | None = None
+
+
+def name_in(certificate: Mapping[str, Any] | None) -> str:
+    """
+    Return whose a certificate is, as :meth:`ssl.SSLSocket.getpeercert` describes it.
+
+    That is the common name of its subject, or without one its first alternative name; empty if
+    there is no certificate, or none was verified.
+    """
+    if not certificate:
+        return ""
+    subject = [pair for several in certificate.get("subject", ()) for pair in several]
+    names = [text for kind, text in subject if kind == "commonName"]
+    return next(iter([*names, *(text for _, text in certificate.get("subjectAltName", ()))]), "")
 
 
 def tls_context(

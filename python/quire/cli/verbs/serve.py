@@ -95,9 +95,9 @@ def serve(  # noqa: PLR0913 - its options
     It prints `listening ADDRESS` for each address, that of --listen first. A queue's name is its
     path below DIRECTORY. Any process of this machine may append to the queues and read them
     meanwhile. Once the file of tokens exists, every client needs one, as the password of any user
-    or a bearer token. Addresses beyond this machine need a certificate and tokens. SIGTERM answers
-    what was accepted, and ends it with exit code 0. Sockets of systemd, named listen or web, take
-    the place of addresses.
+    or a bearer token. Addresses beyond this machine need a certificate, and tokens or --authority.
+    SIGTERM answers what was accepted, and ends it with exit code 0. Sockets of systemd, named
+    listen or web, take the place of addresses.
 
     \b
     Examples:

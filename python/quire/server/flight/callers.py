@@ -37,11 +37,13 @@ class Caller:
     Attributes:
         token: Its token; None: nobody needs one.
         peer: Its address, for the log and the audit log.
+        certificate: Whose certificate it has shown: gRPC asks for one, but pyarrow shows none.
 
     """
 
     token: Token | None
     peer: str
+    certificate: str = ""
 
 
 class CallerToken(flight.ServerMiddleware):

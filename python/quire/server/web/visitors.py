@@ -23,6 +23,8 @@ from quire.server.context import Context
 from quire.server.tokens import Right, Token
 
 FORBIDDEN: Final = 403
+CERTIFICATE: Final = "quire.certificate"
+"""Where the scope of a request says whose certificate the browser has shown."""
 _LASTS_S: Final = 12 * 3600
 _MOST: Final = 10_000
 _MOST_NOTED: Final = 1000
@@ -48,6 +50,7 @@ class Visitor:
         is_new: Whether the cookie is to be set.
         by_header: Whether the token came in a header, which no other site can have sent.
         is_admitted: Whether there is a valid token, or none is needed.
+        certificate: Whose certificate the browser has shown.
 
     """
 
@@ -57,6 +60,7 @@ class Visitor:
     is_new: bool = False
     by_header: bool = False
     is_admitted: bool = False
+    certificate: str = ""
 
     def may(self, right: Right, topic: str) -> bool:
         """Return whether something may be done with a queue."""
@@ -91,6 +95,7 @@ class Visitors:
     def of(self, request: Request) -> Visitor:
         """Return who sent a request."""
         peer = show_address(request.client or ("?", 0))
+        certificate: str = request.scope.get(CERTIFICATE, "")
         given = request.cookies.get(self._cookie, "")
         is_new = len(given) != _KEY or not given.isascii()
         key = secrets.token_urlsafe(32) if is_new else given
@@ -100,12 +105,19 @@ class Visitors:
             shown = header[7:].strip().encode("utf-8", "replace")
             token = self._context.find(shown)
             if token is None:
-                self._context.note("wrong token", Visitor(None, peer), "")
+                unknown = Visitor(None, peer, certificate=certificate)
+                self._context.note("wrong token", unknown, "")
         else:
             token = self._token_of(key)
         is_admitted = token is not None or (not by_header and not self._context.needs_token())
         return Visitor(
-            token, peer, key, is_new=is_new, by_header=by_header, is_admitted=is_admitted
+            token,
+            peer,
+            key,
+            is_new=is_new,
+            by_header=by_header,
+            is_admitted=is_admitted,
+            certificate=certificate,
         )
 
     def _token_of(self, key: str) -> Token | None:
@@ -214,7 +226,7 @@ class Visitors:
 
     def _note(self, visitor: Visitor, right: Right, topic: str) -> None:
         """Note the first use that a visitor makes of a queue."""
-        name = "" if visitor.token is None else visitor.token.name
+        name = visitor.certificate if visitor.token is None else visitor.token.name
         who = (visitor.peer.rpartition(":")[0], name)
         noted = self._noted.setdefault(who, set())
         self._noted.move_to_end(who)

@@ -11,11 +11,13 @@ from collections.abc import Generator
 from typing import Any, Final
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quire.recording.addresses import listen, show_address
 from quire.server.context import Context
-from quire.server.web.visitors import Visitors
+from quire.server.server_tls import name_in
+from quire.server.web.visitors import CERTIFICATE, Visitors
 from quire.server.web.web_app import WebApp
 
 _log = logging.getLogger("quire")
@@ -42,6 +44,7 @@ def _protocol(greeting_s: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
             super().connection_made(transport)
+            self.app = _with_certificate(self.app, name_in(transport.get_extra_info("peercert")))
             self._late = self.loop.call_later(greeting_s, self._is_late)
 
         def data_received(self, data: bytes) -> None:
@@ -68,6 +71,13 @@ def _protocol(greeting_s: float) -> type[H11Protocol]:
             self.transport.abort()
 
     return BoundedProtocol
+
+
+def _with_certificate(app: Any, name: str) -> Any:  # noqa: ANN401 - as uvicorn has them
+    async def called(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, CERTIFICATE: name}, receive, send)
+
+    return called
 
 
 class WebListener:
