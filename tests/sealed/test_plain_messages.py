@@ -12,7 +12,7 @@ import pytest
 import quire
 from cli_runs import Cli
 from queues import START_MS
-from quire.errors import EncryptionError, PlainMessageError
+from quire.errors import EncryptionError, PlainMessageError, UnsupportedError
 from quire.groups import dead_letters
 from quire.sealed.key_file import KEYS
 
@@ -201,3 +201,25 @@ def test_an_archive_says_that_it_is_plain_and_a_dump_is_not(
     assert len([*archived.rglob("*.parquet")]) == 1
     for options in ((), ("--key-file", key)):
         assert WORD.decode() not in cli.ok("dump", vault, *options).out
+
+
+def test_an_archive_by_retention_is_asked_for_with_the_key(
+    tmp_path: Path, cli: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    vault, key, archived = tmp_path / "q", tmp_path / "key", tmp_path / "archived"
+    key.write_bytes(KEY)
+    rule = quire.Retention(max_cycles=1, action="archive", dest=archived)
+    with pytest.raises(UnsupportedError, match="a rule that archives has no key"):
+        quire.open(vault, key=KEY, retention=rule)
+    assert not vault.exists()
+    clock = quire.ManualClock(START_MS)
+    with quire.open(vault, key=KEY, clock=clock) as queue, queue.appender() as appender:
+        for _ in range(2):
+            appender.write_bytes(b"\x01" + WORD)
+            clock.advance(DAY_MS)
+    pruned = ("prune", vault, "--max-cycles", 1, "--archive", archived)
+    assert "the queue is encrypted" in cli(*pruned).err
+    assert len([*vault.glob("*.cq4")]) == 2
+    cli.ok(*pruned, "--key-file", key)
+    assert "the archive holds the messages as they are, not encrypted" in caplog.text
+    assert (len([*vault.glob("*.cq4")]), len([*archived.rglob("*.parquet")])) == (1, 1)

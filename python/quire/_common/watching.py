@@ -19,6 +19,11 @@ class Watch(Protocol):
 class Watcher(ABC):
     """An option of `quire.open` that starts something for the queue."""
 
+    @property
+    def reads_messages(self) -> bool:
+        """Whether it reads messages, by handles of its own, which have no key."""
+        return False
+
     @abstractmethod
     def watch(self, queue: Queue, options: dict[str, object]) -> Watch:
         """Start it for a queue that was opened with these options."""

@@ -62,6 +62,11 @@ class Retention(Rule, Watcher):
 
     """
 
+    @property
+    def reads_messages(self) -> bool:
+        """Whether the rule archives: cycles are else removed as they are."""
+        return self.action == "archive"
+
     def watch(self, queue: Queue, options: dict[str, Any]) -> Watch:
         """Apply the rule now and after each roll, until the queue is closed."""
         return _Thread(queue, self, options)

@@ -13,7 +13,7 @@ from quire._common import arguments
 from quire._common.file_listener import FileListener, FileListening
 from quire._common.watching import Watch, Watcher
 from quire._native import Dump, Pretoucher
-from quire.errors import ReadOnlyError
+from quire.errors import ReadOnlyError, UnsupportedError
 from quire.handles.base import Queue
 from quire.handles.journal.appender import JournalAppender
 from quire.handles.journal.tailer import JournalTailer
@@ -75,6 +75,12 @@ class JournalQueue(_native.Queue, Queue):
         """Open with options as they were kept by another one, and start what watches the queue."""
         kept = {name: given for name, given in options.items() if name not in _NOT_PICKLED}
         started = {name: options[name] for name in _NOT_PICKLED if options.get(name) is not None}
+        if started.get("key") and any(it.reads_messages for it in started.get("retention", ())):
+            raise UnsupportedError(
+                "a rule that archives has no key of the queue, and the archive would be plain:"
+                f" path={path} (run `quire prune PATH --archive DIR --key-file FILE`, or give the"
+                ' rule action="compress")'
+            )
         key, allow_plain = started.pop("key", None), bool(started.pop("allow_plain", False))
         encryption = cls._encryption(path, kept, key=key, allow_plain=allow_plain)
         if started:
