@@ -24,6 +24,7 @@ from quire.cli.output.row_formats import json_text
 from quire.errors import (
     ForkedError,
     ReplicationError,
+    TableLostError,
     UnsupportedError,
     WaitTimeoutError,
     WriterInUseError,
@@ -104,6 +105,23 @@ def test_a_mode_that_cannot_be_kept_is_refused_before_the_append(tmp_path: Path)
         pytest.raises(UnsupportedError, match="wait="),
     ):
         queue.appender().write_bytes(b"x", wait="any")
+
+
+def test_replicas_of_another_queue_at_the_path_acknowledge_nothing(tmp_path: Path) -> None:
+    path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
+    with quire.open(path, clock=clock) as queue, queue.appender() as appender:
+        index = appender.write_bytes(b"x")
+        path.rename(tmp_path / "moved")
+        quire.open(path, clock=clock).close()
+        states = ReplicaStates.open_or_create(path)
+        slot = states.slot_of("b", "host:1")
+        states.set_member(slot, True)  # noqa: FBT003 - positional alone
+        states.note(slot, sent=index + 1, acknowledged=index + 1, time_ns=1)
+        with pytest.raises(TableLostError):
+            appender.acknowledged(index, wait="any")
+        with pytest.raises(TableLostError):
+            appender.write_bytes(b"y", wait="any")
+    assert payloads(tmp_path / "moved") == [b"x"]
 
 
 def test_all_is_each_member_also_one_that_is_away(tmp_path: Path) -> None:

@@ -29,10 +29,11 @@ impl Promise {
     /// One of a queue that is replicated.
     ///
     /// # Errors
-    /// There never was a source: nobody would ever acknowledge.
+    /// There never was a source: nobody would ever acknowledge. `TableLostError`: the path leads to
+    /// another queue by now.
     pub fn new(py: Python<'_>, queue: &Arc<Queue>, quorum: Quorum) -> PyResult<Self> {
-        let path = queue.path().to_path_buf();
-        let found = or_raise(py, detached(py, |_| ReplicaStates::open_to_wait(&path)))?;
+        let open = || ReplicaStates::open_to_wait_in(&queue.own_directory()?);
+        let found = or_raise(py, detached(py, |_| open()))?;
         let Some(states) = found else {
             return Err(ReplicationError::new_err(format!(
                 "the queue is not replicated, so that no replica can acknowledge: path={} (start \

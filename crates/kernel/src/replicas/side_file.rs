@@ -153,12 +153,16 @@ impl ReplicaStates {
 
     /// As [`Self::open_existing`], for writing if that is allowed.
     pub fn open_to_wait(directory: &Path) -> Result<Option<Self>> {
-        match Self::open_existing(directory, true) {
-            Err(Error::Io { source, .. }) if is_refused(&source) => {
-                Self::open_existing(directory, false)
-            }
-            found => found,
-        }
+        for_writing_if_allowed(|is_writable| Self::open_existing(directory, is_writable))
+    }
+
+    /// As [`Self::open_to_wait`], in a directory that is open.
+    pub fn open_to_wait_in(directory: &OwnDirectory) -> Result<Option<Self>> {
+        for_writing_if_allowed(|is_writable| {
+            let file = directory.open_file(FILE_NAME, access(is_writable))?;
+            let path = directory.shown(FILE_NAME);
+            file.map(|file| Self::map(&file, path, is_writable)).transpose()
+        })
     }
 
     /// Makes void what was stored before the machine was started.
@@ -488,6 +492,13 @@ impl ReplicaStates {
             futex::wake(self.cells.word(layout::WORD_AT), true);
         }
         is_awaited
+    }
+}
+
+fn for_writing_if_allowed<T>(open: impl Fn(bool) -> Result<T>) -> Result<T> {
+    match open(true) {
+        Err(Error::Io { source, .. }) if is_refused(&source) => open(false),
+        opened => opened,
     }
 }
 
