@@ -123,6 +123,8 @@ def test_a_command_names_a_thousand_queues_at_most(port: int) -> None:
         for words in many:
             with pytest.raises(redis.ResponseError, match="too many queues: limit=1000"):
                 client.execute_command(*words)
+        with pytest.raises(redis.ResponseError, match="too many arguments: limit=1000"):
+            client.execute_command("COMMAND", "INFO", *["get"] * 1000)
         assert client.exists(*names[:1000]) == 0
         assert client.xread(dict.fromkeys(names[:1000], "0")) == []
         client.xadd("wide", {f"f{number}": "1" for number in range(2000)})

@@ -335,8 +335,9 @@ class Session:
         self.later = None
 
         def found() -> Answer:
+            answer = call()
             self.check_admitted()
-            return call()
+            return answer
 
         self._take(found, count)
 

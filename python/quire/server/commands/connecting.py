@@ -190,7 +190,8 @@ def _listed(session: Session) -> str:
 @command("COMMAND", -1)
 def describe(session: Session, request: Sequence[bytes]) -> Outcome:
     """List the commands."""
-    del session
+    if len(request) > (most := session.context.limits.names):
+        raise RefusedError(f"too many arguments: limit={most}")
     known = [COMMANDS[name] for name in sorted(COMMANDS)]
     match request[1].upper() if len(request) > 1 else b"":
         case b"":
