@@ -6,7 +6,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -169,7 +169,7 @@ def test_no_deadline_of_before_a_reboot_counts(
 
 @pytest.mark.parametrize("kind", ["chronicle", "quick-queue"])
 def test_a_group_is_that_of_the_open_queue_or_an_error(tmp_path: Path, kind: str) -> None:
-    path, open_any = tmp_path / "queue", partial[Any](quire.open, format=kind)
+    path, open_any = tmp_path / "queue", partial[Any](cast("Any", quire.open), format=kind)
     with open_any(path) as queue, queue.appender() as appender:
         index = appender.write_many([b"old 0", b"old 1"])
         assert index is not None

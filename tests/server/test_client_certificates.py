@@ -11,6 +11,7 @@ import redis
 import trustme
 from pyarrow import flight
 from redis.backoff import NoBackoff
+from redis.exceptions import NoPermissionError
 from redis.retry import Retry
 
 import quire
@@ -135,7 +136,7 @@ def test_where_there_are_tokens_a_certificate_is_not_enough(
         )
         with connected(port, password=token, **certified.redis_options()) as client:
             assert client.xlen("orders") == 0
-            with pytest.raises(redis.exceptions.NoPermissionError):
+            with pytest.raises(NoPermissionError):
                 client.xadd("orders", {"n": "1"})
     assert rows_of(audit) == [
         ("wrong token", NAME, ""),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -118,8 +117,7 @@ def test_a_new_queue_takes_two_rights(served: Served, words: str) -> None:
 
 def test_a_handle_appends_to_a_new_queue_without_reading(served: Served) -> None:
     address = f"quire://127.0.0.1:{served.port}/made/here"
-    given: dict[str, Any] = {"token": served.token("append", "create")}
-    with quire.open(address, **given) as queue:
+    with quire.open(address, token=served.token("append", "create")) as queue:
         with queue.appender() as appender:
             appender.write_map({"n": 1})
             appender.write_many([b"two", b"three"])

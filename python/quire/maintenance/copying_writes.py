@@ -83,7 +83,7 @@ class WritesCopy:
 
     def _all_of(self, own: SafeFolder, writer: str) -> None:
         """Copy what is begun, and which batch is the last that is done; again if one ends."""
-        copied = set[str]()
+        copied, ended, done = set[str](), list[str](), None
         for _ in range(_ATTEMPTS):
             done = _record_of(own)
             begun = [it for it in _begun(own) if it not in copied]

@@ -179,7 +179,9 @@ class VanillaCycles(Cycles[VanillaQueue]):
 
 def identity_in(queue: Queue) -> Identity | None:
     """Return what an open queue is known by: its table, or its directory; None if neither is."""
-    return queue._table_identity() if isinstance(queue, JournalQueue) else queue._place  # noqa: SLF001
+    if isinstance(queue, JournalQueue):
+        return queue._table_identity()  # noqa: SLF001 - the package's own
+    return queue._place  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 @contextmanager

@@ -408,7 +408,7 @@ class Session:
 
         """
         token = self.token
-        allowed = [it for it in rights if token is None or token.may(it, topic)]
+        allowed: Sequence[Right] = [it for it in rights if token is None or token.may(it, topic)]
         self.check((allowed or rights)[0], topic)
 
     def queue(self, right: Right, topic: str) -> ServedQueue | None:

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from threading import Thread
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("quire")
 _OPENING_S: Final = 60.0
 _ENDING_S: Final = 3.0
+_BREAKS: Final = 8
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 
 
@@ -132,7 +134,9 @@ class FlightListener:
         port, ending = service.port, Thread(target=service.shutdown, name="quire-flight-end")
         ending.daemon = True
         ending.start()
-        for step in (_nothing, service.end_streams, lambda: _disconnect(port)):
+        steps: list[Callable[[], None]] = [_nothing, service.end_streams]
+        steps += [partial(_disconnect, port)] * _BREAKS  # a client may connect in between
+        for step in steps:
             step()
             await asyncio.to_thread(ending.join, _ENDING_S)
             if not ending.is_alive():
