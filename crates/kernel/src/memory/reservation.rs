@@ -63,7 +63,7 @@ impl Reservation {
     }
 
     /// Measures the rate of the appender that now needs positions up to `end`. Threads may do so at
-    /// once, and the times that they take change places.
+    /// once, and store their times in another order than they took them.
     pub fn measure(&self, end: u64) {
         let now = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (since, from) =
