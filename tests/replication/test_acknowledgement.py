@@ -83,8 +83,8 @@ def test_an_append_waits_for_the_sink(pair: Replicated, wait: Any) -> None:  # n
 
 @pytest.mark.check
 def test_every_way_to_write_waits(pair: Replicated) -> None:
-    with quire.open(pair.path, timeout_s=SHORT_S) as queue:
-        every_write_waits(queue, pair.sinks["b"], many=[b"x", b"y"])
+    with quire.open(pair.path) as patient, quire.open(pair.path, timeout_s=SHORT_S) as queue:
+        every_write_waits(patient, queue, pair.sinks["b"], many=[b"x", b"y"])
 
 
 def test_a_mode_that_cannot_be_kept_is_refused_before_the_append(tmp_path: Path) -> None:

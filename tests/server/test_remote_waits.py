@@ -35,23 +35,41 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Repl
             yield running, port
 
 
+@pytest.fixture
+def patient(pair: tuple[Replicated, int], monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Another server of the directory, which waits for as long as a sink may need."""
+    running, _ = pair
+    monkeypatch.delitem(ENVIRONMENT, "QUIRE_TIMEOUT_S")
+    with serving(running.path.parent) as (port, _):
+        yield port
+
+
 def far(port: int, name: str = "queue", **options: Any) -> Any:  # noqa: ANN401 - any handle
     open_any: Any = quire.open
     return open_any(f"quire://127.0.0.1:{port}/{name}", **options)
 
 
 @pytest.mark.parametrize("wait", some(["any", "all", 1], keep=[1]))
-def test_a_remote_append_waits_for_the_sink(pair: tuple[Replicated, int], wait: Any) -> None:  # noqa: ANN401
+def test_a_remote_append_waits_for_the_sink(
+    pair: tuple[Replicated, int],
+    patient: int,
+    wait: Any,  # noqa: ANN401
+) -> None:
     running, port = pair
-    with far(port) as queue, queue.appender() as appender:
-        first = appender.write_bytes(b"first", wait=wait)
+    with (
+        far(port) as queue,
+        queue.appender() as appender,
+        far(patient) as patient_queue,
+        patient_queue.appender() as patient_appender,
+    ):
+        first = patient_appender.write_bytes(b"first", wait=wait)
         running.sinks["b"].stop()
         with pytest.raises(WaitTimeoutError, match="stays in the queue") as caught:
             appender.write_bytes(b"second", wait=wait)
         assert caught.value.acknowledged == {"b": first}
         assert caught.value.index == queue.last_index == appender.last_index_appended != first
         running.sinks["b"].go_on()
-        third = appender.write_bytes(b"third", wait=wait)
+        third = patient_appender.write_bytes(b"third", wait=wait)
         assert third == queue.last_index
         assert queue.tailer().read_many(9) == [b"first", b"second", b"third"]
     with quire.open(running.copies["b"], read_only=True) as copy:
@@ -59,10 +77,10 @@ def test_a_remote_append_waits_for_the_sink(pair: tuple[Replicated, int], wait: 
 
 
 @pytest.mark.slow
-def test_every_way_to_write_waits(pair: tuple[Replicated, int]) -> None:
+def test_every_way_to_write_waits(pair: tuple[Replicated, int], patient: int) -> None:
     running, port = pair
-    with far(port) as queue:
-        every_write_waits(queue, running.sinks["b"], many=[b"x"] * 100_000)
+    with far(patient) as patient_queue, far(port) as queue:
+        every_write_waits(patient_queue, queue, running.sinks["b"], many=[b"x"] * 100_000)
 
 
 def test_a_wait_that_cannot_be_kept_is_refused_before_the_append(

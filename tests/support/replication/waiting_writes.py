@@ -16,8 +16,24 @@ class Market:
     def price(self, symbol: str) -> None: ...
 
 
-def every_write_waits(queue: Any, sink: Peer, many: Sequence[bytes]) -> None:  # noqa: ANN401
-    """Write in every way while the only sink runs, and while it is stopped."""
+def every_write_waits(patient: Any, queue: Any, sink: Peer, many: Sequence[bytes]) -> None:  # noqa: ANN401
+    """
+    Write in every way while the only sink runs, and while it is stopped.
+
+    The first of two handles of the queue waits for as long as the sink may need.
+    """
+    for way in _ways(patient, many).values():
+        way()
+    sink.stop()
+    for name, way in _ways(queue, many).items():
+        before = queue.entry_count
+        with pytest.raises(WaitTimeoutError):
+            way()
+        assert queue.entry_count > before, name
+    sink.go_on()
+
+
+def _ways(queue: Any, many: Sequence[bytes]) -> dict[str, Callable[[], Any]]:  # noqa: ANN401
     import pyarrow as pa
 
     appender, waiting = queue.appender(), queue.appender(wait="all")
@@ -27,7 +43,7 @@ def every_write_waits(queue: Any, sink: Peer, many: Sequence[bytes]) -> None:  #
         with appender.writing_document(wait="all") as document:
             document.write("a", 1)
 
-    ways: dict[str, Callable[[], Any]] = {
+    return {
         "text": lambda: appender.write_text("x", wait="all"),
         "map": lambda: appender.write_map({"a": 1}, wait="all"),
         "many": lambda: appender.write_many(many, wait="all"),
@@ -40,12 +56,3 @@ def every_write_waits(queue: Any, sink: Peer, many: Sequence[bytes]) -> None:  #
         "topic": lambda: waiting.topic("a").write_text("x"),
         "async": lambda: asyncio.run(waiting.awrite_bytes(b"x")),
     }
-    for way in ways.values():
-        way()
-    sink.stop()
-    for name, way in ways.items():
-        before = queue.entry_count
-        with pytest.raises(WaitTimeoutError):
-            way()
-        assert queue.entry_count > before, name
-    sink.go_on()
