@@ -150,9 +150,9 @@ def _inside(folder: Path, name: str, out: Path, count: int) -> tuple[int, int]:
 
 def _check(one: Operation, out: Path, count: int) -> None:
     """Check that it printed every message, the one that was looked for, or every queue."""
-    with_heading = {"where": 1, "verify": 0, "stat": 0, "version": 0, "read@csv": count + 1}
-    with_heading["metrics"] = QUEUES
-    wanted, mark = with_heading.get(one.name, count), _IN_A_MESSAGE.get(one.name, _FIELD)
+    others = {"where": 1, "read@csv": count + 1, "metrics": QUEUES}
+    others |= dict.fromkeys(("verify", "stat", "version"), 0)
+    wanted, mark = others.get(one.name, count), _IN_A_MESSAGE.get(one.name, _FIELD)
     with out.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as printed:
         found, at = 0, printed.find(mark)
         while at >= 0:

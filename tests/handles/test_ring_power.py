@@ -36,7 +36,7 @@ def left(path: Path, messages: list[bytes]) -> Path:
 
 def left_in_many(path: Path, files: int, begun: int = 0) -> tuple[list[bytes], list[Path]]:
     """
-    As above, in a ring that has grown to so many files; *begun* messages are in the queue already.
+    Likewise for a ring that has grown to several files, with *begun* messages in the queue already.
 
     Returns all messages, and the files, oldest first.
     """

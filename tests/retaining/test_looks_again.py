@@ -297,15 +297,19 @@ def test_cycles_that_are_young_beside_the_newest_one_do_not_go_without_a_word(
     assert caplog.text == ""
 
 
+def fill_three_days(queue: quire.JournalQueue | VanillaQueue, clock: quire.ManualClock) -> None:
+    with queue.appender() as appender:
+        for _ in range(3):
+            appender.write_bytes(b"kept")
+            clock.advance(DAY_MS)
+
+
 def test_an_open_queue_is_pruned_and_not_one_that_took_its_place(tmp_path: Path) -> None:
     path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
 
     def filled() -> quire.JournalQueue:
         queue = quire.open(path, roll_cycle="FAST_DAILY", clock=clock, block_bytes=2**16)
-        with queue.appender() as appender:
-            for _ in range(3):
-                appender.write_bytes(b"kept")
-                clock.advance(DAY_MS)
+        fill_three_days(queue, clock)
         return queue
 
     with filled() as queue:
@@ -328,10 +332,7 @@ def test_an_open_vanilla_chronicle_is_pruned_and_not_one_that_took_its_place(
 
     def filled() -> VanillaQueue:
         queue = quire.vanilla.open(path, clock=clock)
-        with queue.appender() as appender:
-            for _ in range(3):
-                appender.write_bytes(b"kept")
-                clock.advance(DAY_MS)
+        fill_three_days(queue, clock)
         return queue
 
     with filled() as queue:

@@ -12,7 +12,7 @@ _CHUNK: Final = 1 << 20
 
 
 def data_ranges(handle: int, start: int, end: int) -> Generator[tuple[int, int]]:
-    """Yield start and end of what is no hole in a range of a file."""
+    """Yield the start and the end of each extent of data in a range of a file."""
     while start < end:
         try:
             first = os.lseek(handle, start, os.SEEK_DATA)

@@ -21,7 +21,7 @@ class Watcher(ABC):
 
     @property
     def reads_messages(self) -> bool:
-        """Whether it reads messages, by handles of its own, which have no key."""
+        """Whether it reads messages, through handles of its own, which have no key."""
         return False
 
     @abstractmethod

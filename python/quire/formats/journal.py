@@ -26,7 +26,7 @@ _LONGEST: Final = 2**30 - 1
 
 
 def _is_replica(path: str) -> bool:
-    """Whether nobody but a sink appends to the queue in a directory, for all that is known."""
+    """Whether the queue in a directory is a replica, as one counts whose role cannot be read."""
     try:
         found = replication_file.read(path)
     except CorruptError:

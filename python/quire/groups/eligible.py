@@ -1,4 +1,4 @@
-"""Which queues can have groups, and whether those at its path are those of an open one."""
+"""Which queues can have groups, and whether an open one is still the queue at its path."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _REASONS: Final[dict[str | None, str]] = {
 }
 """What a dead letter says, by why its message was delivered again."""
 _LETTER_DELAY_MS: Final = 30_000
-"""After which a dead letter that could not be written is tried again."""
+"""How long until a dead letter that could not be written is tried again."""
 _COUNTERS: Final[dict[str | None, str]] = {
     "refused": "redeliveries_refused",
     "timed out": "redeliveries_timed_out",
@@ -490,7 +490,7 @@ class Membership:
         return 0 if failed else claim.pending & ~claim.refused
 
     def _is_written(self, dead: DeadLetters, letter: Letter) -> bool:
-        """Write a dead letter; where that fails, say so once: other messages are delivered."""
+        """Write a dead letter; a failure is logged once, and holds up no other message."""
         index = letter.source_index
         reason = self._unwritten.get(index, letter.reason)
         try:

@@ -1,5 +1,5 @@
 """
-Spark's writes to a queue that is copied: which batches are done, and what is left of the others.
+Copying the records of Spark's writes to a queue: which batches are done, and which unfinished.
 
 The records are copied before the files, so that each batch that they call done is in the copy as a
 whole, and once more after them for the batches that were begun meanwhile. How far a batch came is
@@ -29,7 +29,7 @@ _LONGEST_RECORD: Final = 4096
 
 class WritesCopy:
     """
-    The records of one copy.
+    Copies the records.
 
     Args:
         source: The queue's directory.
@@ -82,7 +82,7 @@ class WritesCopy:
             self._left.add(writer)
 
     def _all_of(self, own: SafeFolder, writer: str) -> None:
-        """Copy what is begun, and which batch is the last that is done; again if one ends."""
+        """Copy unfinished batches, and the record of the last finished one; again if one ends."""
         copied, ended, done = set[str](), list[str](), None
         for _ in range(_ATTEMPTS):
             done = _record_of(own)
@@ -98,7 +98,7 @@ class WritesCopy:
                 there.replace(DONE, done)
 
     def _begun_since(self, own: SafeFolder, writer: str) -> None:
-        """Copy what was begun meanwhile; a batch that has ended since then may be there in part."""
+        """Copy batches begun meanwhile; one that has also ended may be in the copy in part."""
         if writer in self._left:
             return
         last = done_in(own)
@@ -164,7 +164,7 @@ def _record_of(own: SafeFolder) -> bytes | None:
 
 
 def _begun(own: SafeFolder) -> list[str]:
-    """Return the batches of a writer that have a manifest, or are no folders."""
+    """Return the batches of a writer that have a manifest, or are not folders."""
     found = list[str]()
     for batch in filter(str.isdecimal, own.folders()):
         try:
@@ -179,7 +179,7 @@ def _begun(own: SafeFolder) -> list[str]:
 
 
 def _parts_in(manifest: bytes) -> set[str] | None:
-    """Return the files that a manifest names; None if they lie elsewhere, or it is none."""
+    """Return the files that a manifest names; None if they are elsewhere, or it is invalid."""
     try:
         found: Any = json.loads(manifest)
         return None if found["elsewhere"] is not False else {str(it[0]) for it in found["parts"]}

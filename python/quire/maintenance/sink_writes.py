@@ -16,7 +16,7 @@ MANIFEST: Final = "manifest.json"
 DONE: Final = "done.json"
 
 WRONG: Final = (ValueError, TypeError, LookupError, RecursionError, UnsafePathError)
-"""How what is in a record may show that no sink wrote it."""
+"""Errors of reading a record that no sink wrote."""
 
 
 class SinkWrite(NamedTuple):
@@ -59,7 +59,7 @@ def _of_writer(root: SafeFolder, writer: str) -> Iterator[SinkWrite]:
 
 
 def done_in(folder: SafeFolder) -> int | None:
-    """Return the last batch that a writer's record calls done; -1: none; None: it does not read."""
+    """Return the last batch that a writer's record calls done; -1: none; None: it is invalid."""
     return _read(folder, DONE, "batch", -1)
 
 

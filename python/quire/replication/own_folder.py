@@ -12,22 +12,10 @@ from contextlib import contextmanager
 from typing import cast
 
 from quire._common.durable import SafeFolder
-from quire._common.file_identity import Identity, identity_at, identity_of
+from quire._common.file_identity import Identity, identity_of
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.discovery import TABLE, lost
 from quire.opening.opener import open_without_key as open_queue
-
-
-def check_present(folder: SafeFolder) -> None:
-    """
-    Check that a queue's directory is still the one at its path.
-
-    Raises:
-        TableLostError: Another directory is at its path, or none.
-
-    """
-    if identity_at(folder.path) != folder.identity:
-        raise lost(str(folder.path))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ def states_of(queue: JournalQueue) -> ReplicaStates:
     """
     Return what is known of the replicas of an open queue; its file is made if it is missing.
 
-    One of this user's that fewer can use than the table, as it once was made, is for all of them.
+    One of this user's that was made by an earlier version gets the permissions of the table.
 
     Raises:
         TableLostError: Another directory is at the queue's path, or none.
@@ -51,7 +51,7 @@ def _mode_in(folder: SafeFolder) -> int:
 
 
 def _widen(folder: SafeFolder, users: Access) -> None:
-    """Let these use the file that is there, too, if it is this user's."""
+    """Give these users access to the file that is there, if it belongs to this user."""
     found = folder.stat(_FILE)
     if found is None or not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         return

@@ -178,7 +178,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
 
 
 def identity_in(queue: Queue) -> Identity | None:
-    """Return what an open queue is known by: its table, or its directory; None if neither is."""
+    """Return the identity of an open queue's table, or else of its directory, if known."""
     if isinstance(queue, JournalQueue):
         return queue._table_identity()  # noqa: SLF001 - the package's own
     return queue._place  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

@@ -64,7 +64,7 @@ class Retention(Rule, Watcher):
 
     @property
     def reads_messages(self) -> bool:
-        """Whether the rule archives: cycles are else removed as they are."""
+        """Whether the rule archives: no other action reads messages."""
         return self.action == "archive"
 
     def watch(self, queue: Queue, options: dict[str, Any]) -> Watch:

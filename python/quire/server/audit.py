@@ -36,8 +36,13 @@ class Client(Protocol):
 
     @property
     def certificate(self) -> str:
-        """Whose certificate the client has shown; empty: none, or it is not known."""
+        """The name in the client's certificate; empty if it sent none, or that is not known."""
         ...
+
+
+def who_is(client: Client) -> str:
+    """Return the name of a client: that of its token, or the one in its certificate."""
+    return client.certificate if client.token is None else client.token.name
 
 
 @dataclass(slots=True)
@@ -78,7 +83,7 @@ class Audit:
 
     def note(self, what: str, client: Client, about: str, command: str = "") -> None:
         """Write what a client did; a failure is logged, and stops no client."""
-        who = client.certificate if client.token is None else client.token.name
+        who = who_is(client)
         row: dict[str, object] = {"what": what, "who": who, "from": client.peer, "about": about}
         if command:
             row["command"] = command

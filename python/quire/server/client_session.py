@@ -76,10 +76,10 @@ class Later:
 @dataclass(slots=True)
 class Steps:
     """
-    A command that takes long where all clients are served: it is carried out part by part.
+    A long command of the event loop, which is carried out part by part.
 
     Attributes:
-        parts: Yields after each part, where other clients have their turn; returns the answer.
+        parts: Yields after each part, so that other clients are served; returns the answer.
 
     """
 
@@ -115,7 +115,7 @@ class Session:
         context: What all sessions share.
         peer: The client's address, for lists, the log and the audit log.
         reached: The host and the port at which the client reached the server.
-        certificate: Whose certificate the client has shown.
+        certificate: The name in the client's certificate.
 
     """
 
@@ -143,7 +143,7 @@ class Session:
 
     def check_held(self) -> None:
         """
-        Check that the client may hold one thing more.
+        Check that the client may hold one more tailer, member or part.
 
         Raises:
             RefusedError: The client holds too many.
@@ -401,10 +401,10 @@ class Session:
 
     def check_any(self, rights: Sequence[Right], topic: str) -> None:
         """
-        Check that the client may do one of some things with a queue.
+        Check that the client has one of these rights to a queue.
 
         Raises:
-            RefusedError: The client's token allows none of them.
+            RefusedError: The client's token has none of them.
 
         """
         token = self.token

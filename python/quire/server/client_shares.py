@@ -1,4 +1,4 @@
-"""How much of what a server has one client takes: its connections, pages and streams."""
+"""Limits of one client's share of the server: of its connections, pages and streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.server.audit import Client
 
 
 def name_of(client: Client) -> str:
-    """Return what a client is counted by: its token, or its machine if it has shown none."""
+    """Return the name to count a client by: that of its token, or without one of its machine."""
     return client.peer.rpartition(":")[0] if client.token is None else f"token {client.token.name}"
 
 

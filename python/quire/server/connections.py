@@ -292,7 +292,7 @@ class Hub:
             _log.info("a command failed that was ended: peer=%s error=%s", session.peer, error)
 
     def _answer(self, session: Session, call: Callable[[], Answer]) -> None:
-        """Answer a client whose command a thread has carried out, or carries out in vain."""
+        """Answer a client whose command a thread has finished, or has to finish in vain."""
         session.finish(call)
         if (connection := self.connections.get(session)) is not None:
             connection.go_on()
@@ -322,7 +322,7 @@ class Hub:
         self.context.sessions.add(session)
 
     def _end(self, session: Session) -> None:
-        """End what a client waits for whose token is not valid any more."""
+        """End what a client waits for whose token is no longer valid."""
         self._wake(session)
         if session.later is not None:
             self._answer(session, lambda: None)

@@ -15,7 +15,7 @@ _AFTER: Final = r"""(?:/+|(?=[\s'"`),:;\]]|$))"""
 
 class ErrorsForClients:
     """
-    What clients see of errors.
+    Makes the texts of errors that clients see.
 
     Args:
         directory: The served directory, whose own path is left out.

@@ -32,10 +32,10 @@ class Certificates:
 
 def name_in(certificate: Mapping[str, Any] | None) -> str:
     """
-    Return whose a certificate is, as :meth:`ssl.SSLSocket.getpeercert` describes it.
+    Return the name in a certificate, as :meth:`ssl.SSLSocket.getpeercert` describes it.
 
     That is the common name of its subject, or without one its first alternative name; empty if
-    there is no certificate, or none was verified.
+    there is no certificate, or it was not verified.
     """
     if not certificate:
         return ""

@@ -113,7 +113,7 @@ impl RingFile {
         Ring::new(&self.region, self.layout)
     }
 
-    /// It got its predecessor's name without what was stored before that.
+    /// It has its predecessor's name, but lacks what was stored in its header before that.
     fn without_beginning(&self) -> Error {
         let what = "the ring does not say how many messages were put in before it, as a power cut \
                     may leave it";

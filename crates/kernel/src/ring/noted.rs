@@ -33,8 +33,8 @@ impl Noted {
         Ok(noted)
     }
 
-    /// Goes from ring to ring with the word as it was found: what one of them notes would be all that
-    /// is known of those after it.
+    /// Follows the chain with the word as it was when the ring was opened: noting one ring would
+    /// overwrite what is known of its successors.
     fn examine(&self, table: &TableStore, head: &RingFile, mut signals: Signals<'_>) -> Result<()> {
         let word = table.cells().load_acquire(self.0);
         let mut successor: Option<RingFile> = None;
@@ -80,8 +80,8 @@ fn free_those_in_queue(words: Words<'_>, word: u64) {
     }
 }
 
-/// Whether the chain goes on after a ring that holds nothing: it is closed, or was, and a power cut
-/// has left it as of before, for the queue has more of the chain.
+/// Whether the chain goes on after a ring that holds nothing: it is closed. One whose closing was lost
+/// in a power cut is closed again: the queue has messages of the chain that come after it.
 fn is_over(words: Words<'_>, word: u64) -> bool {
     match words.next() {
         Next::Closed => true,

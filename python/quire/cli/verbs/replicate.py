@@ -277,7 +277,7 @@ def sink(  # noqa: PLR0913 - its options
 
 
 def _check_format(path: Path, done: str, *known: Format) -> None:
-    """Have a queue of another format than can be replicated so count as wrong use."""
+    """Report a queue whose format cannot be replicated this way as a usage error."""
     try:
         refuse_others(str(path), done, *known)
     except NotAQueueError as error:

@@ -107,7 +107,7 @@ def whole(text: bytes, what: str = "value", least: int = 0) -> int:
 
 
 def batched(found: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """Yield parts of what there is much of, between which other clients have their turn."""
+    """Yield the items in batches, between which other clients are served."""
     for start in range(0, len(found), _PART):
         yield found[start : start + _PART]
 

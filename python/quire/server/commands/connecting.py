@@ -26,7 +26,7 @@ _LIKE: Final = "7.0.0"
 _NAME: Final = re.compile(rb"[!-~]*")
 _TEXT: Final = {2, 3}
 _LOOKED_FOR: Final = 32
-"""How many queues are looked for before other clients have their turn."""
+"""How many queues are looked for before other clients are served."""
 
 
 @command("HELLO", -1, "fast", "noscript", is_open=True)

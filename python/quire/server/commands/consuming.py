@@ -254,9 +254,7 @@ def claim(session: Session, request: Sequence[bytes]) -> Outcome:
         group.see(consumer)
         claiming = _Claiming(group, consumer, least, idle, count, just_ids=just_ids)
         for part in batched(indexes):
-            with claiming:
-                for index in part:
-                    claiming.take(index)
+            claiming.claim(part)
             yield
         return claiming.found
 
@@ -288,7 +286,7 @@ def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
 
 
 class _Claiming:
-    """What XCLAIM and XAUTOCLAIM do with messages; who has them is kept on leaving."""
+    """Claims pending messages of a group, for XCLAIM and XAUTOCLAIM."""
 
     def __init__(  # noqa: PLR0913 - options of XCLAIM
         self,
@@ -302,40 +300,48 @@ class _Claiming:
     ) -> None:
         self._group, self._consumer, self._least = group, consumer, least
         self._idle, self._count, self._just_ids = idle, count, just_ids
-        self._changed: list[int] = []
         self._size = 0
         self.found: list[Answer] = []
         self.deleted: list[Answer] = []
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no more is claimed, as the answer is long enough."""
-        return self._size >= BATCH_BYTES
+    def claim(self, indexes: Sequence[int], most: int | None = None) -> int | None:
+        """
+        Claim those that are pending for long enough, and save the new owner.
 
-    def take(self, index: int) -> None:
-        """Give a message to the consumer, if it is pending for long enough."""
+        Args:
+            indexes: The messages.
+            most: How many messages the answer may have; None: any number.
+
+        Returns:
+            The first message that was not looked at since the answer is full; None: all were.
+
+        """
+        claimed: list[int] = []
+        try:
+            for index in indexes:
+                if len(self.found) == most or self._size >= BATCH_BYTES:
+                    return index
+                if self._claim_one(index):
+                    claimed.append(index)
+        finally:
+            self._group.save(claimed)
+        return None
+
+    def _claim_one(self, index: int) -> bool:
         group, known = self._group, self._group.pending.get(index)
-        if self.is_full or known is None or known.idle_ms < self._least:
-            return
+        if known is None or known.idle_ms < self._least:
+            return False
         data = group.data_of(index)
         if data is None:  # deleted: it is no longer pending
             group.acknowledge([index])
             self.deleted.append(id_of(index))
-            return
+            return False
         more = self._count if self._count is not None else known.count + (not self._just_ids)
         group.claim(index, self._consumer, idle_ms=self._idle, count=more)
-        self._changed.append(index)
         said = id_of(index) if self._just_ids else entry(index, data)
         self._size += len(said)
         self.found.append(said)
-
-    def __enter__(self) -> None:
-        """Begin with messages that are kept together."""
-
-    def __exit__(self, *_error: object) -> None:
-        """Keep who has them now."""
-        changed, self._changed = self._changed, []
-        self._group.save(changed)
+        return True
 
 
 @command("XAUTOCLAIM", -6, "write", "fast", keys=(1, 1, 1))
@@ -359,11 +365,8 @@ def claim_next(session: Session, request: Sequence[bytes]) -> Outcome:
         claiming = _Claiming(group, consumer, least, just_ids=just_ids)
         looked = [*islice(group.of_consumer(None, start, LAST), count * 10 + 1)]
         for part in batched(looked[: count * 10]):
-            with claiming:
-                for index in part:
-                    if len(claiming.found) == count or claiming.is_full:
-                        return [id_of(index), claiming.found, claiming.deleted]
-                    claiming.take(index)
+            if (following := claiming.claim(part, count)) is not None:
+                return [id_of(following), claiming.found, claiming.deleted]
             yield
         following = looked[-1] if len(looked) > count * 10 else 0
         return [id_of(following), claiming.found, claiming.deleted]

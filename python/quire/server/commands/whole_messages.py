@@ -40,7 +40,7 @@ _TOGETHER: Final = 4096
 _OFFSET: Final = 4
 _MOST_REPLICAS: Final = 1024
 _DESCRIBES: Final[tuple[Right, ...]] = ("read", "append")
-"""What lets a client know what a queue is like: its appender needs that, too."""
+"""The rights of which each allows to describe a queue: appenders need its description, too."""
 
 
 @command("QUIRE.HELLO", 1, "fast")
@@ -57,7 +57,7 @@ def hello(session: Session, request: Sequence[bytes]) -> Outcome:
 
 def known(session: Session, topic: str, *rights: Right) -> ServedQueue:
     """
-    Return a queue that the client may use in one of some ways: may read, if none is given.
+    Return a queue to which the client has one of these rights; that to read, if none is given.
 
     Raises:
         RefusedError: The client may not, or there is no such queue.

@@ -37,7 +37,7 @@ class Caller:
     Attributes:
         token: Its token; None: nobody needs one.
         peer: Its address, for the log and the audit log.
-        certificate: Whose certificate it has shown: gRPC asks for one, but pyarrow shows none.
+        certificate: Always empty: gRPC verifies certificates, but pyarrow does not show them.
 
     """
 

@@ -46,7 +46,7 @@ class Shared:
 
 
 def _without_file(call: _Call) -> _Call:
-    """Have traces not name the file of a function."""
+    """Keep the path of a function's file out of traces."""
     call.__code__ = call.__code__.replace(co_filename="quire")
     return call
 

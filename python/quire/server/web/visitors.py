@@ -19,12 +19,13 @@ from starlette.responses import Response
 from quire.errors import RefusedError
 from quire.recording.addresses import show_address
 from quire.replication.tls import is_loopback
+from quire.server.audit import who_is
 from quire.server.context import Context
 from quire.server.tokens import Right, Token
 
 FORBIDDEN: Final = 403
 CERTIFICATE: Final = "quire.certificate"
-"""Where the scope of a request says whose certificate the browser has shown."""
+"""Where the scope of a request has the name in the browser's certificate."""
 _LASTS_S: Final = 12 * 3600
 _MOST: Final = 10_000
 _MOST_NOTED: Final = 1000
@@ -50,7 +51,7 @@ class Visitor:
         is_new: Whether the cookie is to be set.
         by_header: Whether the token came in a header, which no other site can have sent.
         is_admitted: Whether there is a valid token, or none is needed.
-        certificate: Whose certificate the browser has shown.
+        certificate: The name in the browser's certificate.
 
     """
 
@@ -226,8 +227,7 @@ class Visitors:
 
     def _note(self, visitor: Visitor, right: Right, topic: str) -> None:
         """Note the first use that a visitor makes of a queue."""
-        name = visitor.certificate if visitor.token is None else visitor.token.name
-        who = (visitor.peer.rpartition(":")[0], name)
+        who = (visitor.peer.rpartition(":")[0], who_is(visitor))
         noted = self._noted.setdefault(who, set())
         self._noted.move_to_end(who)
         if (right, topic) in noted:

@@ -12,7 +12,7 @@ from quire._common.durable import SafeFolder
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
 from quire.handles.vanilla import open as open_vanilla
-from quire.replication.own_folder import check_present
+from quire.opening.discovery import check_directory
 from quire.vanilla.replication.wire_frames import Run
 
 _LOCK: Final = ".sink.lock"
@@ -69,7 +69,7 @@ class Replica:
             TableLostError: The directory was renamed, removed or replaced.
 
         """
-        check_present(self._folder)
+        check_directory(self.path, self._folder.identity)
 
     @property
     def last_index(self) -> int | None:

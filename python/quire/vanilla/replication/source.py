@@ -12,9 +12,9 @@ from quire._common.durable import SafeFolder
 from quire._native import VanillaExcerpt
 from quire.errors import QuireError, ReadOnlyError, TableLostError, UnsupportedError
 from quire.handles.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.opening.discovery import check_directory
 from quire.replication.drivers.any_source import AnySource
 from quire.replication.drivers.connection import Connection
-from quire.replication.own_folder import check_present
 from quire.vanilla.replication import wire_frames
 from quire.vanilla.replication.source_session import Limits, SinkStatus, SourceSession
 
@@ -174,7 +174,7 @@ class Source(AnySource[SourceSession]):
         if self._folder is None:
             return
         try:
-            check_present(self._folder)
+            check_directory(self._queue.path, self._folder.identity)
         except TableLostError as error:
             self._end(error)
             raise

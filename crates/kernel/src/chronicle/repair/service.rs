@@ -6,8 +6,8 @@ use crate::{Error, Result};
 
 /// Keeps services from writing to the queue until the returned directory is dropped.
 ///
-/// A service finds out once, when it starts, what its output holds. If it ran on, its next output
-/// would say that all of those before it are there.
+/// A service reads its output only when it starts. If it ran on, its next output would imply that
+/// all of those before it are there.
 ///
 /// # Errors
 /// A service runs.

@@ -42,7 +42,7 @@ impl Queue {
         Ok(Some(self.opened_message(stored, index)?.unwrap_or_else(|| stored.to_vec())))
     }
 
-    /// What a message holds that is stored so; None where it is stored as it was given.
+    /// The message that stored bytes stand for; None where it is stored as it was given.
     #[cold]
     pub fn opened_message(&self, stored: &[u8], index: i64) -> Result<Option<Vec<u8>>> {
         let decrypted = self.decrypted(stored, index)?;
