@@ -47,7 +47,7 @@ OF_OTHERS = {"ring.abandon.cas"} | {  # a slot whose producer died; and test_rin
     "ring.stalls.store",
     "ring.earlier-slots.store",
     "ring.begun.store",
-    "ring.header.sync",
+    "ring.dir.sync",
     "ring.file.rename",
     "ring.file.remove",  # handles/test_ring_lost.py
 }

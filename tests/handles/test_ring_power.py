@@ -234,3 +234,39 @@ def test_a_ring_without_its_beginning_is_refused(path: Path, mode: str) -> None:
     (path / RING).unlink()
     with quire.open(path) as queue:
         assert payloads(queue) == messages
+
+
+OPENS = 'arm()\nquire.open(sys.argv[1], buffer_mode="async")\n'
+GROWS = f"""
+queue = quire.open(
+    sys.argv[1], buffer_mode="async", ring=quire.RingOptions(capacity_bytes={SMALL}, on_full="grow")
+)
+arm()
+for _ in range(4):
+    queue.appender().write_bytes(b"x" * {LONG})
+"""
+
+
+def test_a_ring_is_synced_before_it_has_its_name(path: Path) -> None:
+    quire.open(path).close()
+    with Party(OPENS, path, point="ring.header.sync") as party:
+        party.wait_until_stopped()
+        assert not (path / RING).exists()
+        (made,) = path.glob("async.ring.*")
+        assert made.read_bytes()[:8] == b"QUIRERNG"
+        party.kill()
+
+
+@pytest.mark.parametrize("point", ["ring.header.sync", "ring.dir.sync"])
+def test_a_ring_names_no_successor_that_is_not_synced(path: Path, point: str) -> None:
+    quire.open(path).close()
+    with Party(GROWS, path, point=point) as party:
+        party.wait_until_stopped()
+        (successor,) = path.glob("async-*.ring")
+        assert successor.read_bytes()[:8] == b"QUIRERNG"
+        name = int(successor.stem.removeprefix("async-"), 16).to_bytes(8, "little")
+        assert name not in (path / RING).read_bytes()[:DESCRIPTORS_AT]
+        party.go_on()
+        party.result()
+    with quire.open(path) as queue:
+        assert payloads(queue) == [b"x" * LONG] * 4

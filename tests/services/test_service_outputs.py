@@ -115,7 +115,7 @@ def test_outputs_are_not_cut_off_while_the_service_runs(place: Place) -> None:
     with place.service(Calling) as service:
         drain(service)
         zero_end(max(path.glob("*.cq4")))
-        with pytest.raises(WriterInUseError, match="a service writes its outputs"):
+        with pytest.raises(WriterInUseError, match="a service or a conversion writes"):
             quire.repair(path, dry_run=False)
     assert "lost-end" in [it.kind for it in quire.repair(path, dry_run=False).actions]
     place.numbers(6)

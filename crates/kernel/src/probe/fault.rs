@@ -338,6 +338,7 @@ mod names {
         "ring.intent.store",
         "ring.noted.store",
         "ring.earlier-slots.store",
+        "ring.dir.sync",
         "ring.file.publish",
         "ring.file.remove",
         "ring.file.rename",

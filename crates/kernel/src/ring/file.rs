@@ -154,11 +154,17 @@ impl RingFile {
         let high_water = self.words().high_water();
         let (number, identity) = (self.number.saturating_add(1), self.words().identity());
         let words = [(NUMBER_AT, number), (IDENTITY_AT, identity), (HIGH_WATER, high_water)];
-        let filled = fill(&path, file, layout, &words, may_wait);
+        let filled = fill(&path, file, layout, &words, may_wait).and_then(|()| self.sync_names());
         if filled.is_err() || self.words().name_successor(name) != name {
             let _ = remove(&self.dir, &file_of(name));
         }
         filled
+    }
+
+    /// Syncs the directory: no ring may name a successor that a power cut takes.
+    fn sync_names(&self) -> Result<()> {
+        fault::call!("ring.dir.sync", files::sync_directory(&self.dir.place_of("")))
+            .map_err(|e| Error::io("cannot sync", &self.dir.shown(""), e))
     }
 
     /// Whether this is the ring that has the name.
@@ -189,8 +195,7 @@ impl RingFile {
 
     /// Syncs the header, which a ring must not lack once it has the name.
     pub fn sync_header(&self) -> Result<()> {
-        fault::call!("ring.header.sync", self.region.memory().sync(0, HEADER))
-            .map_err(|e| Error::io("cannot sync", &self.path, e))
+        sync_up_to(HEADER, &self.region, &self.path)
     }
 
     /// Passes the name of this ring, which is drained, to its successor. The caller has both
@@ -416,7 +421,14 @@ fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
+/// Syncs a ring's start.
+fn sync_up_to(end: u64, region: &Region, path: &Path) -> Result<()> {
+    fault::call!("ring.header.sync", region.memory().sync(0, end))
+        .map_err(|e| Error::io("cannot sync", path, e))
+}
+
 /// Stores all words of a new ring. The magic comes last: a partial ring is not taken for a ring.
+/// They are synced before the ring can be found: a power cut takes messages from it at most.
 fn fill(
     path: &Path,
     file: File,
@@ -436,7 +448,7 @@ fn fill(
     for (at, word) in shape.iter().chain(words).chain(&[(0, MAGIC)]) {
         region.store_release(*at, *word, step!("ring.header.store"));
     }
-    Ok(())
+    sync_up_to(layout.byte(0), &region, path)
 }
 
 /// The words of a header.
