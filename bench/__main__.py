@@ -1,9 +1,9 @@
 """
 Measure Quire beside Java's Chronicle Queue and other ways to pass messages.
 
-Results go to build/bench/PART.json; a complete run also writes docs/performance/measurements.md.
-Needs a release build, a JDK and Maven; other systems are skipped where they are not installed. See
-bench/METHOD.md.
+Results at full volume go to bench/results/PART.json, others to build/bench; a complete run also
+writes docs/performance/measurements.md. Needs a release build, a JDK and Maven; other systems are
+skipped where they are not installed. See bench/METHOD.md.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import parts, report
-from bench.harness import Failed, Result
+from bench.harness import ROOT, Failed, Result
 from bench.scenarios import FULL, PARTS, QUICK
+
+TRIALS = ROOT / "build" / "bench"
 
 
 def main() -> int:
@@ -30,6 +32,7 @@ def main() -> int:
     if asked.pairs:
         # Asked for, they are measured, whatever time that takes.
         volume = replace(volume, pairs=asked.pairs, budget_s=math.inf)
+    out = asked.out or (report.RESULTS if volume == FULL else TRIALS)
     random.seed(asked.seed)
     begin = time.monotonic()
 
@@ -37,7 +40,7 @@ def main() -> int:
         print(f"· {time.monotonic() - begin:4.0f} s  {line}", file=sys.stderr, flush=True)
 
     say(f"seed of the order: {asked.seed}")
-    found = parts.load(asked.out) if asked.resume else {}
+    found = parts.load(out) if asked.resume else {}
     results: dict[str, Result] = {}
     try:
         for part in asked.only:
@@ -46,7 +49,7 @@ def main() -> int:
                 say(f"kept: {part} of {found[part]['date']}")
                 continue
             results[part] = parts.run(part, volume, quick=quick, say=say) | {"seed": asked.seed}
-            say(f"written: {parts.store(results[part], asked.out)}")
+            say(f"written: {parts.store(results[part], out)}")
     except Failed as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
@@ -96,9 +99,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out",
         type=Path,
-        default=report.DIRECTORY,
         metavar="DIRECTORY",
-        help="where the results go (build/bench)",
+        help="where the results go (full volume: bench/results, else build/bench)",
     )
     return parser.parse_args()
 

@@ -1,6 +1,8 @@
 """
 Turns stored results into a page and its plots: ``python -m bench.report [DIRECTORY]``.
 
+Without DIRECTORY they are those of runs at full volume, which bench/results keeps.
+
 Only what lies between the two markers of docs/performance/measurements.md is replaced;
 docs/performance.md sums it up by hand.
 """
@@ -35,7 +37,7 @@ from bench.harness import Result
 
 PLOTS = harness.ROOT / "docs" / "performance"
 PAGE = PLOTS / "measurements.md"
-DIRECTORY = harness.ROOT / "build" / "bench"
+RESULTS = harness.ROOT / "bench" / "results"
 BEGIN = "<!-- begin: written by `python -m bench.report` -->"
 END = "<!-- end -->"
 
@@ -99,9 +101,23 @@ def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
         head.append(("Where Spark itself is ahead", _losses(spark_tables.losses(results))))
     if claimed := claim_rows.text(results):
         head.append(("Beside what Chronicle Queue's documentation claims", _claimed(claimed)))
-    bodies = [(_TITLES[part], _body(results, part)) for part in _TITLES if part in results]
+    bodies = [
+        (title, f"{_measured(results[part])}\n\n{_body(results, part)}")
+        for part, title in _TITLES.items()
+        if part in results
+    ]
     tail = ("Load on the machine", tables.surroundings(results))
     return [*head, *bodies, tail]
+
+
+def _measured(result: Result) -> str:
+    """Say when a part was measured, of which commit, and how often."""
+    day, _, _ = str(result["date"]).partition("T")
+    rounds = [len(summary.kept(one)) for one in result["scenarios"]]
+    fewest, most = min(rounds), max(rounds)
+    often = f"{most}" if fewest == most else f"{fewest} to {most}"
+    quick = ", a quick run" if result["quick"] else ""
+    return f"Measured on {day} at {result['commit']}, rounds: {often}{quick}."
 
 
 def _body(results: dict[str, Result], part: str) -> str:
@@ -181,4 +197,4 @@ def _machine(results: dict[str, Result]) -> str:
 
 
 if __name__ == "__main__":
-    write(parts.load(Path(sys.argv[1]) if len(sys.argv) > 1 else DIRECTORY))
+    write(parts.load(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS))

@@ -182,8 +182,8 @@ class _TopicRun:
         try:
             self._adopt()
             tell_pending(self._path, "archive")
-            tell_plain(self._path, "archive")
             with open_queue(self._path, read_only=True, create=False) as queue:
+                tell_plain(self._path, "archive")
                 damaged = check_identity(topic, queue)
                 topic.root = self._root
                 before = topic.decodings[-1] if topic.decodings else None

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from quire._common.durable import SafeFolder
 from quire._native import Cipher, rewrap_key, wrap_new_key
 from quire.errors import EncryptionError, UnsafePathError
-from quire.sealed.key_ring import KeyRing, may_lack_key, process_ring, ring_of
+from quire.sealed.key_ring import KeyRing, default_ring, may_lack_key, ring_of
 
 KEYS: Final = "keys.quire"
 LOCK: Final = "quire.keys.lock"
@@ -216,12 +216,13 @@ def options_for(
     if key is None:
         if not found:
             return {}
-        key = process_ring()
+        key = default_ring()
         if key is None:
             if may_lack_key():
                 return {"without_key": True}
             raise EncryptionError(
-                f"the queue is encrypted: path={os.fspath(path)} (open it with key=)"
+                f"the queue is encrypted: path={os.fspath(path)} (open it with key=, or call what"
+                " opens it within KeyRing.as_default())"
             )
     ring = ring_of(key)
     if not found and (not may_write or make is None):

@@ -211,6 +211,34 @@ class KeyRing:
                 " (give a newer key as the current one)"
             )
 
+    @contextmanager
+    def as_default(self) -> Generator[None]:
+        """
+        Open encrypted queues by this key ring where no key is given, within a block.
+
+        It is for functions that take the path of a queue, such as :func:`quire.archive.archive`,
+        :func:`quire.prune` or :func:`quire.convert`. Other threads and tasks know
+        nothing of it.
+
+        Examples:
+            >>> import quire.archive, secrets
+            >>> ring = quire.KeyRing({"2026": secrets.token_bytes(32)}, current="2026")
+            >>> day = quire.ManualClock(1_705_314_600_000)
+            >>> with quire.open("vault", key=ring, clock=day) as vault:
+            ...     for text in ("attack", "at dawn"):
+            ...         _ = vault.appender().write_text(text)
+            ...         _ = day.advance(86_400_000)
+            >>> with ring.as_default():
+            ...     quire.archive.archive("vault", "archive").messages
+            1
+
+        """
+        token = _default.set(self)
+        try:
+            yield
+        finally:
+            _default.reset(token)
+
     def __repr__(self) -> str:
         """Show names alone."""
         return f"KeyRing(names={self.names}, current={self.current!r})"
@@ -266,6 +294,7 @@ def _checked(key: object) -> bytes:
 
 
 _structure: Final = ContextVar("_structure", default=False)
+_default: Final = ContextVar[KeyRing | None]("_default", default=None)
 
 
 class _OfProcess:
@@ -275,9 +304,9 @@ class _OfProcess:
     without_key: bool = False
 
 
-def process_ring() -> KeyRing | None:
-    """Return the key ring of the command that runs."""
-    return _OfProcess.ring
+def default_ring() -> KeyRing | None:
+    """Return the key ring of :meth:`KeyRing.as_default`, or else of the command that runs."""
+    return _default.get() or _OfProcess.ring
 
 
 def use_in_process(ring: KeyRing) -> None:

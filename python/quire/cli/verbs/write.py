@@ -20,7 +20,7 @@ from quire.errors import MalformedInputError
 from quire.formats.adapters import adapter_of
 from quire.formats.detection import Format, refuse_part
 from quire.formats.remote import FarAppender
-from quire.sealed.key_ring import process_ring
+from quire.sealed.key_ring import default_ring
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -383,7 +383,7 @@ def open_target(
     if isinstance(path, Path):
         refuse_part(str(path))
     may_create = create or roll_cycle is not None
-    asked = {"roll_cycle": roll_cycle, "format": kind, "key": process_ring()}
+    asked = {"roll_cycle": roll_cycle, "format": kind, "key": default_ring()}
     options |= {name: value for name, value in asked.items() if value is not None}
     try:
         with value_errors_as_usage():
