@@ -8,8 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 import quire
-from quire.server import Limits, Server, TokenFile
+from quire.server import Limits, Server, TokenFile, stream_groups
 from served import WAIT_S, command
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -90,6 +92,59 @@ def test_a_connection_holds_so_many_tailers_members_and_parts(tmp_path: Path) ->
         assert {name for name, _ in queue.named_tailers()} == {"first", "second"}
 
 
+def test_a_queue_has_so_many_names_that_clients_choose(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q") as queue:
+        queue.appender().write_text("a")
+
+    async def name() -> None:
+        async with (
+            Server(tmp_path, limits=Limits(kept_names=2)) as server,
+            Clients(server.address) as clients,
+        ):
+            one = await clients.connect()
+            for each in ("a", "b"):
+                assert (await ask(one, "QUIRE.TAILER", "OPEN", "q", each)).startswith(":")
+                assert await ask(one, "XGROUP", "CREATE", "q", each, "0") == "+OK"
+            full = "limit=2 (delete unused ones)"
+            refused = await ask(one, "QUIRE.TAILER", "OPEN", "q", "c")
+            assert refused == f"-ERR the queue has too many named tailers: {full}"
+            joins = ("QUIRE.GROUP", "JOIN", "q", "c", "m")
+            for words in (("XGROUP", "CREATE", "q", "c", "0"), joins):
+                assert await ask(one, *words) == f"-ERR the queue has too many groups: {full}"
+            assert await ask(one, "QUIRE.TAILER", "CLOSE", "q", "a") == "+OK"
+            assert (await ask(one, "QUIRE.TAILER", "OPEN", "q", "a")).startswith(":")
+            assert (await ask(one, "QUIRE.GROUP", "JOIN", "q", "a", "m")).startswith(":")
+            assert (await ask(one, "QUIRE.TAILER", "DELETE", "q", "b")).startswith("-")  # in use
+            assert await ask(one, "QUIRE.TAILER", "CLOSE", "q", "b") == "+OK"
+            assert await ask(one, "QUIRE.TAILER", "DELETE", "q", "b") == ":1"
+            assert (await ask(one, "QUIRE.TAILER", "OPEN", "q", "c")).startswith(":")
+
+    completed(name())
+    with quire.open(tmp_path / "q") as queue:
+        assert {name for name, _ in queue.named_tailers()} == {"a", "c"}
+
+
+def test_a_group_has_so_many_consumers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_groups, "_CONSUMERS", 2)
+    with quire.open(tmp_path / "q") as queue:
+        queue.appender().write_text("a")
+
+    async def name() -> None:
+        async with Server(tmp_path) as server, Clients(server.address) as clients:
+            one = await clients.connect()
+            assert await ask(one, "XGROUP", "CREATE", "q", "g", "0") == "+OK"
+            for each in ("a", "b", "a"):
+                created = await ask(one, "XGROUP", "CREATECONSUMER", "q", "g", each)
+                assert created in {":0", ":1"}
+            refused = "-ERR the group has too many consumers: limit=2 (XGROUP DELCONSUMER)"
+            read = ("XREADGROUP", "GROUP", "g", "c", "STREAMS", "q", ">")
+            assert await ask(one, *read) == refused
+            assert await ask(one, "XGROUP", "DELCONSUMER", "q", "g", "b") == ":0"
+            assert await ask(one, *read) == "*1"
+
+    completed(name())
+
+
 def test_a_token_has_so_many_connections(tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path / "tokens")
     first, second = (tokens.add(it, {"read": ("*",)}) for it in ("first", "second"))
@@ -136,6 +191,27 @@ def test_a_machine_without_a_token_has_so_many_connections(tmp_path: Path) -> No
             assert await ask(await clients.connect("127.0.0.2"), "PING") == "+PONG"
 
     completed(connect_from_two())
+
+
+def test_a_machine_has_so_many_connections_to_the_page(tmp_path: Path) -> None:
+    async def look() -> None:
+        limits = Limits(connections=100, connections_of_one=2)
+        async with (
+            Server(tmp_path, host=None, web=("127.0.0.1", 0), limits=limits) as server,
+            Clients(server.web_address) as clients,
+        ):
+            first, second = [await clients.connect() for _ in range(2)]
+            assert (await get(first, "/")).startswith("200")
+            refused = (await (await clients.connect())[0].read()).decode()
+            assert refused.startswith("HTTP/1.1 503 ")
+            full = "too many connections to the page: limit=100 limit_of_a_client=2"
+            assert full in refused
+            assert (await get(await clients.connect("127.0.0.2"), "/")).startswith("200")
+            second[1].close()
+            while (await get(await clients.connect(), "/")).startswith("503"):
+                pass
+
+    completed(look())
 
 
 def test_a_machine_has_so_many_pages_that_are_kept_up_to_date(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Limits of one client's share of the server: of its connections, pages and streams."""
+"""Limits of one client's share of the server: of its connections, pages, streams and names."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Final
@@ -15,6 +15,18 @@ from quire.server.audit import Client
 def name_of(client: Client) -> str:
     """Return the name to count a client by: that of its token, or without one of its machine."""
     return client.peer.rpartition(":")[0] if client.token is None else f"token {client.token.name}"
+
+
+def check_room(what: str, name: str, names: Collection[str], limit: int) -> None:
+    """
+    Check that a queue may have a name that clients choose, and that outlives them.
+
+    Raises:
+        RefusedError: The name is new, and there are too many.
+
+    """
+    if name not in names and len(names) >= limit:
+        raise RefusedError(f"the queue has too many {what}: limit={limit} (delete unused ones)")
 
 
 class ClientShares:

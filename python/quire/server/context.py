@@ -37,6 +37,8 @@ class Limits:
         request_bytes: The length of the longest request.
         request_arguments: How many arguments a request may have.
         names: How many queues a command may name.
+        kept_names: How many named tailers, and how many groups, a queue may have for one more to
+            be made by a client.
         answer_bytes: How long an answer may be.
         waiting_bytes: How much may wait to be sent to a client before its commands wait, too.
         greeting_s: How long a client may take to authenticate.
@@ -54,6 +56,7 @@ class Limits:
     request_bytes: int = 64 << 20
     request_arguments: int = 1 << 20
     names: int = 1000
+    kept_names: int = 1000
     answer_bytes: int = 64 << 20
     waiting_bytes: int = 1 << 20
     greeting_s: float = 10.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from quire.groups.group import Group
 from quire.groups.message import GroupMessage
 from quire.groups.states import pending_of, side_file, side_files
 from quire.server.answers import Answer
-from quire.server.ids import id_of
+from quire.server.ids import LAST, id_of
 from quire.server.served_queue import ServedQueue
 
 FOLDER: Final = ".quire-server"
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS pending (
 ) WITHOUT ROWID;
 """
 _TAKEN: Final = 256
+_CONSUMERS: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -125,8 +127,18 @@ class StreamGroup:
         return not self._member.closed and not self._queue.queue.closed
 
     def see(self, consumer: bytes) -> None:
-        """Note that a consumer is there."""
+        """
+        Note that a consumer is there.
+
+        Raises:
+            RefusedError: It is new, and the group has too many.
+
+        """
         is_new = consumer not in self.consumers
+        if is_new and len(self.consumers) >= _CONSUMERS:
+            raise RefusedError(
+                f"the group has too many consumers: limit={_CONSUMERS} (XGROUP DELCONSUMER)"
+            )
         self.consumers[consumer] = now_ms()
         if is_new:
             row = (*self._key, consumer, self.consumers[consumer])
@@ -199,12 +211,18 @@ class StreamGroup:
         if indexes:
             self._save(indexes)
 
-    def of_consumer(self, consumer: bytes | None, start: int, past: int) -> Iterator[int]:
+    def of_consumer(
+        self, consumer: bytes | None, start: int = 0, past: int = LAST
+    ) -> Iterator[int]:
         """Yield the pending messages of a range, of one consumer or of all, in order."""
         for index in sorted(self.pending):
-            it = self.pending[index]
-            if start <= index < past and consumer in {None, it.consumer}:
+            if start <= index < past and consumer in {None, self.pending[index].consumer}:
                 yield index
+
+    def owner_of(self, index: int) -> bytes | None:
+        """Return the consumer that has a message; None: it is not pending."""
+        found = self.pending.get(index)
+        return None if found is None else found.consumer
 
     def data_of(self, index: int) -> bytes | None:
         """Return the bytes of a message; None: it was deleted."""
@@ -213,7 +231,7 @@ class StreamGroup:
 
     def drop(self, consumer: bytes) -> int:
         """Forget a consumer; what it had counts as acknowledged, as in Redis."""
-        had = [index for index, it in self.pending.items() if it.consumer == consumer]
+        had = [*self.of_consumer(consumer)]
         self.acknowledge(had)
         if self.consumers.pop(consumer, None) is not None:
             row = (*self._key, consumer)
@@ -222,10 +240,10 @@ class StreamGroup:
 
     def consumers_described(self) -> Iterator[Answer]:
         """Yield what ``XINFO CONSUMERS`` says of each."""
+        had = Counter(it.consumer for it in self.pending.values())
         for name in sorted(self.consumers):
-            had = sum(it.consumer == name for it in self.pending.values())
             idle = max(0, now_ms() - self.consumers[name])
-            yield {"name": name, "pending": had, "idle": idle}
+            yield {"name": name, "pending": had[name], "idle": idle}
 
     def leave(self) -> None:
         """End the server's membership: nothing is delivered to its clients any more."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quire.errors import RefusedError
 from quire.server.answers import OK, Answer
 from quire.server.client_session import Steps
+from quire.server.client_shares import check_room
 from quire.server.commands.command_table import Arguments, batched, command, whole
 from quire.server.commands.ranging import (
     BATCH_BYTES,
@@ -70,7 +71,21 @@ def manage(session: Session, request: Sequence[bytes]) -> Outcome:
             group.see(request[4])
             return int(is_new)
         case _:
-            return groups.of(found, name).drop(request[4])
+            return _dropped(groups.of(found, name), request[4])
+
+
+def _dropped(group: StreamGroup, consumer: bytes) -> Outcome:
+    """Forget a consumer, and return how many messages it had."""
+
+    def acknowledged() -> Generator[None, None, Answer]:
+        count = 0
+        for part in batched([*group.of_consumer(consumer)]):
+            mine = [it for it in part if group.owner_of(it) == consumer]
+            count += group.acknowledge(mine)
+            yield
+        return count + group.drop(consumer)
+
+    return Steps(acknowledged())
 
 
 def _create(session: Session, topic: str, name: bytes, given: Arguments) -> Outcome:
@@ -90,7 +105,9 @@ def _create(session: Session, topic: str, name: bytes, given: Arguments) -> Outc
         found = writable(session, topic, creates=True)
     if found is None:
         raise RefusedError(_NO_KEY)
-    session.context.groups.create(found, name, start)
+    groups, limit = session.context.groups, session.context.limits.kept_names
+    check_room("groups", group_name(name), groups.names(found), limit)
+    groups.create(found, name, start)
     return OK
 
 
@@ -128,6 +145,8 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
     session.context.queues.peers.check_together([topic for topic, _ in keys])
     count = min(count if count > 0 else _DELIVERED, BATCH_COUNT)
     attempt = _GroupReading(session, group, consumer, keys, count, keeps=keeps)
+    if any(at != b">" for _, at in keys):
+        return Steps(attempt.parts())
     answer = attempt()
     return waiting_for(tuple(it for it, _ in keys), attempt, block) if answer is None else answer
 
@@ -149,30 +168,45 @@ class _GroupReading:
         self._keys, self._count, self._keeps = keys, count, keeps
 
     def __call__(self) -> Answer:
-        """Return the messages that there are; None if there are none."""
-        groups = [
-            (topic, at, _group(self._session, topic, self._group)) for topic, at in self._keys
-        ]
+        """Return the new messages that there are; None if there are none."""
         answer: dict[str, Answer] = {}
-        for topic, at, group in groups:
-            if at == b">":
-                found = group.deliver(self._consumer, self._count, keeps=self._keeps)
-                if found:
-                    answer[topic] = [entry(index, data) for index, data in found]
-            else:
-                answer[topic] = self._history(group, after(at))
+        for topic, _, group in self._groups():
+            if found := self._new(group):
+                answer[topic] = found
         return by_stream(answer, self._session.protocol) if answer else None
 
-    def _history(self, group: StreamGroup, start: int) -> list[Answer]:
+    def parts(self) -> Generator[None, None, Answer]:
+        """Return new messages and what the consumer has, where that is asked for."""
+        answer: dict[str, Answer] = {}
+        for topic, at, group in self._groups():
+            if at != b">":
+                answer[topic] = yield from self._history(group, after(at))
+            elif found := self._new(group):
+                answer[topic] = found
+            yield
+        return by_stream(answer, self._session.protocol)
+
+    def _groups(self) -> list[tuple[str, bytes, StreamGroup]]:
+        return [(topic, at, _group(self._session, topic, self._group)) for topic, at in self._keys]
+
+    def _new(self, group: StreamGroup) -> list[Answer]:
+        found = group.deliver(self._consumer, self._count, keeps=self._keeps)
+        return [entry(index, data) for index, data in found]
+
+    def _history(self, group: StreamGroup, start: int) -> Generator[None, None, list[Answer]]:
         group.see(self._consumer)
         answer: list[Answer] = []
         size = 0
-        for index in islice(group.of_consumer(self._consumer, start, LAST), self._count):
-            data = group.data_of(index)
-            size += len(data or b"")
-            if answer and size > BATCH_BYTES:
-                break
-            answer.append([id_of(index), None] if data is None else entry(index, data))
+        for part in batched([*group.of_consumer(self._consumer, start)][: self._count]):
+            for index in part:
+                if group.owner_of(index) != self._consumer:
+                    continue  # since the part before
+                data = group.data_of(index)
+                size += len(data or b"")
+                if answer and size > BATCH_BYTES:
+                    return answer
+                answer.append([id_of(index), None] if data is None else entry(index, data))
+            yield
         return answer
 
 
@@ -218,12 +252,20 @@ def pending(session: Session, request: Sequence[bytes]) -> Outcome:
     start, past, count = first_of(given.next()), past_of(given.next()), given.whole(least=-(2**63))
     consumer = given.next() if given else None
     given.end()
-    found: Iterator[Answer] = (
-        [id_of(index), it.consumer, it.idle_ms, it.count]
-        for index in group.of_consumer(consumer, start, past)
-        if (it := group.pending[index]).idle_ms >= idle
-    )
-    return [*islice(found, max(0, count))]
+
+    def listed() -> Generator[None, None, Answer]:
+        found: list[Answer] = []
+        for part in batched([*group.of_consumer(consumer, start, past)]):
+            for index in part:
+                if len(found) >= count:
+                    return found
+                it = group.pending.get(index)
+                if it is not None and consumer in {None, it.consumer} and it.idle_ms >= idle:
+                    found.append([id_of(index), it.consumer, it.idle_ms, it.count])
+            yield
+        return found
+
+    return Steps(listed())
 
 
 def _summary(group: StreamGroup) -> Answer:

@@ -15,6 +15,7 @@ from quire.errors import GroupError, QuireError, RefusedError
 from quire.groups.states import GroupState, PendingMessage
 from quire.server.answers import OK
 from quire.server.client_session import Later, Waiting
+from quire.server.client_shares import check_room
 from quire.server.commands.command_table import Arguments, command
 from quire.server.commands.whole_messages import BATCH_COUNT, known
 from quire.server.topic_names import topic_of
@@ -183,6 +184,8 @@ def _join(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
             raise RefusedError("syntax error")
 
     def answer() -> Answer:
+        groups, limit = session.context.groups.names(found), session.context.limits.kept_names
+        check_room("groups", name, groups, limit)
         try:
             joined = found.queue.group(name, **options).consumer(consumer)
         except ValueError as error:

@@ -9,6 +9,7 @@ from quire.errors import RefusedError, TailerInUseError
 from quire.formats.adapters import adapter_of
 from quire.server.answers import OK
 from quire.server.client_session import Later
+from quire.server.client_shares import check_room
 from quire.server.commands.command_table import Arguments, command
 from quire.server.commands.whole_messages import known
 from quire.server.topic_names import topic_of
@@ -70,6 +71,8 @@ def _open(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
 
     def answer() -> Answer:
         session.held.pop(key, _NOTHING).close()
+        names = {it for it, _ in adapter_of(found.queue).named_tailers(found.queue)}
+        check_room("named tailers", name, names, session.context.limits.kept_names)
         try:
             opened = found.queue.tailer(name, **_options(found, is_shared=is_shared))
         except ValueError as error:

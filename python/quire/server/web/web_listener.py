@@ -14,7 +14,9 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from quire.errors import RefusedError
 from quire.recording.addresses import listen, show_address
+from quire.server.client_shares import ClientShares
 from quire.server.context import Context
 from quire.server.server_tls import name_in
 from quire.server.web.visitors import CERTIFICATE, Visitors
@@ -25,6 +27,9 @@ _HEADER_BYTES: Final = 16 << 10
 _ENDING_S: Final = 5
 _IDLE_S: Final = 30
 _STARTING_S: Final = 0.005
+_UNAVAILABLE: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -36,14 +41,28 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-def _protocol(greeting_s: float) -> type[H11Protocol]:
+def _protocol(greeting_s: float, shares: ClientShares) -> type[H11Protocol]:
     class BoundedProtocol(H11Protocol):
-        """HTTP/1.1; a client that takes too long to send the head of a request is disconnected."""
+        """
+        HTTP/1.1 within the server's limits.
+
+        A client that takes too long to send the head of a request is disconnected, and so is one
+        whose machine has too many connections.
+        """
 
         _late: asyncio.TimerHandle | None = None
+        _machine: str | None = None
 
         def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
             super().connection_made(transport)
+            machine = str((self.client or ("?", 0))[0])
+            try:
+                shares.take(machine)
+            except RefusedError as refusal:
+                transport.write(_UNAVAILABLE + f"{refusal}\n".encode())
+                transport.close()
+                return
+            self._machine = machine
             self.app = _with_certificate(self.app, name_in(transport.get_extra_info("peercert")))
             self._late = self.loop.call_later(greeting_s, self._is_late)
 
@@ -57,6 +76,8 @@ def _protocol(greeting_s: float) -> type[H11Protocol]:
                 self._forget_late()
 
         def connection_lost(self, exc: Exception | None) -> None:
+            if self._machine is not None:
+                shares.give_back(self._machine)
             self._forget_late()
             super().connection_lost(exc)
 
@@ -119,12 +140,14 @@ class WebListener:
         visitors = Visitors(self._context, self._address, is_secure=self._tls is not None)
         app = self._app = WebApp(self._context, visitors)
         limits, tls = self._context.limits, self._tls
+        refusal = "too many connections to the page"
+        shares = ClientShares(refusal, limits.connections, limits.connections_of_one)
         config = uvicorn.Config(
             app.asgi,
             interface="asgi3",
             lifespan="off",
             ws="none",
-            http=_protocol(limits.greeting_s),
+            http=_protocol(limits.greeting_s, shares),
             log_config=None,
             access_log=False,
             proxy_headers=False,
