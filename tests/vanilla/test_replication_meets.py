@@ -137,23 +137,25 @@ def test_the_directory_of_a_sink_that_is_renamed_or_replaced(
     assert [it for _, it in messages(moved)] == [b"kept"]
 
 
+@pytest.mark.parametrize("is_idle", [False, True])
 @pytest.mark.parametrize("replaced_by", ["nothing", "a copy", "another queue"])
 def test_the_directory_of_a_source_that_is_renamed_or_replaced(
-    replaced_by: str, tmp_path: Path
+    replaced_by: str, tmp_path: Path, *, is_idle: bool
 ) -> None:
-    """It ends by name, and no message of the other directory is sent."""
+    """It ends by name, at its next message or heartbeat, and sends nothing of the other one."""
     orders, moved, copy = tmp_path / "orders", tmp_path / "moved", tmp_path / "copy"
 
     async def meet(
         queue: quire.vanilla.VanillaQueue, appender: quire.vanilla.VanillaAppender
     ) -> None:
-        async with Source(queue) as source:
+        async with Source(queue, heartbeat_s=0.1) as source:
             sink = Sink(copy, port=source.address[1], files=FILES)
             await sink.__aenter__()
             await sink.stored(appender.write_bytes(b"kept"))
             orders.rename(moved)
             replace(orders, moved, replaced_by)
-            appender.write_bytes(b"sent to nobody")
+            if not is_idle:
+                appender.write_bytes(b"sent to nobody")
             with pytest.raises(TableLostError, match="renamed, removed or replaced"):
                 await asyncio.wait_for(source.run_forever(), WAIT_S)
             await sink.close()

@@ -100,7 +100,7 @@ class SourceSession:
         peer: The sink's address.
         limits: What it is granted.
         appender: Appends what the sink submits; None: it may not.
-        check: Called before messages are sent: raises what ends the connection.
+        check: Called before messages or heartbeats are sent: raises what ends the connection.
         now_ns: The time, of a clock that is never set back.
 
     """
@@ -272,6 +272,7 @@ class SourceSession:
             return True
         is_quiet = now_ns - self._spoke_ns >= self._limits.heartbeat_s * 1e9
         if self.is_subscribed and (self._is_stuck or is_quiet):
+            self._check()
             self._is_stuck = False
             self._send(wire_frames.marked(Mark.IN_SYNC, 0))
         return False
