@@ -8,7 +8,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
@@ -41,57 +41,61 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-def _protocol(greeting_s: float, shares: ClientShares) -> type[H11Protocol]:
-    class BoundedProtocol(H11Protocol):
-        """
-        HTTP/1.1 within the server's limits.
+class _BoundedProtocol(H11Protocol):
+    """
+    HTTP/1.1 within the server's limits.
 
-        A client that takes too long to send the head of a request is disconnected, and so is one
-        whose machine has too many connections.
-        """
+    A client that takes too long to send the head of a request is disconnected, and so is one
+    whose machine has too many connections.
+    """
 
-        _late: asyncio.TimerHandle | None = None
-        _machine: str | None = None
+    _greeting_s: ClassVar[float]
+    _shares: ClassVar[ClientShares]
+    _late: asyncio.TimerHandle | None = None
+    _machine: str | None = None
 
-        def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
-            super().connection_made(transport)
-            machine = str((self.client or ("?", 0))[0])
-            try:
-                shares.take(machine)
-            except RefusedError as refusal:
-                transport.write(_UNAVAILABLE + f"{refusal}\n".encode())
-                transport.close()
-                return
-            self._machine = machine
-            self.app = _with_certificate(self.app, name_in(transport.get_extra_info("peercert")))
-            self._late = self.loop.call_later(greeting_s, self._is_late)
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
+        super().connection_made(transport)
+        machine = str((self.client or ("?", 0))[0])
+        try:
+            self._shares.take(machine)
+        except RefusedError as refusal:
+            transport.write(_UNAVAILABLE + f"{refusal}\n".encode())
+            transport.close()
+            return
+        self._machine = machine
+        self.app = _with_certificate(self.app, name_in(transport.get_extra_info("peercert")))
+        self._late = self.loop.call_later(self._greeting_s, self._is_late)
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            cycle: Any = self.cycle  # None before the first request
-            is_between = cycle is None or cycle.response_complete
-            if is_between and self._late is None and not self.transport.is_closing():
-                self._late = self.loop.call_later(greeting_s, self._is_late)
-            elif not is_between:
-                self._forget_late()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            if self._machine is not None:
-                shares.give_back(self._machine)
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cycle: Any = self.cycle  # None before the first request
+        is_between = cycle is None or cycle.response_complete
+        if is_between and self._late is None and not self.transport.is_closing():
+            self._late = self.loop.call_later(self._greeting_s, self._is_late)
+        elif not is_between:
             self._forget_late()
-            super().connection_lost(exc)
 
-        def _forget_late(self) -> None:
-            if self._late is not None:
-                self._late.cancel()
-                self._late = None
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._machine is not None:
+            self._shares.give_back(self._machine)
+        self._forget_late()
+        super().connection_lost(exc)
 
-        def _is_late(self) -> None:
-            peer = show_address(self.client or ("?", 0))
-            _log.warning("disconnected a slow client: peer=%s", peer)
-            self.transport.abort()
+    def _forget_late(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
-    return BoundedProtocol
+    def _is_late(self) -> None:
+        peer = show_address(self.client or ("?", 0))
+        _log.warning("disconnected a slow client: peer=%s", peer)
+        self.transport.abort()
+
+
+def _protocol(greeting_s: float, shares: ClientShares) -> type[H11Protocol]:
+    limits = {"_greeting_s": greeting_s, "_shares": shares}
+    return type("BoundedProtocol", (_BoundedProtocol,), limits)
 
 
 def _with_certificate(app: Any, name: str) -> Any:  # noqa: ANN401 - as uvicorn has them
