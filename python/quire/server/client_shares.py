@@ -22,7 +22,7 @@ def check_room(what: str, name: str, names: Collection[str], limit: int) -> None
     Check that a queue may have a name that clients choose, and that outlives them.
 
     Raises:
-        RefusedError: The name is new, and there are too many.
+        RefusedError: The name is new, and the queue has too many of its kind.
 
     """
     if name not in names and len(names) >= limit:

@@ -131,7 +131,7 @@ class StreamGroup:
         Note that a consumer is there.
 
         Raises:
-            RefusedError: It is new, and the group has too many.
+            RefusedError: The consumer is new, and the group has too many.
 
         """
         is_new = consumer not in self.consumers
