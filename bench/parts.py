@@ -108,7 +108,7 @@ def store(result: Result, directory: Path) -> Path:
     """Write a part's results beside those of the other parts."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{result['part']}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    path.write_text(json.dumps(result, separators=(",", ":")) + "\n", "utf-8")
     return path
 
 

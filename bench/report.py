@@ -116,8 +116,8 @@ def _measured(result: Result) -> str:
     rounds = [len(summary.kept(one)) for one in result["scenarios"]]
     fewest, most = min(rounds), max(rounds)
     often = f"{most}" if fewest == most else f"{fewest} to {most}"
-    quick = ", a quick run" if result["quick"] else ""
-    return f"Measured on {day} at {result['commit']}, rounds: {often}{quick}."
+    quick = " of a quick run" if result["quick"] else ""
+    return f"Measured on {day} at commit {result['commit']}, in {often} rounds{quick}."
 
 
 def _body(results: dict[str, Result], part: str) -> str:
