@@ -10,7 +10,7 @@ from bench.summary import CPU_TIME
 from bench.tables import full_name, microseconds, rate, table
 
 TAILS = (
-    "The slowest of 1,000, in microseconds, of all rounds and of those in which reader and writer "
+    "The slowest of 1,000, in microseconds, of all rounds and of those in which reader and writer\n"
     f"together waited for a CPU for less than {summary.MOST_RUN_DELAY:.1%} of the time"
 )
 _SINCE = {
