@@ -151,8 +151,8 @@ _BODIES = {
 
 def _claimed(table: str) -> str:
     return (
-        "The claims are for Java on larger machines, and say little of how they were measured. Cells"
-        f" are\nmedians of the rounds; the sections below have the rest.\n\n{table}"
+        "The claims are for Java on larger machines, and say little of how they were measured."
+        f" Cells are\nmedians of the rounds; the sections below have the rest.\n\n{table}"
     )
 
 

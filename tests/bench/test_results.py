@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-
 from bench import parts, report
 from bench.scenarios import FULL
 
