@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 
 from bench import (
     claim_rows,
@@ -40,6 +41,7 @@ PAGE = PLOTS / "measurements.md"
 RESULTS = harness.ROOT / "bench" / "results"
 BEGIN = "<!-- begin: written by `python -m bench.report` -->"
 END = "<!-- end -->"
+_WIDTH = 120
 
 _TITLES = {
     "append": "Appending, against Java",
@@ -193,7 +195,7 @@ def _machine(results: dict[str, Result]) -> str:
     described = [f"{name}: {value}" for name, value in newest["machine"].items()]
     described += [f"{name} {value}" for name, value in sorted(versions.items())]
     described += [f"{name}: not measured: {why}" for name, why in sorted(missing.items())]
-    return "\n".join(f"- {line}" for line in described)
+    return "\n".join(fill(f"- {line}", _WIDTH, subsequent_indent="  ") for line in described)
 
 
 if __name__ == "__main__":
