@@ -83,7 +83,7 @@ def write(results: dict[str, Result]) -> None:
 
 
 def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[str]:
-    paragraphs = [_machine(results), *_warnings(results)]
+    paragraphs = [_machine(results), *(fill(one, _WIDTH) for one in _warnings(results))]
     for title, body in _sections(results):
         paragraphs.append(f"## {title}")
         pictures = made.get(title, [])
