@@ -217,8 +217,8 @@ class KeyRing:
         Open encrypted queues by this key ring where no key is given, within a block.
 
         It is for functions that take the path of a queue, such as :func:`quire.archive.archive`,
-        :func:`quire.prune` or :func:`quire.convert`. Other threads and tasks know
-        nothing of it.
+        :func:`quire.prune` or :func:`quire.convert`. Other threads know nothing of it, nor do
+        tasks that began before.
 
         Examples:
             >>> import quire.archive, secrets
