@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path, help="where the programs are")
     parser.add_argument("targets", nargs="*", help="all by default")
     parser.add_argument("--seconds", type=int, default=60, help="for each target; 60 by default")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()  # targets may follow options
     programs = {it.name.removeprefix("fuzz-"): it for it in asked.directory.glob("fuzz-*[!.d]")}
     if unknown := set(asked.targets) - set(programs):
         known = ", ".join(sorted(programs))
