@@ -1425,16 +1425,20 @@ class Ring:
     def stalls(self) -> int:
         """How often a message found no room, since the ring was created."""
 
-    def flush(self, *, timeout_s: float | None = None) -> None:
+    def flush(self, *, timeout_s: float | None = None, again: bool = False) -> None:
         """
         Return when all that was in the ring at the time of the call is in the queue.
 
         Args:
             timeout_s: How long to wait; None: as long as an append waits for the write lock.
+            again: Where the queue's copies of messages that a dead drainer may have appended cannot
+                be read, append these messages again, with a warning, instead of raising.
 
         Raises:
             LockTimeoutError: The ring was not drained within *timeout_s* seconds, for example
                 because the draining process is stopped.
+            QuireError: A message that a dead drainer may have appended cannot be read in the queue,
+                so that nobody knows whether it is there.
 
         """
 

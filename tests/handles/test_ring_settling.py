@@ -8,6 +8,8 @@ stored in another way than they were put in.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,13 +118,40 @@ def test_one_that_does_not_decompress_any_more_keeps_them_in_the_ring(path: Path
     file.write_bytes(sound.replace(message, message[:12] + bytes(len(message) - 12)))
     with quire.open(path, buffer_mode="async") as queue:
         assert queue.ring is not None
-        with pytest.raises(quire.errors.WireError, match="does not decompress"):
+        with pytest.raises(quire.errors.WireError, match=f"does not decompress.*{file}"):
             queue.ring.flush()
     assert ring_pending(path)[0] == 2
     assert len(stored(path)) == len(expected)
     file.write_bytes(sound)
     with quire.open(path) as queue:
         assert payloads(queue) == expected
+
+
+def test_one_that_is_damaged_for_good_is_appended_again_on_demand(path: Path) -> None:
+    expected = appended_but_not_freed(path, form="zstd")
+    [file] = path.glob("*.cq4")
+    message = stored(path)[-2]
+    damaged = message[:12] + bytes(len(message) - 12)
+    file.write_bytes(file.read_bytes().replace(message, damaged))
+    assert drain(path, "--again")[0] == 2
+    code, output = drain(path, "--once")
+    assert code == 1
+    assert "does not decompress" in output
+    assert ring_pending(path)[0] == 2
+    code, output = drain(path, "--once", "--again")
+    assert code == 0
+    assert "may have appended are appended again: messages=2" in output
+    assert ring_pending(path)[0] == 0
+    found = stored(path)
+    assert found[len(expected) - 2] == damaged
+    file.write_bytes(file.read_bytes().replace(damaged, message))
+    assert messages(path) == [*expected, *expected[-2:]]
+
+
+def drain(path: Path, *options: str) -> tuple[int, str]:
+    command = [str(Path(sys.executable).parent / "quire"), "drain", str(path), *options]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout + ran.stderr
 
 
 def test_one_that_is_another_now_is_appended_again_with_those_after_it(path: Path) -> None:

@@ -200,6 +200,8 @@ pub fn put_key(out: &mut Out, key: &str) -> Result<()> {
 }
 
 /// Appends a field name; a decimal number becomes a numeric name, as in Java.
+///
+/// One with leading zeros keeps its characters: Java reads it under this name, and writes 7 for 007.
 pub fn put_field(out: &mut Out, name: &str) -> Result<()> {
     if let Some(number) = number(name) {
         put_field_number(out, number);
@@ -217,10 +219,8 @@ pub fn put_field(out: &mut Out, name: &str) -> Result<()> {
 }
 
 fn number(name: &str) -> Option<i64> {
-    name.starts_with(|first: char| first.is_ascii_digit())
-        .then(|| name.parse::<i32>().ok())
-        .flatten()
-        .map(i64::from)
+    let is_plain = name == "0" || name.starts_with(|first: char| matches!(first, '1'..='9'));
+    is_plain.then(|| name.parse::<i32>().ok()).flatten().map(i64::from)
 }
 
 fn latin1(name: &str) -> Result<Cow<'_, [u8]>> {
@@ -511,7 +511,15 @@ mod tests {
 
     #[test]
     fn field_names_of_digits_are_numbers() {
-        for (name, bytes) in [("12", &[0xBA, 12][..]), ("1a", b"\xC21a"), ("", &[0xC0])] {
+        let cases: [(&str, &[u8]); 6] = [
+            ("12", &[0xBA, 12]),
+            ("0", &[0xBA, 0]),
+            ("007", b"\xC3007"),
+            ("00", b"\xC200"),
+            ("1a", b"\xC21a"),
+            ("", &[0xC0]),
+        ];
+        for (name, bytes) in cases {
             let mut out = Out::new();
             put_field(&mut out, name).unwrap();
             assert_eq!(out, bytes, "{name}");

@@ -50,8 +50,13 @@ impl Ring {
     }
 
     #[doc = stub!("Ring.flush")]
-    #[pyo3(signature = (*, timeout_s = None))]
-    fn flush(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (*, timeout_s = None, again = false))]
+    fn flush(
+        &self,
+        py: Python<'_>,
+        timeout_s: Option<&Bound<'_, PyAny>>,
+        again: bool,
+    ) -> PyResult<()> {
         let timeout = match timeout_s.map(|given| seconds("timeout_s", given)).transpose()? {
             None => self.0.timeout(),
             Some(given) => Duration::try_from_secs_f64(given).map_err(|_| {
@@ -59,7 +64,8 @@ impl Ring {
                 PyValueError::new_err(what)
             })?,
         };
-        or_raise(py, detached(py, |may_wait| self.0.flush(may_wait, timeout)))
+        let flush = if again { Kernel::flush_again } else { Kernel::flush };
+        or_raise(py, detached(py, |may_wait| flush(&self.0, may_wait, timeout)))
     }
 
     fn __repr__(&self) -> String {

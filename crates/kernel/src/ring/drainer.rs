@@ -323,8 +323,8 @@ impl Ring {
     }
 
     /// Frees the messages that the previous drainer appended but did not free. Where the queue's
-    /// cannot be read, for example without their dictionary, that is an error: nobody appends
-    /// anything then.
+    /// cannot be read, for example without their dictionary, that is an error, and nobody appends
+    /// anything, until somebody says that they are to be appended again.
     fn settle(&self, words: Words<'_>) -> Result<()> {
         let Some(intent) = words.intent() else { return Ok(()) };
         while let Next::Message(entry) = words.next()
@@ -332,11 +332,35 @@ impl Ring {
             && after < intent.count
             && let Some(bytes) = words.message(&entry)
             && let index = intent.index.saturating_add_unsigned(after)
-            && self.queue().message_at(index)?.is_some_and(|found| found == bytes)
+            && self.is_appended(index, &bytes, intent.count - after)?
         {
             words.free(&entry);
         }
         Ok(())
+    }
+
+    /// Whether a message that a drainer was about to append is in the queue; `left` counts it and
+    /// those after it.
+    fn is_appended(&self, index: i64, bytes: &[u8], left: u64) -> Result<bool> {
+        match self.queue().message_at(index) {
+            Err(error) if self.appends_again.load(Ordering::Acquire) => {
+                warnings::leave(format!(
+                    "messages that a dead drainer may have appended are appended again: \
+                     messages={left} error={error}"
+                ));
+                Ok(false)
+            }
+            found => Ok(found?.is_some_and(|found| found == bytes)),
+        }
+    }
+
+    /// As [`Ring::flush`], and appends again what a dead drainer may have appended where that
+    /// cannot be read any more.
+    pub fn flush_again(&self, may_wait: &mut Detached, timeout: Duration) -> Result<()> {
+        self.appends_again.store(true, Ordering::Release);
+        let flushed = self.flush(may_wait, timeout);
+        self.appends_again.store(false, Ordering::Release);
+        flushed
     }
 
     /// Returns when everything put in before the call is in the queue. A signal handler may call

@@ -135,6 +135,8 @@ pub struct Ring {
     pub(super) is_ended: AtomicBool,
     /// The thread waited for the write lock until it gave up, while the ring was being closed.
     pub(super) has_waited: AtomicBool,
+    /// A message that a dead drainer may have appended, and that cannot be read, is appended again.
+    pub(super) appends_again: AtomicBool,
     pub(super) drain_state: SharedState<DrainState>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
     /// Whether its thread ends once the ring is empty: this handle puts no messages in.
@@ -186,6 +188,7 @@ impl Ring {
             generation: process::generation(),
             is_ended: AtomicBool::new(false),
             has_waited: AtomicBool::new(false),
+            appends_again: AtomicBool::new(false),
             drain_state: SharedState::new(DrainState::at(file, false)),
             thread: Mutex::default(),
             is_left_over: AtomicBool::new(false),

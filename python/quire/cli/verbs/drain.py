@@ -20,7 +20,13 @@ _RING = "async.ring"
 @click.command()
 @click.argument("path", type=PATH)
 @click.option("--once", is_flag=True, help="End when all that is in the ring has been appended.")
-def drain(path: Path, *, once: bool) -> None:
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Append again, with --once, what a dead drainer may have appended, where the queue's copy "
+    "cannot be read any more.",
+)
+def drain(path: Path, *, once: bool, again: bool) -> None:
     """
     Append what programs with buffer_mode="async" have put into a queue's ring.
 
@@ -30,7 +36,10 @@ def drain(path: Path, *, once: bool) -> None:
     Examples:
       quire drain orders
       quire drain orders --once
+      quire drain orders --once --again
     """  # noqa: D301 - click reads the backspace
+    if again and not once:
+        raise click.UsageError("--again needs --once")
     with value_errors_as_usage():
         require_journal(path, "a ring")
         if once and format_of(str(path)) is not None and not (path / _RING).exists():
@@ -41,4 +50,4 @@ def drain(path: Path, *, once: bool) -> None:
                 time.sleep(_LOOK_S)
                 presence.check()
             if queue.ring:
-                queue.ring.flush()
+                queue.ring.flush(again=again)

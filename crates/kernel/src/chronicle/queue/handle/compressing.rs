@@ -39,7 +39,16 @@ impl Queue {
         };
         let Slot::Document(document) = view.slot(position)? else { return Ok(None) };
         let stored = view.payload(&document);
-        Ok(Some(self.opened_message(stored, index)?.unwrap_or_else(|| stored.to_vec())))
+        let opened = self.opened_message(stored, index).map_err(|error| match error {
+            Error::Wire(fault) => {
+                let file = view.file().path().display();
+                Error::Wire(
+                    fault.with("file", file).with("position", format_args!("{position:#x}")),
+                )
+            }
+            error => error,
+        })?;
+        Ok(Some(opened.unwrap_or_else(|| stored.to_vec())))
     }
 
     /// The message that stored bytes stand for; None where it is stored as it was given.
