@@ -832,7 +832,7 @@ class GroupMember:
     def move_to(self, at: tuple[int, int], to: int, /) -> int | None:
         """Have new claims begin at an index; how many were lost, None if another was faster."""
 
-    def note_tail(self, index: int, hash: int, later: int, /) -> None:
+    def note_tail(self, index: int, message: BufferLike, later: int, /) -> None:
         """Note what the last message of a claim looked like, after which others were made."""
 
     def tails(self) -> list[tuple[int, int]]:
@@ -3668,6 +3668,9 @@ def field_json(name: str, offsets: BufferLike, data: BufferLike, /) -> list[str 
         data: The bytes of all messages.
 
     """
+
+def tail_hash(message: BufferLike, /) -> int:
+    """Return the hash of a message that is in a group's tail records: of its length and its start."""
 
 def split_payloads(offsets: BufferLike, data: BufferLike, /) -> list[bytes]:
     """

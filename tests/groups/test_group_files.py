@@ -8,12 +8,14 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
 import quire
 from queues import DAY_MS, exit_code, fork
+from quire._native import tail_hash
 from quire.errors import GroupLostError
 from quire.groups import lowest_needed
 
@@ -29,6 +31,14 @@ def group(queue: quire.JournalQueue) -> quire.Group:
 
 def side_file(queue: quire.JournalQueue) -> Path:
     return Path(queue.path, "billing.qgroup")
+
+
+@pytest.mark.parametrize("length", [0, 1, 4096, 4097, 100_000])
+def test_hashes_of_tail_records_are_those_that_files_have(length: int) -> None:
+    message = bytes(range(256)) * 400
+    start, salt = message[: min(length, 4096)], length.to_bytes(8, "little")
+    hashed = blake2b(start, digest_size=8, salt=salt).digest()
+    assert tail_hash(memoryview(message)[:length]) == int.from_bytes(hashed, "little")
 
 
 @pytest.fixture

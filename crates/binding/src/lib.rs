@@ -92,7 +92,7 @@ mod _native {
         group_keep, group_members, group_release, group_snapshot, group_tails,
     };
     #[pymodule_export]
-    use crate::groups::member::GroupMember;
+    use crate::groups::member::{GroupMember, tail_hash};
     #[pymodule_export]
     use crate::handles::appender::Appender;
     #[pymodule_export]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from quire._native import tail_hash
 from quire.errors import CorruptError
 from quire.formats.adapters import adapter_of, count_of, cycles_of, end_index_of, numbering_of
 from quire.groups.reader import Reader
@@ -13,15 +13,8 @@ from quire.groups.reader import Reader
 if TYPE_CHECKING:
     from quire.formats.protocols import AnyQueue
 
-_HASHED: Final = 4096
 Tails: TypeAlias = Iterable[tuple[int, int]]
 """Tail records: indexes and hashes of messages, newest first."""
-
-
-def print_of(data: bytes | memoryview) -> int:
-    """Return a hash of a message: of its length and its first bytes."""
-    hashed = blake2b(data[:_HASHED], digest_size=8, salt=len(data).to_bytes(8, "little"))
-    return int.from_bytes(hashed.digest(), "little")
 
 
 def place_in(queue: AnyQueue, reader: Reader, position: int, tails: Tails) -> int | None:
@@ -73,4 +66,4 @@ def _back(reader: Reader, before: list[tuple[int, int]], first: int, end: int) -
 
 def _is_there(reader: Reader, index: int, hashed: int) -> bool:
     found = reader.between(index, index + reader.step)
-    return len(found) == 1 and print_of(found.payload(0)) == hashed
+    return len(found) == 1 and tail_hash(found.payload(0)) == hashed

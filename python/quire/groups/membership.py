@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from quire.errors import ClosedError, DataLossError, QuireError
 from quire.formats.adapters import end_index_of, journal_of
 from quire.groups.delivered import Chunk, Delivered, Part
-from quire.groups.fitting import place_in, print_of
+from quire.groups.fitting import place_in
 from quire.groups.letters import Letter
 from quire.groups.message import GroupBatch, GroupMessage
 from quire.groups.reader import Reader
@@ -383,7 +383,7 @@ class Membership:
 
     def _note(self, chunk: Chunk, row: int, later: int) -> None:
         """Store the tail record of a claim, after which others were made."""
-        self._member.note_tail(chunk.indexes[row], print_of(chunk.payload(row)), later)
+        self._member.note_tail(chunk.indexes[row], chunk.payload(row), later)
 
     def _is_full(self, frontier: tuple[int, int]) -> bool:
         """Return whether nothing could be claimed although no other member was faster."""

@@ -7,7 +7,7 @@ use quire_kernel::groups::format::word::Cause;
 use quire_kernel::groups::format::word::Newest;
 use quire_kernel::groups::member::{Member as Kernel, Working};
 use quire_kernel::groups::protocol::claims::{self, Frontier};
-use quire_kernel::groups::protocol::tails::Tail;
+use quire_kernel::groups::protocol::tails::{self, Tail};
 use quire_kernel::os::detached::Detached;
 
 use super::claim::Claim;
@@ -25,6 +25,13 @@ fn claims(found: Vec<claims::Claim>, is_new: bool) -> Vec<Claim> {
 
 const fn frontier((newest, next): (u64, u64)) -> Frontier {
     Frontier { newest: Newest(newest), next }
+}
+
+#[doc = stub!("tail_hash")]
+#[pyfunction]
+#[pyo3(signature = (message, /))]
+pub fn tail_hash(message: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(tails::hash_of(Borrowed::new(message)?.bytes()))
 }
 
 fn words(buffer: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
@@ -142,8 +149,15 @@ impl GroupMember {
     }
 
     #[doc = stub!("GroupMember.note_tail")]
-    #[pyo3(signature = (index, hash, later, /))]
-    fn note_tail(&self, py: Python<'_>, index: u64, hash: u64, later: u64) -> PyResult<()> {
+    #[pyo3(signature = (index, message, later, /))]
+    fn note_tail(
+        &self,
+        py: Python<'_>,
+        index: u64,
+        message: &Bound<'_, PyAny>,
+        later: u64,
+    ) -> PyResult<()> {
+        let hash = tail_hash(message)?;
         self.with(py, |member| member.note_tail(Tail { index, hash }, later))
     }
 

@@ -8,6 +8,8 @@
 //! back. A record that two members stored at once, or that was not completed, has a wrong checksum
 //! and is ignored.
 
+use blake2b_simd::Params;
+
 use crate::groups::format::layout::{TAIL_LEVELS, TAILS_PER_LEVEL, tail_at, tail_sum};
 use crate::memory::Cells;
 use crate::probe::fault::step;
@@ -17,6 +19,18 @@ use crate::probe::fault::step;
 pub struct Tail {
     pub index: u64,
     pub hash: u64,
+}
+
+/// How much of a message counts.
+const HASHED: usize = 4096;
+
+/// The hash of a message: of its length and its first bytes.
+#[must_use]
+pub fn hash_of(message: &[u8]) -> u64 {
+    let length = message.len() as u64;
+    let start = &message[..message.len().min(HASHED)];
+    let hash = Params::new().hash_length(size_of::<u64>()).salt(&length.to_le_bytes()).hash(start);
+    hash.as_bytes().try_into().map_or(0, u64::from_le_bytes)
 }
 
 /// Records a message, by the number of changes of the frontier so far.
