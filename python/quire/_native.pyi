@@ -3670,7 +3670,7 @@ def field_json(name: str, offsets: BufferLike, data: BufferLike, /) -> list[str 
     """
 
 def tail_hash(message: BufferLike, /) -> int:
-    """Return the hash of a message that is in a group's tail records: of its length and its start."""
+    """Return the hash that a group's tail records have of a message: of its length and start."""
 
 def split_payloads(offsets: BufferLike, data: BufferLike, /) -> list[bytes]:
     """
