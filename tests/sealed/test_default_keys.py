@@ -11,6 +11,7 @@ import pytest
 import quire
 import quire.archive
 from quire.errors import ArchiveError, EncryptionError
+from quire.maintenance import merge_queues, split_queue
 
 KEY: Final = bytes(range(32))
 RING: Final = quire.KeyRing({"2026": KEY}, current="2026")
@@ -53,6 +54,27 @@ def test_a_queue_is_converted_and_salvaged(vault: Path, tmp_path: Path) -> None:
         quire.convert(vault, tmp_path / "converted", into="vanilla")
         quire.salvage(vault, tmp_path / "salvaged")
     assert count(tmp_path / "converted") == count(tmp_path / "salvaged") == 3
+
+
+def test_queues_are_merged_split_replayed_and_copied(
+    vault: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    merged, parts, again, copied = (tmp_path / it for it in ("merged", "parts", "again", "copied"))
+    with pytest.raises(EncryptionError):
+        merge_queues([vault, vault], merged, lambda it: it.index)
+    assert not merged.exists()
+    with RING.as_default():
+        assert merge_queues([vault, vault], merged, lambda it: it.index) == 6
+        assert split_queue(vault, parts, lambda _: "all") == {"all": 3}
+        assert quire.replay(vault, again).written == 3
+        assert quire.copy_queue(vault, copied).messages == 3
+    # What is made of messages is plain, as the log says; what is made of files is not.
+    assert count(merged) == 6
+    assert count(parts / "all") == count(again) == 3
+    said = [it.getMessage() for it in caplog.records if "not encrypted" in it.getMessage()]
+    assert [it.split()[1] for it in said] == ["merge", "merge", "split", "replayed"]
+    with pytest.raises(EncryptionError):
+        count(copied)
 
 
 def test_it_ends_with_the_block_and_a_given_key_goes_first(vault: Path) -> None:
