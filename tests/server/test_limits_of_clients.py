@@ -8,7 +8,7 @@ import shutil
 import socket
 import struct
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,75 @@ def test_others_are_answered_in_the_middle_of_a_long_command(
                 await each.wait_closed()
 
     asyncio.run(asyncio.wait_for(ask_meanwhile(), WAIT_S))
+
+
+MEANWHILE: dict[str, list[tuple[str, ...]]] = {
+    "removed": [("XGROUP", "DESTROY", "q", "g")],
+    "made again": [
+        ("XGROUP", "DESTROY", "q", "g"),
+        ("XGROUP", "CREATE", "q", "g", "0"),
+        ("XREADGROUP", "GROUP", "g", "new", "COUNT", "2", "STREAMS", "q", ">"),
+    ],
+    "acknowledged": [("XACK", "q", "g", *IDS)],
+}
+
+
+def on(root: Path, words: Sequence[str]) -> bytes:
+    """A command that names the messages of the queue in place of made-up ids."""
+    if IDS[0] not in words:
+        return command(*words)
+    with quire.open(root / "q", read_only=True) as queue, queue.tailer() as tailer:
+        return command(*words[: words.index(IDS[0])], *(str(it.index) for it in tailer))
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("name", [name for name in LONG if name != "EXISTS"])
+def test_a_long_command_leaves_alone_what_became_of_its_group_meanwhile(
+    pending: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, meanwhile: str
+) -> None:
+    root = tmp_path / "queues"
+    shutil.copytree(pending, root)
+    monkeypatch.setattr(client_session, "_TURN_S", 0)
+    steps, advance = 0, Steps.advance
+    begun = asyncio.Event()
+
+    def advanced(command: Steps) -> Any:  # noqa: ANN401 - as the method
+        nonlocal steps
+        steps += 1
+        if steps == 3:  # the first messages were looked at
+            begun.set()
+        return advance(command)
+
+    monkeypatch.setattr(Steps, "advance", advanced)
+
+    async def change_meanwhile() -> bytes:
+        async with Server(root) as server:
+            reader, writer = await asyncio.open_connection(*server.address)
+            other_reader, other_writer = await asyncio.open_connection(*server.address)
+            writer.write(on(root, LONG[name]))
+            answer = asyncio.create_task(reader.readline())
+            await begun.wait()
+            other_writer.write(b"".join(on(root, it) for it in MEANWHILE[meanwhile]))
+            other_writer.write(command("PING"))
+            while not (await other_reader.readline()).startswith(b"+PONG"):
+                pass
+            answered = await answer
+            for each in (writer, other_writer):
+                each.close()
+                await each.wait_closed()
+            return answered
+
+    answered = asyncio.run(asyncio.wait_for(change_meanwhile(), WAIT_S))
+    assert answered[:1] in b":*" or answered.startswith(b"-NOGROUP"), answered
+    for _ in range(2):  # also after a restart
+        with serving(root) as (port, _), connected(port) as client:
+            if meanwhile == "removed":
+                assert client.xinfo_groups("q") == []
+            elif meanwhile == "made again":
+                assert client.xpending("q", "g")["consumers"] == [{"name": b"new", "pending": 2}]
+                assert [it["name"] for it in client.xinfo_consumers("q", "g")] == [b"new"]
+            else:
+                assert client.xpending("q", "g")["pending"] == 0
 
 
 def test_a_long_command_ends_although_its_client_is_gone(pending: Path, tmp_path: Path) -> None:

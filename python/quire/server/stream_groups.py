@@ -126,14 +126,23 @@ class StreamGroup:
         """Whether the server is still a member."""
         return not self._member.closed and not self._queue.queue.closed
 
+    def _check_open(self) -> None:
+        """Refuse to go on with a group that was removed or moved: another may have its name."""
+        if not self.is_open:
+            raise RefusedError(
+                f"NOGROUP The consumer group '{self.name}' for key name '{self._queue.topic}' was"
+                " removed or moved meanwhile"
+            )
+
     def see(self, consumer: bytes) -> None:
         """
         Note that a consumer is there.
 
         Raises:
-            RefusedError: The consumer is new, and the group has too many.
+            RefusedError: The consumer is new, and the group has too many; or the group was removed.
 
         """
+        self._check_open()
         is_new = consumer not in self.consumers
         if is_new and len(self.consumers) >= _CONSUMERS:
             raise RefusedError(
@@ -191,7 +200,14 @@ class StreamGroup:
         self._database.execute("COMMIT")
 
     def acknowledge(self, indexes: Sequence[int]) -> int:
-        """Acknowledge messages of any consumer; return how many were pending."""
+        """
+        Acknowledge messages of any consumer; return how many were pending.
+
+        Raises:
+            RefusedError: The group was removed or moved.
+
+        """
+        self._check_open()
         found = [index for index in indexes if index in self.pending]
         done = sum(self.pending.pop(index).message.ack() for index in dict.fromkeys(found))
         self._forget(found)
@@ -248,6 +264,7 @@ class StreamGroup:
     def leave(self) -> None:
         """End the server's membership: nothing is delivered to its clients any more."""
         self._member.close()
+        self.pending = {}  # a long command that is under way finds nothing more
 
 
 class StreamGroups:

@@ -223,16 +223,18 @@ def _group(session: Session, topic: str, name: bytes) -> StreamGroup:
 @command("XACK", -4, "write", "fast", keys=(1, 1, 1))
 def acknowledge(session: Session, request: Sequence[bytes]) -> Outcome:
     """Acknowledge messages; return how many were pending."""
-    found = session.queue("read", topic_of(request[1]))
+    found, groups = session.queue("read", topic_of(request[1])), session.context.groups
+    has_group = found is not None and group_name(request[2]) in groups.names(found)
+    group = groups.of(found, request[2]) if found is not None and has_group else None
 
     def acknowledged() -> Generator[None, None, Answer]:
         indexes: list[int] = []
         for ids in batched(request[3:]):
             indexes += map(index_of, ids)
             yield
-        if found is None or group_name(request[2]) not in session.context.groups.names(found):
+        if group is None:
             return 0
-        group, count = session.context.groups.of(found, request[2]), 0
+        count = 0
         for part in batched(indexes):
             count += group.acknowledge(part)
             yield
