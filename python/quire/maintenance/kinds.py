@@ -230,6 +230,9 @@ SEAL_KINDS: Final[dict[str, Kind]] = {
         " right",
         None,
     ),
+    "seal-time": Kind(
+        "warning", "the newest seal is of a time to come: a clock was wrong, or it is forged", None
+    ),
     "unsigned-seals": Kind("note", "the latest seals are not signed by the key", None),
     "pruned-seals": Kind(
         "note", "the oldest cycles are gone; their roots still prove the rest", None

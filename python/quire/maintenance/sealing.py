@@ -61,6 +61,7 @@ def seal(
     *,
     sign: str | PathLike[str] | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    older: bool = False,
 ) -> Seal | None:
     """
     Seal what a queue holds: afterwards :func:`quire.verify` notices whatever changes.
@@ -73,13 +74,16 @@ def seal(
         sign: The file of an Ed25519 private key, in PEM.
         checkpoint: Write the newest checkpoint to this file, to be kept where those who can write
             to the queue cannot. One that is there has to be of this queue.
+        older: Seal, and sign, cycles too that appeared between those that are sealed, or signed: as
+            a writer of Java makes them whose clock is late, and somebody who inserts messages.
 
     Returns:
         The newest checkpoint; None if there is no message to seal.
 
     Raises:
         SealError: Seals are damaged, messages changed since they were sealed, *sign* is not a key,
-            or the seals do not go on from the checkpoint that is there.
+            the seals do not go on from the checkpoint that is there, or what is to be signed has a
+            cycle between those that were signed, or a time to come.
         LockHeldError: Another process seals the queue.
         UnsupportedError: The queue is of another format.
 
@@ -96,7 +100,7 @@ def seal(
     with _opened(path) as (queue, folder):
         if kept is not None and kept.exists():
             _check_goes_on(folder, kept)
-        made = seal_queue(queue, folder, signer)
+        made = seal_queue(queue, folder, signer, older=bool(arguments.flag("older", older)))
     if made is None:
         return None
     if kept is not None:

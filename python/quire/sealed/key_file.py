@@ -14,6 +14,7 @@ from quire._common.durable import SafeFolder
 from quire._native import Cipher, rewrap_key, wrap_new_key
 from quire.errors import EncryptionError, UnsafePathError
 from quire.sealed.key_ring import KeyRing, default_ring, may_lack_key, ring_of
+from quire.sealed.key_texts import check_name
 
 KEYS: Final = "keys.quire"
 LOCK: Final = "quire.keys.lock"
@@ -147,7 +148,8 @@ def _parsed(content: bytes) -> KeyFile:
     rows = cast("list[dict[str, Any]]", found["keys"])
     queue = bytes.fromhex(found["queue"])
     keys = tuple(
-        WrappedKey(row["number"], row["name"], bytes.fromhex(row["wrapped"])) for row in rows
+        WrappedKey(row["number"], check_name(row["name"]), bytes.fromhex(row["wrapped"]))
+        for row in rows
     )
     numbers = [it.number for it in keys]
     is_right = (
@@ -155,7 +157,7 @@ def _parsed(content: bytes) -> KeyFile:
         and 0 < len(keys) <= _MOST
         and numbers == sorted({*numbers})
         and all(type(it) is int and 0 < it < _LARGEST for it in numbers)
-        and all(type(it.name) is str and len(it.wrapped) == _WRAPPED_LEN for it in keys)
+        and all(len(it.wrapped) == _WRAPPED_LEN for it in keys)
     )
     if not is_right:
         raise ValueError("expected an id, and data keys in the order of their numbers")

@@ -108,10 +108,10 @@ class KeyRing:
             EncryptionError: The variable is not set, or holds neither.
 
         """
-        text = os.environ.get(arguments.text("variable", variable))
-        if text is None:
+        content = os.environb.get(os.fsencode(arguments.text("variable", variable)))
+        if content is None:
             raise EncryptionError(f"the environment has no key: variable={variable}")
-        return cls._of(parse_keys(text.encode(), f"variable={variable}", name), expires)
+        return cls._of(parse_keys(content, f"variable={variable}", name), expires)
 
     @classmethod
     def from_command(
@@ -177,8 +177,9 @@ class KeyRing:
 
     def _found(self, name: str) -> bytes | None:
         if self._fetch is not None and name not in self._keys:
+            check_name(name)
             with suppress(LookupError):
-                self._keys[check_name(name)] = _checked(self._fetch(name))
+                self._keys[name] = _checked(self._fetch(name))
         return self._keys.get(name)
 
     def candidates(self, name: str) -> list[bytes]:

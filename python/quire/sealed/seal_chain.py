@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import struct
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self, cast
@@ -27,6 +28,10 @@ _CONTEXT: Final = b"quire checkpoint\n"
 _SIGNATURE: Final = re.compile(r"-|([0-9a-f]{16}):([0-9a-f]{128})")
 _HEX: Final = re.compile(r"[0-9a-f]*")
 _MOST: Final = 2**63
+_CYCLES: Final = 2**31
+_DAY_MS: Final = 86_400_000
+_LATEST_MS: Final = 253_402_300_800_000
+"""The end of the year 9999."""
 _VERSION: Final = 2
 """Of the leaves: those of the first version had the message in place of its hash."""
 _FIELDS: Final = ("changes", "number", "previous", "queue", "root", "size", "time_ms", "version")
@@ -150,7 +155,7 @@ class Checkpoint:
         made = cls(
             queue=_bytes(fields["queue"], QUEUE_ID_LEN),
             number=_number(fields["number"]),
-            time_ms=_number(fields["time_ms"]),
+            time_ms=_number(fields["time_ms"], _LATEST_MS),
             size=_number(fields["size"]),
             root=_bytes(fields["root"]),
             changes=_bytes(fields["changes"]),
@@ -216,14 +221,21 @@ def _cycle(row: object) -> tuple[int, SealedCycle]:
     match row:
         case [int(cycle), int(count), bool(is_ended), str(root), str() | None as metadata]:
             found = None if metadata is None else _bytes(metadata)
-            return _number(cycle), SealedCycle(_number(count), is_ended, _bytes(root), found)
+            return _number(cycle, _CYCLES), SealedCycle(
+                _number(count), is_ended, _bytes(root), found
+            )
         case _:
             raise ValueError("expected a cycle, a count, whether it is ended, and hashes")
 
 
-def _number(found: object) -> int:
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < _MOST:
-        raise ValueError("expected a number from 0")
+def is_ahead(time_ms: int) -> bool:
+    """Whether a time in epoch milliseconds is more than a day ahead of the clock."""
+    return time_ms > time.time() * 1000 + _DAY_MS
+
+
+def _number(found: object, limit: int = _MOST) -> int:
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < limit:
+        raise ValueError(f"expected a number from 0, less than {limit}")
     return found
 
 
@@ -295,6 +307,23 @@ class Chain:
         found = dict[int, SealedCycle]()
         for entry in self.entries[: number + 1]:
             found.update(entry.changed)
+        return found
+
+    def inserted_after(self, number: int) -> dict[int, int]:
+        """
+        Return cycles that checkpoints after one insert between those that it has.
+
+        Returns:
+            The number of the checkpoint for each cycle.
+
+        """
+        known = self.cycles_at(number)
+        newest = max(known, default=-1)
+        found = dict[int, int]()
+        for entry in self.entries[number + 1 :]:
+            for cycle in entry.changed:
+                if cycle < newest and cycle not in known:
+                    found.setdefault(cycle, entry.checkpoint.number)
         return found
 
     def has(self, checkpoint: Checkpoint) -> bool:

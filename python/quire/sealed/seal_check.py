@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quire._common.durable import SafeFolder
-from quire.errors import CorruptError, SealError, UnsafePathError
-from quire.sealed.seal_chain import Chain, Checkpoint, SealedCycle, tree_of
+from quire.errors import CorruptError, QuireError, SealError, UnsafePathError
+from quire.sealed.seal_chain import Chain, Checkpoint, SealedCycle, is_ahead, tree_of
 from quire.sealed.seal_files import CHECKSUM_LEN, NONE_YET, SEALS, Checksums, read_chain
 from quire.sealed.sealer import Step, steps_of
 from quire.sealed.trees import root_of
@@ -53,7 +54,9 @@ def check(queue: Queue, folder: SafeFolder, wanted: Wanted) -> Iterator[Row]:
             yield "no-seals", file, None, "no checkpoint", "one at least"
         return
     yield from _check_roots(chain, file)
+    yield from _check_time(chain, file)
     yield from _check_wanted(chain, file, wanted)
+    yield from _check_inserted(queue, chain, wanted)
     yield from _Messages(queue, folder, chain).check()
 
 
@@ -62,6 +65,39 @@ def _check_roots(chain: Chain, file: str) -> Iterator[Row]:
     newest = chain.newest
     if newest is not None and newest.root != root_of(tree_of(chain.cycles)):
         yield "seals", file, None, f"root={newest.root.hex()}", "the root of the cycles' roots"
+
+
+def _check_time(chain: Chain, file: str) -> Iterator[Row]:
+    """Yield whether the newest checkpoint says that it was made in the future."""
+    newest = chain.newest
+    if newest is not None and is_ahead(newest.time_ms):
+        found = f"number={newest.number} time_ms={newest.time_ms}"
+        yield "seal-time", file, None, found, "a time that is past"
+
+
+def _check_inserted(queue: Queue, chain: Chain, wanted: Wanted) -> Iterator[Row]:
+    """Yield cycles that nobody vouches for, and that stand between some that somebody does."""
+    vouched = -1
+    if wanted.since is not None and chain.has(wanted.since):
+        vouched = wanted.since.number
+    if wanted.trust is not None:
+        with suppress(SealError):
+            signed = (it.checkpoint for it in chain.entries)
+            vouched = max(it.number for it in signed if wanted.trust.is_signed(it))
+    if vouched < 0:
+        return
+    for cycle, number in sorted(chain.inserted_after(vouched).items()):
+        found = f"messages={chain.cycles[cycle].count} by checkpoint={number}"
+        expected = f"a cycle without messages as of checkpoint={vouched}"
+        yield "changed-message", _file_of(queue, cycle), None, found, expected
+
+
+def _file_of(queue: Queue, cycle: int) -> str:
+    """Return the file of a cycle, or the directory if its name cannot be told."""
+    try:
+        return queue.file_for_cycle(cycle)
+    except (QuireError, ValueError):
+        return queue.path
 
 
 def _check_wanted(chain: Chain, file: str, wanted: Wanted) -> Iterator[Row]:
@@ -124,7 +160,7 @@ class _Messages:
         gone = [cycle for cycle in self._chain.cycles if cycle not in set(there)]
         lost = sorted(cycle for cycle in gone if oldest is None or cycle > oldest)
         for cycle in lost:
-            file = self._queue.file_for_cycle(cycle)
+            file = _file_of(self._queue, cycle)
             count = self._chain.cycles[cycle].count
             yield "sealed-cycle", file, None, "no file", f"cycle={cycle} messages={count}"
         if len(gone) > len(lost):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Iterator
@@ -12,12 +13,14 @@ from quire._common.durable import SafeFolder
 from quire._common.roll_file_names import SEAL, checksums_file
 from quire._native import hash_cycle
 from quire.errors import SealError
+from quire.formats.adapters import count_of
 from quire.sealed.seal_chain import (
     QUEUE_ID_LEN,
     Chain,
     Checkpoint,
     Entry,
     SealedCycle,
+    is_ahead,
 )
 from quire.sealed.seal_files import (
     LOCK,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 PIECE: Final = 1 << 22
 """How many messages are hashed in one call of the kernel."""
 NO_MORE: Final = 2**63 - 1
+_log: Final = logging.getLogger("quire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +95,27 @@ def steps_of(
 
 
 def seal_queue(
-    queue: Queue, folder: SafeFolder, signer: Signer | None = None, *, wait_s: float = 0.0
+    queue: Queue,
+    folder: SafeFolder,
+    signer: Signer | None = None,
+    *,
+    older: bool = False,
+    wait_s: float = 0.0,
 ) -> Checkpoint | None:
     """
     Seal what a queue holds, and return the newest checkpoint; None if there is nothing to seal.
 
+    Args:
+        queue: The queue.
+        folder: Its directory.
+        signer: What signs the checkpoint.
+        older: Seal cycles too that appeared between those that are sealed.
+        wait_s: How long to wait for another process that seals it.
+
     Raises:
         LockHeldError: Another process seals the queue.
-        SealError: The seals that are there are damaged, or a message changed since it was sealed.
+        SealError: The seals that are there are damaged, a message changed since it was sealed, or
+            what is to be signed was not vouched for, and may not be right.
 
     """
     with folder.locked(LOCK, wait_s):
@@ -109,14 +126,35 @@ def seal_queue(
                 f"the seals are damaged: file={folder.path / SEALS} {problem}"
                 " (quire verify says what is left of them)"
             )
-        return _Sealing(queue, folder, chain).run(signer)
+        if signer is not None:
+            _check_before_signing(chain, signer, folder, older=older)
+        return _Sealing(queue, folder, chain, older=older).run(signer)
+
+
+def _check_before_signing(chain: Chain, signer: Signer, folder: SafeFolder, *, older: bool) -> None:
+    """Refuse to sign what others may have made of the seals since they were signed last."""
+    newest, file = chain.newest, folder.path / SEALS
+    if newest is not None and is_ahead(newest.time_ms):
+        raise SealError(
+            f"the newest checkpoint is of a time to come: file={file} time_ms={newest.time_ms}"
+            " (set the clock right; or move seals.quire and *.seal.quire away, and seal again)"
+        )
+    signed = [it.checkpoint.number for it in chain.entries if signer.is_signed(it.checkpoint)]
+    inserted = chain.inserted_after(signed[-1]) if signed and not older else {}
+    for cycle, number in inserted.items():
+        raise SealError(
+            "a cycle was inserted between those that were signed:"
+            f" file={file} checkpoint={number} cycle={cycle} (quire verify --trust says which;"
+            " quire seal --older signs it, if it is right)"
+        )
 
 
 class _Sealing:
     """One run, under the lock."""
 
-    def __init__(self, queue: Queue, folder: SafeFolder, chain: Chain) -> None:
+    def __init__(self, queue: Queue, folder: SafeFolder, chain: Chain, *, older: bool) -> None:
         newest = chain.newest
+        self._first: Final = -1 if older else max(chain.cycles, default=-1)
         self._queue: Final = queue
         self._folder: Final = folder
         self._chain: Final = chain
@@ -126,7 +164,9 @@ class _Sealing:
         changed = dict[int, SealedCycle]()
         for cycle in self._queue.cycles:
             known = self._chain.cycles.get(cycle)
-            if known is None or not known.is_ended:
+            if known is None and cycle < self._first:
+                self._leave_out(cycle)
+            elif known is None or not known.is_ended:
                 found = self._seal(cycle, known)
                 if found is not None and found != known:
                     changed[cycle] = found
@@ -138,6 +178,16 @@ class _Sealing:
             made = signer.sign(made)
         append_entry(self._folder, self._chain, Entry(made, changed))
         return made
+
+    def _leave_out(self, cycle: int) -> None:
+        """Say that a cycle is not sealed: it appeared between those that are."""
+        if count := count_of(self._queue, cycle):
+            _log.warning(
+                "a cycle that appeared between sealed ones is not sealed: file=%s messages=%d"
+                " (quire seal --older seals it, if it is right)",
+                self._queue.file_for_cycle(cycle),
+                count,
+            )
 
     def _seal(self, cycle: int, known: SealedCycle | None) -> SealedCycle | None:
         """

@@ -34,6 +34,10 @@ class Signer:
         self._key: Final = _private_key(path)
         self.key_id: Final = _id_of(self._key.public_key())
 
+    def is_signed(self, checkpoint: Checkpoint) -> bool:
+        """As :meth:`Trust.is_signed`, by the public half."""
+        return _is_signed(self._key.public_key(), self.key_id, checkpoint)
+
     def sign(self, checkpoint: Checkpoint) -> Checkpoint:
         """Return a checkpoint with its signature."""
         value = self._key.sign(checkpoint.signed_bytes())
@@ -62,19 +66,23 @@ class Trust:
             SealError: The checkpoint names the key, and the signature is not the key's.
 
         """
-        from cryptography.exceptions import InvalidSignature
+        return _is_signed(self._key, self.key_id, checkpoint)
 
-        signature = checkpoint.signature
-        if signature is None or signature.key != self.key_id:
-            return False
-        try:
-            self._key.verify(signature.value, checkpoint.signed_bytes())
-        except InvalidSignature:
-            raise SealError(
-                f"the signature is not that of the key: checkpoint={checkpoint.number}"
-                f" key={self.key_id.hex()}"
-            ) from None
-        return True
+
+def _is_signed(key: Ed25519PublicKey, key_id: bytes, checkpoint: Checkpoint) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
+    signature = checkpoint.signature
+    if signature is None or signature.key != key_id:
+        return False
+    try:
+        key.verify(signature.value, checkpoint.signed_bytes())
+    except InvalidSignature:
+        raise SealError(
+            f"the signature is not that of the key: checkpoint={checkpoint.number}"
+            f" key={key_id.hex()}"
+        ) from None
+    return True
 
 
 def _id_of(key: Ed25519PublicKey) -> bytes:

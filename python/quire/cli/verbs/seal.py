@@ -21,15 +21,22 @@ if TYPE_CHECKING:
 @click.argument("path", type=PATH)
 @click.option("--sign", type=PATH, help="An Ed25519 private key (PEM) to sign with.")
 @click.option("--checkpoint", type=PATH, help="Write the checkpoint to this file.")
+@click.option(
+    "--older", is_flag=True, help="Also cycles that appeared between those that are sealed."
+)
 @row_format_option()
-def seal(path: Path, *, sign: Path | None, checkpoint: Path | None, style: str) -> None:
+def seal(
+    path: Path, *, sign: Path | None, checkpoint: Path | None, older: bool, style: str
+) -> None:
     """
     Seal what a queue holds, so that `quire verify` notices what changes.
 
     Hashes what was appended since the last seal, beside each cycle and in seals.quire; Java ignores
     these files, and its messages are sealed too. The queue may be in use: what comes later is part
     of the next seal. Keep the file of --checkpoint where those who can write to the queue cannot:
-    with it, a rollback of everything is found. docs/integrity.md says what is protected.
+    with it, a rollback of everything is found. A cycle that appears between sealed ones is left
+    out, with a warning, until --older says that it is right. docs/integrity.md says what is
+    protected.
 
     \b
     Examples:
@@ -38,7 +45,7 @@ def seal(path: Path, *, sign: Path | None, checkpoint: Path | None, style: str) 
       openssl pkey -in key.pem -pubout -out key.pub
       quire seal orders --sign key.pem --checkpoint /audit/orders.checkpoint
     """  # noqa: D301 - click reads the backspace
-    made = quire.maintenance.seal(path, sign=sign, checkpoint=checkpoint)
+    made = quire.maintenance.seal(path, sign=sign, checkpoint=checkpoint, older=older)
     if style != "text":
         names = ("number", "cycles", "root", "key")
         print_report(style, dict.fromkeys(names) if made is None else _facts(made))
