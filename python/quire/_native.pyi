@@ -1746,6 +1746,9 @@ class BatchWriter(_Context):
         follow the last message, and whether the last cycle has ended.
         """
 
+    def settle(self) -> None:
+        """Return once appends that were under way when this was made have ended."""
+
     def apply(self, batch: bytes, /, *, time_ms: int | None = None) -> tuple[int, int, bool]:
         """
         Append the documents of a batch that the replica lacks; return where it ends with them.
@@ -2133,6 +2136,12 @@ class Queue(_Queue):
 
     def _position_of(self, index: int, /) -> int | None:
         """Return where a message lies in its file; None if there is none."""
+
+    def _stored_at(self, index: int, /) -> bytes | None:
+        """Return a message as it is stored; None if there is none."""
+
+    def _keyed_hash(self, content: bytes, /) -> int | None:
+        """Return a hash that says nothing without the queue's key; None: there is no key."""
 
     def _explain(self, index: int, /) -> tuple[str, list[_Part]] | None:
         """Return the file of a message and the parts of its bytes; None if there is none."""

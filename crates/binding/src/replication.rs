@@ -141,6 +141,11 @@ impl BatchWriter {
         Ok(or_raise(py, end)?.map(end_of))
     }
 
+    #[doc = stub!("BatchWriter.settle")]
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        or_raise(py, detached(py, |may_wait| self.appender.settle(Signals::Handled(may_wait))))
+    }
+
     #[doc = stub!("BatchWriter.apply")]
     #[pyo3(signature = (batch, /, *, time_ms = None))]
     fn apply(&self, py: Python<'_>, batch: &[u8], time_ms: Option<i64>) -> PyResult<End> {

@@ -240,8 +240,16 @@ class SafeFolder:
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
         handle = os.open(_plain(name), flags, 0o600, dir_fd=self._handle)
+        self._give_to_owner(handle)
         os.fchmod(handle, self.access.mode_in(os.fstat(handle).st_gid) & 0o666)
         return os.fdopen(handle, "wb")
+
+    def _give_to_owner(self, handle: int) -> None:
+        """Give a file that root has just made to the owner of the folder."""
+        owner = os.fstat(self._handle)
+        if owner.st_uid and os.geteuid() == 0:
+            with contextlib.suppress(PermissionError):  # a root of a container that may not
+                os.fchown(handle, owner.st_uid, owner.st_gid)
 
     def update(self, name: str) -> BufferedWriter:
         """
@@ -397,6 +405,9 @@ class SafeFolder:
         found, path = os.fstat(handle), self.path / name
         if found.st_nlink > 1:
             raise UnsafePathError(f"the lock is another file too: lock={path} (remove it)")
+        if not found.st_uid and not found.st_size:
+            self._give_to_owner(handle)
+            found = os.fstat(handle)
         _check_users(found, os.fstat(self._handle), path)
         writers = self.access.mode_in(found.st_gid) & 0o222
         wanted = writers | writers << 1

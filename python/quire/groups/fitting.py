@@ -66,4 +66,4 @@ def _back(reader: Reader, before: list[tuple[int, int]], first: int, end: int) -
 
 def _is_there(reader: Reader, index: int, hashed: int) -> bool:
     found = reader.between(index, index + reader.step)
-    return len(found) == 1 and tail_hash(found.payload(0)) == hashed
+    return len(found) == 1 and tail_hash(reader.stored(index, found.payload(0))) == hashed

@@ -14,7 +14,7 @@ from quire.errors import GroupError, ReadOnlyError, TableLostError, UnsupportedE
 from quire.formats.adapters import adapter_of, end_index_of, numbering_of
 from quire.groups.consumer import Consumer
 from quire.groups.eligible import check_at_its_path, grouped
-from quire.groups.keys import Keys
+from quire.groups.keys import Keys, hashing_of
 from quire.groups.letters import DeadLetters
 from quire.groups.membership import Membership, Rules
 from quire.groups.states import GroupState, PendingMessage, pending_of, side_file, state_of
@@ -67,7 +67,7 @@ class Group(KnownAttributes):
                 "not supported in a Quick-Queue: a field as key=, as messages are raw bytes"
                 " (give a function of an excerpt)"
             )
-        self._keys = None if key is None else Keys(key)
+        self._keys = None if key is None else Keys(key, hashing_of(queue))
         if max_deliveries is not None and dead_letter is None:
             raise ValueError("max_deliveries= requires dead_letter=, a queue for such messages")
         self._dead_letters = (

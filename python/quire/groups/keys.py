@@ -8,10 +8,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quire._native import field_json
+from quire.formats.adapters import journal_of
 from quire.ranges.event_time import Field, value_of
 
 if TYPE_CHECKING:
     from quire._native import Claim, Excerpt, QuickExcerpt
+    from quire.formats.protocols import AnyQueue
     from quire.groups.delivered import Chunk
 
 _GOLDEN: Final = 0x9E37_79B9_7F4A_7C15
@@ -24,17 +26,34 @@ _log: Final = logging.getLogger("quire")
 Key: TypeAlias = "str | Callable[[Any], Any] | None"
 
 
+def plain_hash(content: bytes) -> int:
+    """Return 64 bits of a hash."""
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+
+
+def hashing_of(queue: AnyQueue) -> Callable[[bytes], int]:
+    """Return what hashes keys of a queue's messages: by its own key, if it is encrypted."""
+    journal = journal_of(queue)
+    if journal is None or journal._keyed_hash(b"") is None:  # noqa: SLF001
+        return plain_hash
+    return lambda content: journal._keyed_hash(content) or 0  # noqa: SLF001
+
+
 class Keys:
     """
     The hash of each message's key, the same in every process.
 
     Args:
         key: The field that holds it, or a function of an excerpt that returns it.
+        hashing: Returns 64 bits of a hash.
 
     """
 
-    def __init__(self, key: str | Callable[[Any], Any]) -> None:
+    def __init__(
+        self, key: str | Callable[[Any], Any], hashing: Callable[[bytes], int] = plain_hash
+    ) -> None:
         """Keep how a key is found."""
+        self._hashing = hashing
         self._field = Field(key) if isinstance(key, str) else None
         # Such a name is of a field in a field, or of a type.
         is_plain = isinstance(key, str) and "." not in key and not key.startswith("@")
@@ -92,9 +111,9 @@ class Keys:
         else:
             key = self._field and self._field.of(excerpt.data)
         if key is None:
-            return hash_of(("index", excerpt.index))
+            return self._hash_of(("index", excerpt.index))
         if type(key) is not bytes:  # others may be equal and shown differently, as 1 and True
-            return hash_of(("key", key))
+            return self._hash_of(("key", key))
         return self._remembered(key, key)
 
     def _remembered(self, shown: str | bytes, key: object) -> int:
@@ -104,11 +123,10 @@ class Keys:
             if len(self._known) >= _KNOWN_MAX:
                 self._known.clear()
                 self._hashes.clear()
-            found = self._known[shown] = hash_of(("key", key))
+            found = self._known[shown] = self._hash_of(("key", key))
             self._hashes.add(found)
         return found
 
-
-def hash_of(value: object) -> int:
-    """Return 64 bits of a hash of how a value is shown."""
-    return int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest(), "little")
+    def _hash_of(self, value: object) -> int:
+        """Return 64 bits of a hash of how a value is shown."""
+        return self._hashing(repr(value).encode())

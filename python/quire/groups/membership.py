@@ -383,7 +383,8 @@ class Membership:
 
     def _note(self, chunk: Chunk, row: int, later: int) -> None:
         """Store the tail record of a claim, after which others were made."""
-        self._member.note_tail(chunk.indexes[row], chunk.payload(row), later)
+        index = chunk.indexes[row]
+        self._member.note_tail(index, self._reader.stored(index, chunk.payload(row)), later)
 
     def _is_full(self, frontier: tuple[int, int]) -> bool:
         """Return whether nothing could be claimed although no other member was faster."""

@@ -37,6 +37,8 @@ class Reader:
         self._adapter = adapter_of(queue)
         self._numbering = numbering_of(queue)
         self.step = self._numbering.step
+        is_sealed = journal is not None and journal._keyed_hash(b"") is not None  # noqa: SLF001
+        self._sealed = journal if is_sealed else None
 
     @property
     def sleeper(self) -> Sleeper:
@@ -76,6 +78,12 @@ class Reader:
             return Columns.empty()
         most = _BATCH_BYTES if is_bounded else None
         return Columns.read(self._again, (end - first) // self.step, max_bytes=most, end=end)
+
+    def stored(self, index: int, data: bytes | memoryview) -> bytes | memoryview:
+        """Return what a message is known again by: of an encrypted one, nothing that is plain."""
+        if self._sealed is None:
+            return data
+        return self._sealed._stored_at(index) or b""  # noqa: SLF001
 
     def excerpt(self, index: int, data: bytes) -> Excerpt | QuickExcerpt:
         """Return a message as a tailer would."""

@@ -12,12 +12,14 @@ from quire._common import arguments
 from quire._common.durable import SafeFolder
 from quire._common.roll_file_names import COMPRESSED, times_file, uncompressed
 from quire._native import times_file as file_of
+from quire.errors import EncryptionError
 from quire.formats.adapters import count_of
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.maintenance.removal import LOCK
 from quire.opening.opener import open as open_queue
 from quire.ranges.event_time import TimeField
+from quire.sealed.key_file import is_encrypted
 
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being done, how many messages are done, and how many there are."""
@@ -47,6 +49,7 @@ def build_time_index(
         The cycles that now have one.
 
     Raises:
+        EncryptionError: The queue is encrypted: the field's values would be plain beside it.
         ValueError: No message of a cycle has the field; earlier cycles have their index.
         LockHeldError: Another process removes or indexes cycles of the queue.
 
@@ -60,6 +63,11 @@ def build_time_index(
     """
     place = arguments.queue_path("path", path)
     field = TimeField(arguments.text("time_field", time_field))
+    if is_encrypted(place):
+        raise EncryptionError(
+            "values of an encrypted queue's messages would be plain in its time index:"
+            f" path={place} (appenders with time_index=True leave the times at which messages came)"
+        )
     with (
         open_queue(place, read_only=True, create=False, format="chronicle") as queue,
         SafeFolder.at(_folder_of(place)) as folder,

@@ -12,7 +12,7 @@ from typing import Final, NoReturn, Self, TypeGuard, cast
 
 from quire._common import arguments
 from quire.errors import EncryptionError
-from quire.sealed.key_texts import KEY_LEN, KeyText, check_name, parse_keys, read_key_file
+from quire.sealed.key_texts import KEY_LEN, KeyText, check_name, parse_keys, read_key_file, shown
 
 DEFAULT: Final = "default"
 """The name of a key that was given without one."""
@@ -59,7 +59,7 @@ class KeyRing:
         self._fetch: Callable[[str], bytes] | None = None
         self.current: Final = current
         if current not in self._keys:
-            raise ValueError(f"no key has this name: current={current!r:.80} names={self.names}")
+            raise ValueError(f"no key has this name: current={shown(current)} names={self.names}")
         if expires is not None and expires.tzinfo is None:
             raise ValueError(f"a time without a time zone: expires={expires}")
         self.expires: Final = expires

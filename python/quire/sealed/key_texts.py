@@ -24,7 +24,9 @@ LONGEST: Final = 64 << 10
 _FIELDS: Final = ("current", "expires", "keys")
 _TOML: Final = re.compile(rb"^\s*\[|=[ \t]*[^\s=]", re.MULTILINE)
 """A line that names a table or a value; base64 has equals signs at its end alone."""
+_PLACE: Final = re.compile(r"\((at [^()]*)\)$")
 _LONGEST_NAME: Final = 200
+_LIKE_A_KEY: Final = re.compile(r"[0-9A-Za-z+/=_-]{40,}")
 _OTHERS: Final = 0o077
 
 
@@ -99,7 +101,12 @@ def parse_keys(content: bytes, where: str, name: str) -> KeyText:
         return _ring(tomllib.loads(content.decode()))
     except UnicodeDecodeError:
         why = "it is not UTF-8"
-    except (ValueError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:  # its text may quote a key
+        place = _PLACE.search(str(error))
+        why = f"it is not TOML{'' if place is None else f', {place[1]}'}"
+    except RecursionError:
+        why = "it is nested too deeply"
+    except ValueError as error:
         why = f"{error!s:.200}"
     raise EncryptionError(f"not a key ring: {where} ({why})")
 
@@ -107,14 +114,14 @@ def parse_keys(content: bytes, where: str, name: str) -> KeyText:
 def _ring(found: dict[str, Any]) -> KeyText:
     """Return a key ring; `ValueError` says what is wrong with it."""
     if strange := sorted(set(found) - set(_FIELDS)):
-        raise ValueError(f"unknown: {_shown(strange[0])}, expected: {', '.join(_FIELDS)}")
+        raise ValueError(f"unknown: {shown(strange[0])}, expected: {', '.join(_FIELDS)}")
     table, current, expires = found.get("keys"), found.get("current"), found.get("expires")
     if not isinstance(table, dict) or not table:
         raise ValueError('no keys, expected a table [keys] with lines as 2026 = "…"')
     named = cast("dict[str, object]", table)
     keys = {name: _key_of(name, text) for name, text in named.items()}
     if not isinstance(current, str) or current not in keys:
-        raise ValueError(f"current is the name of none of its keys: current={_shown(current)}")
+        raise ValueError(f"current is the name of none of its keys: current={shown(current)}")
     if expires is not None and not isinstance(expires, datetime):
         raise ValueError("expires is no time, expected one as 2027-01-01T00:00:00Z, unquoted")
     if expires is not None and expires.tzinfo is None:
@@ -130,7 +137,9 @@ def _key_of(name: str, text: object) -> bytes:
     if key is None and name in _FIELDS:
         raise ValueError(f"{name} stands below [keys], where keys are: put it above")
     if key is None:
-        raise ValueError(f"not a key of {KEY_LEN} bytes in hexadecimal or in base64: name={name}")
+        raise ValueError(
+            f"not a key of {KEY_LEN} bytes in hexadecimal or in base64: name={shown(name)}"
+        )
     return key
 
 
@@ -143,15 +152,16 @@ def check_name(name: object) -> str:
 
     """
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"not the name of a key: name={name!r:.80}")
+        raise ValueError(f"not the name of a key: name={shown(name)}")
     return name
 
 
-def _shown(found: object) -> str:
-    """Return a name for an error, unless it may be a key."""
+def shown(found: object) -> str:
+    """Return a name for an error; one that may be a key, or be most of one, is not shown."""
     if not isinstance(found, str):
         return type(found).__name__
-    return f"{found!r:.80}" if _written(found) is None else "a key"
+    is_key = _written(found) is not None or _LIKE_A_KEY.search(found) is not None
+    return "a key" if is_key else f"{found!r:.80}"
 
 
 def _decoded(content: bytes) -> bytes | None:

@@ -82,8 +82,9 @@ def _check_inserted(queue: Queue, chain: Chain, wanted: Wanted) -> Iterator[Row]
         vouched = wanted.since.number
     if wanted.trust is not None:
         with suppress(SealError):
-            signed = (it.checkpoint for it in chain.entries)
-            vouched = max(it.number for it in signed if wanted.trust.is_signed(it))
+            made = (it.checkpoint for it in chain.entries)
+            signed = [it.number for it in made if wanted.trust.is_signed(it)]
+            vouched = max([vouched, *signed])
     if vouched < 0:
         return
     for cycle, number in sorted(chain.inserted_after(vouched).items()):

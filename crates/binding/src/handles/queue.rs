@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use quire_kernel::chronicle::queue::handle::Queue as Kernel;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::buffer::ReadBuffer;
@@ -383,6 +384,17 @@ impl Queue {
     #[pyo3(name = "_position_of", signature = (index, /))]
     fn position_of(&self, py: Python<'_>, index: i64) -> PyResult<Option<u64>> {
         self.ask(py, |queue| queue.position_of(index))
+    }
+
+    #[pyo3(name = "_stored_at", signature = (index, /))]
+    fn stored_at<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = self.ask(py, |queue| queue.stored_at(index))?;
+        Ok(found.map(|stored| PyBytes::new(py, &stored)))
+    }
+
+    #[pyo3(name = "_keyed_hash", signature = (content, /))]
+    fn keyed_hash(&self, content: &[u8]) -> Option<u64> {
+        self.kernel.options().encryption.cipher().and_then(|it| it.keyed_hash(content))
     }
 
     #[pyo3(name = "_explain", signature = (index, /))]

@@ -45,6 +45,7 @@ const BODY_AT: usize = NONCE_AT + NONCE_LEN;
 pub const OVERHEAD: u64 = (BODY_AT + TAG_LEN) as u64;
 
 const CYCLE_KEY: &str = "quire 2026-11-26 key of a cycle";
+const HASH_KEY: &str = "quire 2026-11-28 key of hashes";
 const WRAP: &[u8] = b"quire data key 1";
 const MESSAGE: &[u8; 16] = b"quire message 1\0";
 
@@ -242,6 +243,21 @@ impl Cipher {
         let mut key: Key = Zeroizing::new([0; KEY_LEN]);
         hasher.finalize_xof().fill(key.as_mut_slice());
         Secret::new(cipher_of(&key))
+    }
+
+    /// A hash that says nothing to those without a key; the same as long as the oldest data key that
+    /// is known stays the same, so also after a rotation. None where no data key is known.
+    #[must_use]
+    pub fn keyed_hash(&self, content: &[u8]) -> Option<u64> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let oldest = keys.iter().min_by_key(|it| it.number)?;
+        let mut hasher = blake3::Hasher::new_derive_key(HASH_KEY);
+        hasher.update(oldest.key.as_slice());
+        hasher.update(&self.queue);
+        let mut key: Key = Zeroizing::new([0; KEY_LEN]);
+        hasher.finalize_xof().fill(key.as_mut_slice());
+        let hash = blake3::keyed_hash(&key, content);
+        hash.as_bytes().first_chunk().copied().map(u64::from_le_bytes)
     }
 
     fn authenticated(&self, place: Place, number: u32) -> [u8; 45] {

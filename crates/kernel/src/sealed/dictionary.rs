@@ -125,11 +125,12 @@ impl Dictionaries {
         Ok(made)
     }
 
-    /// What a dictionary's file holds; None if it is not what was encrypted.
+    /// What a dictionary's file holds; None if it is not what was encrypted. One that is plain is not
+    /// read beside an encrypted queue, whose messages it would change.
     fn opened(&self, number: u32, stored: Vec<u8>) -> Result<Option<Vec<u8>>> {
         let Some(cipher) = self.encryption.cipher() else { return Ok(Some(stored)) };
         match cipher.open(Place::of_dictionary(number), &stored) {
-            Ok(opened) => Ok(Some(opened.unwrap_or(stored))),
+            Ok(opened) => Ok(opened),
             Err(Error::NotAuthentic { .. } | Error::Plain { .. }) => Ok(None),
             Err(error) => Err(error),
         }

@@ -162,7 +162,8 @@ impl Appender {
             self.queue.options().encryption.check_key(self.queue.path())?;
         }
         let is_replica = purpose == Purpose::Replica;
-        gate::check(table.append_lock(), is_replica || purpose == Purpose::Metadata)?;
+        let may_hold = is_replica || purpose == Purpose::Metadata;
+        gate::check(table.append_lock(), may_hold)?;
         let lock_wait = lock_wait::take();
         if !is_replica && !self.older_ended.load(Ordering::Relaxed) {
             self.end_older(signals.again(), table, lock_wait, now_ms)?;
@@ -171,6 +172,8 @@ impl Appender {
         let guard = self.take_lock(signals, table, lock_wait)?;
         if is_replica {
             gate::check_kept(table.append_lock())?;
+        } else {
+            gate::check(table.append_lock(), may_hold)?;
         }
         self.holding(table, guard, timer, now_ms, way)
     }
@@ -241,8 +244,9 @@ impl Appender {
     fn try_lock<'a>(&self, table: &'a TableStore) -> Result<Option<WriteGuard<'a>>> {
         self.check_open()?;
         self.queue.options().encryption.check_key(self.queue.path())?;
+        let guard = if self.queue.commit().is_slow() { None } else { table.try_write() };
         gate::check(table.append_lock(), false)?;
-        Ok(if self.queue.commit().is_slow() { None } else { table.try_write() })
+        Ok(guard)
     }
 
     /// Step 2.
@@ -392,6 +396,11 @@ impl Appender {
         batch: &Batch<'_>,
     ) -> Result<()> {
         self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))
+    }
+
+    /// Returns once appends that were under way when the append lock was taken have ended.
+    pub fn settle(&self, signals: Signals<'_>) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Replica, None, |_| Ok(()))
     }
 
     /// Has the table name nothing from the message `end` on, which the sink that keeps the append lock

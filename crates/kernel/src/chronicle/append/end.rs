@@ -395,6 +395,7 @@ impl End<'_, DetachedGuard<'_>> {
     /// Step 4: closes the files before `cycle` and opens or creates its file.
     fn roll_to(&mut self, cycle: i32) -> Result<()> {
         let (queue, guard) = (self.queue(), self.guard);
+        self.table.shared.check_present()?; // else a file would be made in another directory
         self.appended.first = None;
         match self.state.tail.take() {
             Some(mut tail) => {

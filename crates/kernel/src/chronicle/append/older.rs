@@ -14,6 +14,7 @@ use super::appender::Appender;
 use super::end::End;
 use crate::chronicle::format::table::NORMALISED_TO;
 use crate::chronicle::protocol::listing;
+use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;
 use crate::chronicle::protocol::lock::lock_wait::LockWait;
 use crate::chronicle::protocol::table::store::TableStore;
@@ -45,6 +46,7 @@ impl Appender {
                 signals.check()?;
                 if !queue.is_ended(*cycle)? {
                     let guard = self.take_lock(signals.again(), table, lock_wait)?;
+                    gate::check(table.append_lock(), true)?;
                     end_missed(queue, *cycle, &guard)?;
                 }
             }

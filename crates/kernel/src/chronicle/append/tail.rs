@@ -89,10 +89,9 @@ impl Tail {
         self.first_index + self.sequence.cast_signed()
     }
 
-    /// What an encrypted document at the end is bound to. Metadata is of no message.
+    /// What an encrypted document at the end is bound to: metadata to the message after it.
     fn place(&self, is_metadata: bool) -> Place {
-        let index = if is_metadata { self.first_index } else { self.next_index() };
-        Place { cycle: self.view.file().cycle, index, is_metadata }
+        Place { cycle: self.view.file().cycle, index: self.next_index(), is_metadata }
     }
 
     /// Whether one more message can be published with no step that waits or calls the system.

@@ -170,6 +170,7 @@ impl Name {
         may_wait: &Detached,
     ) -> Result<()> {
         let table = queue.writable_table("a named tailer")?;
+        gate::check(table.append_lock(), false)?; // it may have become a sink since
         let cells = table.cells();
         let lock = table.tailer_lock(replicated.lock, &replicated.in_process);
         let options = queue.options();

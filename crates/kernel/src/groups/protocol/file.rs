@@ -125,7 +125,9 @@ fn check_claims(claims: &Claims<'_>, step: u64) -> std::result::Result<(), Strin
         let is_empty = seen.word.pending == 0 && !seen.word.is_prepared();
         let end = count.checked_mul(step).and_then(|length| seen.first.checked_add(length));
         let has_all = end.is_some_and(|end| end <= seen.next);
-        if !has_all || is_empty || seen.next > frontier.next {
+        // What a claim had after the frontier was cut from it once those messages were lost.
+        let is_after = end.is_none_or(|end| end > frontier.next);
+        if !has_all || is_empty || is_after {
             let (first, next, end) = (seen.first, seen.next, frontier.next);
             return Err(format!(
                 "claim={} first={first:#x} next={next:#x} end={end:#x}",

@@ -1,4 +1,6 @@
-//! The append lock, which is looked at before the write lock is taken (`docs/protocol.md`, "Append").
+//! The append lock (`docs/protocol.md`, "Append"). It is looked at before the write lock is taken, as
+//! Java does, and again under it: whoever takes the append lock then waits for the write lock, and
+//! counts on no append after that.
 
 use crate::chronicle::format::table;
 use crate::os::process;

@@ -1,5 +1,6 @@
 //! How the messages of a queue are stored.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Queue;
@@ -32,23 +33,35 @@ impl Queue {
 impl Queue {
     /// What a reader gets of the message at an index; None if there is none.
     pub fn message_at(&self, index: i64) -> Result<Option<Vec<u8>>> {
+        self.with_stored(index, |stored, place| {
+            let opened = self.opened_message(stored, index).map_err(|error| match error {
+                Error::Wire(fault) => Error::Wire(fault.with("file", place)),
+                error => error,
+            })?;
+            Ok(opened.unwrap_or_else(|| stored.to_vec()))
+        })
+    }
+
+    /// Calls `take` with what is stored at an index, and with its file and position for an error.
+    fn with_stored<T>(
+        &self,
+        index: i64,
+        take: impl FnOnce(&[u8], fmt::Arguments<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         let (cycle, sequence) = self.roll().split(index)?;
         let Some(mut view) = self.view(cycle)? else { return Ok(None) };
         let Located::Found(position) = locate::locate(&mut view, sequence)? else {
             return Ok(None);
         };
         let Slot::Document(document) = view.slot(position)? else { return Ok(None) };
-        let stored = view.payload(&document);
-        let opened = self.opened_message(stored, index).map_err(|error| match error {
-            Error::Wire(fault) => {
-                let file = view.file().path().display();
-                Error::Wire(
-                    fault.with("file", file).with("position", format_args!("{position:#x}")),
-                )
-            }
-            error => error,
-        })?;
-        Ok(Some(opened.unwrap_or_else(|| stored.to_vec())))
+        let file = view.file().path().display();
+        let place = format_args!("{file} position={position:#x}");
+        take(view.payload(&document), place).map(Some)
+    }
+
+    /// The message at an index as it is stored; None if there is none.
+    pub fn stored_at(&self, index: i64) -> Result<Option<Vec<u8>>> {
+        self.with_stored(index, |stored, _| Ok(stored.to_vec()))
     }
 
     /// The message that stored bytes stand for; None where it is stored as it was given.

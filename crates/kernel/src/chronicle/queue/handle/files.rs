@@ -72,6 +72,10 @@ impl Queue {
         // place where handlers of signals run all the same, and must not use that tailer.
         let pause = &mut || interrupt::check(&mut Detached::here());
         let file = compressed::open_cycle(&path, cycle, !self.is_read_only(), pause)?;
+        if file.is_some() {
+            // Looked at after the file was opened by its name: it may be that of another queue.
+            self.table().map_or(Ok(()), |table| table.shared.check_not_replaced())?;
+        }
         Ok(file.map(|file| self.remember(file)))
     }
 

@@ -380,12 +380,17 @@ impl Inner {
         index: i64,
     ) -> Result<Option<Vec<u8>>> {
         if document.is_metadata {
-            return self.decrypted_metadata(queue, document);
+            return self.decrypted_metadata(queue, document, index);
         }
         queue.opened_message(stored, index)
     }
 
-    fn decrypted_metadata(&self, queue: &Queue, document: &Document) -> Result<Option<Vec<u8>>> {
+    fn decrypted_metadata(
+        &self,
+        queue: &Queue,
+        document: &Document,
+        index: i64,
+    ) -> Result<Option<Vec<u8>>> {
         let cipher = match &queue.options().encryption {
             Encryption::No => return Ok(None),
             Encryption::By(cipher) => cipher,
@@ -400,9 +405,7 @@ impl Inner {
         let mut stored = Vec::new();
         let (position, length) = (document.position + HEADER_LEN, u64::from(document.length));
         region.append_to_relaxed(&mut stored, position, length)?;
-        let cycle = self.cursor.cycle();
-        let index = queue.roll().to_index(cycle, 0)?;
-        cipher.open(cipher::Place { cycle, index, is_metadata: true }, &stored)
+        cipher.open(cipher::Place { cycle: self.cursor.cycle(), index, is_metadata: true }, &stored)
     }
 
     /// Steps over a message nobody wants; false where the direction does not lead on.
