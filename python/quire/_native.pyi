@@ -479,6 +479,9 @@ class StreamDecompressor:
 
         """
 
+def encrypted_dictionary(content: bytes, cipher: Cipher, /) -> tuple[int, bytes]:
+    """Return the number of a dictionary, and what its file holds beside an encrypted queue."""
+
 def train_dictionary(
     samples: Sequence[bytes], /, *, longest: int, cipher: Cipher | None = None
 ) -> tuple[int, bytes]:

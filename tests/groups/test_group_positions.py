@@ -13,6 +13,7 @@ import pytest
 
 import quire
 from queues import DAY_MS, START_MS
+from quire.groups.membership import Membership
 
 HOUR_S = 3600.0
 
@@ -232,3 +233,42 @@ def test_a_loss_is_raised_once_in_the_read_that_begins_there(tmp_path: Path, way
         queue.refresh()
         found = all_of(lambda: WAYS[way](consumer))
     assert found == [b"0:1", b"0:2", b"0:3", b"lost", *(b"2:%d" % number for number in range(4))]
+
+
+def test_a_claim_that_a_loss_cut_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, saved = tmp_path / "queue", tmp_path / "saved"
+    clock = quire.ManualClock(START_MS)
+
+    def add(*messages: bytes) -> None:
+        with quire.open(path, clock=clock) as queue, queue.appender() as appender:
+            appender.write_many(messages)
+
+    add(*(b"old %d" % number for number in range(10)))
+    [file] = path.glob("*.cq4")
+    shutil.copy(file, saved)
+    add(*(b"lost %d" % number for number in range(10)))
+    with monkeypatch.context() as patched:
+        # As of a consumer that was killed between its claim and the record of what it claimed.
+        patched.setattr(Membership, "_note", lambda *_: None)
+        with quire.open(path) as queue, queue.group("billing").consumer() as consumer:
+            assert len(consumer.read_many(20)) == 20
+    file.unlink()
+    shutil.copy(saved, file)
+    add(*(b"new %d" % number for number in range(5)))
+    with quire.open(path) as queue:
+        group = queue.group("billing", ack_timeout_s=3600)
+        with group.consumer() as first:
+            found = [message for _ in range(13) if (message := first.read()) is not None]
+            assert [it.data for it in found[:10]] == [b"old %d" % it for it in range(10)]
+            with group.consumer() as second:
+                assert not second.read_many(1000)  # the first one has the whole claim
+            assert all(it.ack() for it in found)
+    assert "damaged" not in caplog.text
+    assert take_all(path) == [b"new 3", b"new 4"]
+
+
+def take_all(path: Path) -> list[bytes]:
+    with quire.open(path) as queue, queue.group("billing").consumer() as consumer:
+        return [it.data for it in consumer.read_many(1000)]

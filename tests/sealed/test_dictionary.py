@@ -19,8 +19,9 @@ from quire.errors import (
 )
 from quire.maintenance import compress_dictionary
 from quire.replication.aside import put_aside
+from quire.sealed.key_file import dictionary_file
 from quire.sealed.key_ring import structure_only
-from quire.sealed.needed_files import CURRENT, dictionary_file
+from quire.sealed.needed_files import CURRENT
 from reference import read_queue
 from replicas import replicate
 
@@ -139,7 +140,22 @@ def test_an_encrypted_queue_has_an_encrypted_dictionary(tmp_path: Path) -> None:
         (path / CURRENT).write_text(f"{shown.number:07x}")
         with pytest.raises(DictionaryError, match="missing or damaged"):
             quire.open(path, key=KEY, compression="zstd")
+        with pytest.raises(DictionaryError, match="missing or damaged"):
+            quire.open(path, key=KEY, allow_plain=True, compression="zstd")
     assert asks(path, key=KEY) == [*range(1, COUNT + 6)]
+
+
+def test_a_dictionary_from_before_is_encrypted_with_what_follows(tmp_path: Path) -> None:
+    path = tmp_path / "q"
+    quotes(path)
+    made = compress_dictionary(path, size=4096)
+    quotes(path, COUNT, 5)
+    plain = (path / dictionary_file(made.number)).read_bytes()
+    quotes(path, COUNT + 5, 5, key=KEY, allow_plain=True)
+    assert asks(path, key=KEY, allow_plain=True) == [*range(1, COUNT + 11)]
+    (path / dictionary_file(made.number)).write_bytes(plain)
+    with pytest.raises(DictionaryError, match="missing or damaged"):
+        asks(path, key=KEY, allow_plain=True)
 
 
 @pytest.mark.parametrize("key", [None, KEY])

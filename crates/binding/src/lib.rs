@@ -155,7 +155,9 @@ mod _native {
     #[pymodule_export]
     use crate::requests::{RequestReader, entry_ids};
     #[pymodule_export]
-    use crate::sealed::{StreamCompressor, StreamDecompressor, hash_cycle, train_dictionary};
+    use crate::sealed::{
+        StreamCompressor, StreamDecompressor, encrypted_dictionary, hash_cycle, train_dictionary,
+    };
     #[pymodule_export]
     use crate::values::codec::Codec;
     #[pymodule_export]

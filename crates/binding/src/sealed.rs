@@ -13,7 +13,7 @@ use quire_kernel::sealed::tree::{HASH_LEN, Hash, Tree};
 
 use crate::cipher::Cipher;
 use crate::detached::detached;
-use crate::error::or_raise;
+use crate::error::{or_raise, to_py};
 use crate::handles::queue::Queue;
 
 type Bytes = Cow<'static, [u8]>;
@@ -126,6 +126,15 @@ impl StreamDecompressor {
         let made = detached(py, |may_wait| self.0.lock(may_wait).decompress(stored, length));
         or_raise(py, made).map(Into::into)
     }
+}
+
+#[doc = stub!("encrypted_dictionary")]
+#[pyfunction]
+#[pyo3(signature = (content, cipher, /))]
+pub fn encrypted_dictionary(content: &[u8], cipher: PyRef<'_, Cipher>) -> PyResult<(u32, Bytes)> {
+    let number = dictionary::number_of(content);
+    let stored = dictionary::encrypted(&cipher.0, number, content).map_err(to_py)?;
+    Ok((number, stored.into()))
 }
 
 #[doc = stub!("train_dictionary")]

@@ -12,9 +12,9 @@ from quire._native import train_dictionary
 from quire.formats.adapters import require_journal
 from quire.handles.journal.queue import JournalQueue
 from quire.opening.opener import open as open_queue
-from quire.sealed.key_file import options_for
+from quire.sealed.key_file import dictionary_file, options_for
 from quire.sealed.key_ring import KeyRing
-from quire.sealed.needed_files import CURRENT, DICTIONARY_LIMIT, dictionary_file, put_needed
+from quire.sealed.needed_files import CURRENT, DICTIONARY_LIMIT, put_needed
 
 _SAMPLES: Final = 10_000
 _SIZE: Final = 1 << 15

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from quire._common.durable import SafeFolder
-from quire._native import Cipher, rewrap_key, wrap_new_key
+from quire._native import Cipher, encrypted_dictionary, rewrap_key, wrap_new_key
 from quire.errors import EncryptionError, UnsafePathError
 from quire.sealed.key_ring import KeyRing, default_ring, may_lack_key, ring_of
 from quire.sealed.key_texts import check_name
 
 KEYS: Final = "keys.quire"
+DICTIONARY: Final = ".dictionary.quire"
+"""What names of dictionaries end in: they are encrypted as the messages are."""
 LOCK: Final = "quire.keys.lock"
 """Held by whatever changes ``keys.quire``; Java ignores the file."""
 _QUEUE_ID_LEN: Final = 16
@@ -164,6 +166,11 @@ def _parsed(content: bytes) -> KeyFile:
     return KeyFile(queue, keys)
 
 
+def dictionary_file(number: int) -> str:
+    """Return the name of a dictionary's file."""
+    return f"{number:07x}{DICTIONARY}"
+
+
 def is_encrypted(path: str | os.PathLike[str]) -> bool:
     """Return whether the queue at a path, or around a roll file, is encrypted."""
     place = os.fspath(path)
@@ -249,8 +256,17 @@ def _create(path: Path, ring: KeyRing, *, allow_plain: bool) -> None:
                 f"the queue holds messages that are not encrypted: path={path}"
                 " (allow_plain=True reads them as they are, and encrypts those that follow)"
             )
-        empty = KeyFile(secrets.token_bytes(_QUEUE_ID_LEN), ())
-        folder.replace(KEYS, empty.with_new_key(ring).to_bytes())
+        made = KeyFile(secrets.token_bytes(_QUEUE_ID_LEN), ()).with_new_key(ring)
+        folder.replace(KEYS, made.to_bytes())
+        _encrypt_dictionaries(folder, made.cipher(ring, 1, allow_plain=True))
+
+
+def _encrypt_dictionaries(folder: SafeFolder, cipher: Cipher) -> None:
+    """Encrypt what messages from before were compressed with: plain ones are not read any more."""
+    for name in folder.files(DICTIONARY):
+        number, stored = encrypted_dictionary(folder.read(name), cipher)
+        if name == dictionary_file(number):
+            folder.replace(name, stored)
 
 
 def cipher_of(path: str | os.PathLike[str], ring: KeyRing) -> Cipher:

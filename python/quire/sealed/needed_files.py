@@ -10,7 +10,7 @@ from typing import Final
 from quire._common.durable import SafeFolder
 from quire.errors import EncryptionError, UnsafePathError
 from quire.sealed import key_file
-from quire.sealed.key_file import KEYS, KeyFile
+from quire.sealed.key_file import DICTIONARY, KEYS, KeyFile
 
 CURRENT: Final = "dictionary.quire"
 """Names the dictionary to compress with."""
@@ -19,20 +19,14 @@ DICTIONARY_LIMIT: Final = 1 << 20
 NEEDED_LIMIT: Final = (1 << 20) + 1024
 """The longest of these files, in bytes."""
 _NAMES: Final = (KEYS, CURRENT)
-_SUFFIX: Final = ".dictionary.quire"
 _DIGITS: Final = 7
 _WAIT_S: Final = 10.0
 _Stamp = tuple[int, int, int]
 
 
-def dictionary_file(number: int) -> str:
-    """Return the name of a dictionary's file."""
-    return f"{number:0{_DIGITS}x}{_SUFFIX}"
-
-
 def is_needed(name: str) -> bool:
     """Return whether a name is that of wrapped keys, or of a dictionary."""
-    number = name.removesuffix(_SUFFIX)
+    number = name.removesuffix(DICTIONARY)
     is_number = len(number) == _DIGITS and not set(number) - set("0123456789abcdef")
     return name in _NAMES or (number != name and is_number)
 

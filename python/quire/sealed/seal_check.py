@@ -94,7 +94,7 @@ def _check_inserted(queue: Queue, chain: Chain, wanted: Wanted) -> Iterator[Row]
 
 
 def _file_of(queue: Queue, cycle: int) -> str:
-    """Return the file of a cycle, or the directory if its name cannot be told."""
+    """Return the file of a cycle, or the directory if its name cannot be known."""
     try:
         return queue.file_for_cycle(cycle)
     except (QuireError, ValueError):

@@ -14,7 +14,6 @@ use super::committer::Committer;
 pub use super::end::CLOCK_EVERY;
 use super::end::{self, Appended, End, State};
 use super::sync;
-use crate::chronicle::format::batch::{Batch, ReplicaEnd};
 use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::{DetachedGuard, HeldLock, LockOf, WriteGuard};
@@ -135,7 +134,7 @@ impl Appender {
     }
 
     #[inline]
-    fn check_open(&self) -> Result<()> {
+    pub(super) fn check_open(&self) -> Result<()> {
         self.queue.check_open("queue")?;
         if self.closed.load(Ordering::Acquire) { Err(end::closed(&self.queue)) } else { Ok(()) }
     }
@@ -385,34 +384,6 @@ impl Appender {
         {
             tail.note_writable(to);
         }
-    }
-
-    /// Appends what is not here yet of a batch from the source, by the sink that keeps the append
-    /// lock.
-    pub fn apply(
-        &self,
-        signals: Signals<'_>,
-        now_ms: Option<i64>,
-        batch: &Batch<'_>,
-    ) -> Result<()> {
-        self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))
-    }
-
-    /// Returns once appends that were under way when the append lock was taken have ended.
-    pub fn settle(&self, signals: Signals<'_>) -> Result<()> {
-        self.with_write_lock(signals, Purpose::Replica, None, |_| Ok(()))
-    }
-
-    /// Has the table name nothing from the message `end` on, which the sink that keeps the append lock
-    /// took out of the queue.
-    pub fn forget_from(&self, signals: Signals<'_>, end: i64) -> Result<()> {
-        self.with_write_lock(signals, Purpose::Replica, None, |found| found.forget_from(end))
-    }
-
-    /// Where the queue ends, for a sink; None if it is empty.
-    pub fn end_of_replica(&self) -> Result<Option<ReplicaEnd>> {
-        self.check_open()?;
-        end::end_of_replica(&self.queue)
     }
 
     /// Takes the place of the next document; the write lock stays held.

@@ -1,5 +1,5 @@
 //! The append lock (`docs/protocol.md`, "Append"). It is looked at before the write lock is taken, as
-//! Java does, and again under it: whoever takes the append lock then waits for the write lock, and
+//! Java does, and again under it: a process that closes a queue takes both in this order, and
 //! counts on no append after that.
 
 use crate::chronicle::format::table;

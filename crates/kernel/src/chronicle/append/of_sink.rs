@@ -1,0 +1,37 @@
+//! What the sink of a replica does, which keeps the append lock.
+
+use super::appender::{Appender, Purpose};
+use super::end;
+use crate::Result;
+use crate::chronicle::format::batch::{Batch, ReplicaEnd};
+use crate::os::interrupt::Signals;
+
+impl Appender {
+    /// Appends what is not here yet of a batch from the source, by the sink that keeps the append
+    /// lock.
+    pub fn apply(
+        &self,
+        signals: Signals<'_>,
+        now_ms: Option<i64>,
+        batch: &Batch<'_>,
+    ) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Replica, now_ms, |end| end.apply(batch))
+    }
+
+    /// Returns once appends that were under way when the append lock was taken have ended.
+    pub fn settle(&self, signals: Signals<'_>) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Replica, None, |_| Ok(()))
+    }
+
+    /// Has the table name nothing from the message `end` on, which the sink that keeps the append lock
+    /// took out of the queue.
+    pub fn forget_from(&self, signals: Signals<'_>, end: i64) -> Result<()> {
+        self.with_write_lock(signals, Purpose::Replica, None, |found| found.forget_from(end))
+    }
+
+    /// Where the queue ends, for a sink; None if it is empty.
+    pub fn end_of_replica(&self) -> Result<Option<ReplicaEnd>> {
+        self.check_open()?;
+        end::end_of_replica(self.queue())
+    }
+}
