@@ -142,9 +142,14 @@ def test_replicated_tailers_are_not_opened_on_a_sink(
 
     assert {key for key, _ in queue.table_entries()} == {key for key, _ in keys}
     assert plain.read_bytes() == b"one"
-    # As in Java, one that is open goes on.
+    # In Java one that is open goes on, and its position is lost with the source's next one.
+    before = queue.table_entries()
     assert known.read_bytes() == b"one"
-    assert known.move_to_index(plain.index)
+    with pytest.raises(quire.errors.AppendLockedError, match="replicated tailers"):
+        known.read_bytes()
+    with pytest.raises(quire.errors.AppendLockedError, match="replicated tailers"):
+        known.move_to_index(plain.index)
+    assert queue.table_entries() == before
 
 
 def test_versions_of_replicated_tailers_count_as_javas_do(queue: quire.JournalQueue) -> None:

@@ -202,7 +202,7 @@ except quire.errors.TableLostError as error:
         write_days(orders)
         run.go_on()
         (said,) = run.result()
-    assert said == "another queue took the place of this one, and nothing more is removed"
+    assert said == "the queue's table was replaced while the queue was open"
     for path in (orders, tmp_path / "elsewhere"):
         assert len([*path.glob("*.cq4")]) == DAYS
         assert not [*path.glob("*.zst")]
