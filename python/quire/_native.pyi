@@ -912,7 +912,6 @@ def group_keep(
     *,
     kept: bool = True,
     known: int = 0,
-    forced: bool = False,
     file_mode: int = 0o600,
 ) -> bool:
     """
@@ -924,7 +923,6 @@ def group_keep(
         state: What :func:`group_snapshot` returns.
         kept: Whether nobody may join, since the group is that of the source.
         known: Messages before this index may have been delivered, which no count says.
-        forced: Whether members that use the file are put out.
         file_mode: The permissions of the file.
 
     Returns:
@@ -937,6 +935,21 @@ def group_keep(
 
 def group_forget(file: str | PathLike[str], /) -> bool:
     """Remove the side file of a group that a sink kept for its source; False if it kept none."""
+
+def group_take(file: str | PathLike[str], /, *, file_mode: int = 0o600) -> bool:
+    """
+    Keep a group for the source that there will be, with all that its members acknowledged.
+
+    They are put out: what they do from then on fails, and changes nothing.
+
+    Args:
+        file: The group's side file.
+        file_mode: The permissions of the file that takes its place.
+
+    Returns:
+        False if there is no such file, or a damaged one.
+
+    """
 
 def group_members(file: str | PathLike[str], /) -> list[tuple[str, int, int]]:
     """Return the name and pid of each member that is alive, and how many messages it has."""

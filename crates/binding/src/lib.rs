@@ -89,7 +89,7 @@ mod _native {
     #[pymodule_export]
     use crate::groups::group::{
         Group, group_backlog, group_delivered, group_extend, group_forget, group_is_kept,
-        group_keep, group_members, group_release, group_snapshot, group_tails,
+        group_keep, group_members, group_release, group_snapshot, group_tails, group_take,
     };
     #[pymodule_export]
     use crate::groups::member::{GroupMember, tail_hash};

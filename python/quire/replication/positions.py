@@ -14,6 +14,7 @@ from quire._native import (
     group_is_kept,
     group_keep,
     group_snapshot,
+    group_take,
     keep_tailer,
 )
 from quire.errors import QuireError, ReplicationError
@@ -197,7 +198,7 @@ def take_groups(queue: JournalQueue) -> None:
     """Have nobody read with the groups of a queue that is a replica from now on."""
     for file in side_files(queue.path):
         if not group_is_kept(file):
-            _store(queue, file, _ENDLESS, forced=True)
+            group_take(file, file_mode=_mode_of(queue, file))
 
 
 def fit_groups(queue: JournalQueue, end: int) -> None:
@@ -223,27 +224,12 @@ def free_groups(queue: JournalQueue, *, is_exact: bool = False) -> None:
         _store(queue, file, end, kept=False, known=0 if is_exact else end)
 
 
-def _store(  # noqa: PLR0913 - how
-    queue: JournalQueue,
-    file: Path,
-    end: int,
-    *,
-    kept: bool = True,
-    known: int = 0,
-    forced: bool = False,
-) -> None:
+def _store(queue: JournalQueue, file: Path, end: int, *, kept: bool = True, known: int = 0) -> None:
     """Make a side file again, with what it says of the messages before an index."""
     state = group_snapshot(file, end)
     if state is not None:
-        group_keep(
-            queue.path,
-            file.stem,
-            state,
-            kept=kept,
-            known=known,
-            forced=forced,
-            file_mode=_mode_of(queue, file),
-        )
+        mode = _mode_of(queue, file)
+        group_keep(queue.path, file.stem, state, kept=kept, known=known, file_mode=mode)
 
 
 def _mode_of(queue: JournalQueue, file: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -22,8 +21,6 @@ from quire.replication.own_folder import open_again
 from quire.replication.positions import free_groups, take_groups
 from quire.replication.source_session import SourceSession
 from quire.replication.wire import Place
-
-_EMPTY_BATCH: Final = struct.Struct("<qIII")
 
 
 class Successor(NamedTuple):
@@ -70,11 +67,7 @@ class ClosedQueue:
 
     def end(self) -> Place | None:
         """Return where the queue ends, once appends that were under way have ended: may wait."""
-        end = self._writer.end
-        if end is None:
-            return None
-        # It takes the write lock, which an append that had begun still holds.
-        self._writer.apply(_EMPTY_BATCH.pack(end[0], end[1], 0, 0))
+        self._writer.settle()
         end = self._writer.end
         return None if end is None else Place(*end)
 

@@ -160,7 +160,7 @@ pub fn group_is_kept(py: Python<'_>, file: PathBuf) -> PyResult<bool> {
 
 #[doc = stub!("group_keep")]
 #[pyfunction]
-#[pyo3(signature = (directory, name, state, /, *, kept = true, known = 0, forced = false, file_mode = 0o600))]
+#[pyo3(signature = (directory, name, state, /, *, kept = true, known = 0, file_mode = 0o600))]
 #[allow(clippy::too_many_arguments)]
 pub fn group_keep(
     py: Python<'_>,
@@ -169,14 +169,22 @@ pub fn group_keep(
     state: &[u8],
     kept: bool,
     known: u64,
-    forced: bool,
     file_mode: u32,
 ) -> PyResult<bool> {
-    let keeping = Keeping { is_kept: kept, known, is_forced: forced, file_mode };
+    let keeping = Keeping { is_kept: kept, known, file_mode };
     let stored = detached(py, |may_wait| {
         replicated::store(&directory, name, state, keeping, Signals::Handled(may_wait))
     });
     or_raise(py, stored).map(|found| found == Replaced::Done)
+}
+
+#[doc = stub!("group_take")]
+#[pyfunction]
+#[pyo3(signature = (file, /, *, file_mode = 0o600))]
+pub fn group_take(py: Python<'_>, file: PathBuf, file_mode: u32) -> PyResult<bool> {
+    let taken =
+        detached(py, |may_wait| replicated::take(&file, file_mode, Signals::Handled(may_wait)));
+    or_raise(py, taken)
 }
 
 #[doc = stub!("group_forget")]

@@ -1,7 +1,7 @@
 //! A member of a group: it claims messages and acknowledges them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, MutexGuard};
 
 use super::format::layout::{self, Layout};
@@ -220,6 +220,7 @@ impl<'a> Working<'a> {
                 Err(NotClaimed::Moved | NotClaimed::Full) => break,
             }
         }
+        self.still_counts()?;
         Ok(held)
     }
 
@@ -325,14 +326,24 @@ impl<'a> Working<'a> {
         let claims = self.claims()?;
         let done = messages
             .iter()
-            .map(|(key, bits)| claims.acknowledge(&self.state.now(key), self.member.number, *bits));
-        Ok(done.collect())
+            .map(|(key, bits)| claims.acknowledge(&self.state.now(key), self.member.number, *bits))
+            .collect();
+        self.still_counts()?;
+        Ok(done)
     }
 
     /// Offers a claim's pending messages to all members, from a time in epoch milliseconds on; false
     /// if the claim was lost to another.
     pub fn give_back(&mut self, key: &ClaimKey, cause: Cause, available_ms: u64) -> Result<bool> {
         Ok(self.claims()?.give_back(&self.state.now(key), self.member.number, cause, available_ms))
+    }
+
+    /// An error if the side file was marked, after what this member has just changed in it: that may
+    /// have come too late for the file that takes its place.
+    fn still_counts(&self) -> Result<()> {
+        fence(Ordering::SeqCst); // M2: after the change, as `mark` is before what replaces the file
+        let (group, side) = (&self.member.group, &self.member.side);
+        if file::is_marked(&side.cells) { Err(was_reset(group)) } else { Ok(()) }
     }
 
     /// The claims, while the member is one of the group.
@@ -342,7 +353,7 @@ impl<'a> Working<'a> {
             return Err(Error::closed("consumer", group.path()));
         }
         if file::is_marked(&side.cells) {
-            return Err(group.error("the group was reset, or its side file made again"));
+            return Err(was_reset(group));
         }
         self.look_for_file()?;
         Ok(Claims::new(&side.cells, Layout::FILE))
@@ -362,6 +373,10 @@ impl<'a> Working<'a> {
         self.state.looked_ms = now;
         Ok(())
     }
+}
+
+fn was_reset(group: &Group) -> Error {
+    group.error("the group was reset, or its side file made again")
 }
 
 impl MemberState {

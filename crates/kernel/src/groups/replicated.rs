@@ -26,8 +26,6 @@ pub struct Keeping {
     pub is_kept: bool,
     /// Messages before this index may have been delivered by a state whose counts are lost.
     pub known: u64,
-    /// Whether members that use the file are put out.
-    pub is_forced: bool,
     /// The permissions of the file.
     pub file_mode: u32,
 }
@@ -97,8 +95,18 @@ pub fn store(
     let mut found = Snapshot::parse(state)
         .ok_or_else(|| Error::Invalid(format!("no state of a group: group={name:?}")))?;
     found.known = found.known.max(keeping.known);
-    let why = if keeping.is_forced { Replace::Always } else { Replace::Unused };
-    file::replace_with(&path, &found.parts(keeping.is_kept), keeping.file_mode, why, signals)
+    let parts = found.parts(keeping.is_kept);
+    file::replace_with(&path, &parts, keeping.file_mode, Replace::Unused, signals)
+}
+
+/// Keeps the group of a side file for the source that there will be: its members are put out, and
+/// what they acknowledged before is acknowledged. Whether there was one to keep.
+pub fn take(path: &Path, file_mode: u32, signals: Signals<'_>) -> Result<bool> {
+    let parts = || {
+        let state = snapshot(path, u64::MAX)?;
+        Ok(state.as_deref().and_then(Snapshot::parse).map(|found| found.parts(true)))
+    };
+    Ok(file::replace_by(path, file_mode, signals, parts)? == Replaced::Done)
 }
 
 /// Removes the side file of a group that a sink kept for its source; false if there is none.
@@ -282,8 +290,7 @@ mod tests {
     use crate::os::detached::Detached;
     use std::sync::Arc;
 
-    const KEEPING: Keeping =
-        Keeping { is_kept: true, known: 0, is_forced: false, file_mode: 0o600 };
+    const KEEPING: Keeping = Keeping { is_kept: true, known: 0, file_mode: 0o600 };
 
     fn joined(dir: &Path) -> super::super::member::Member {
         let shape = Shape { keyed: false, step: 1, start: 0, known: 0 };

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use super::claims::Claims;
@@ -163,8 +164,6 @@ pub enum Replace {
     Damaged,
     /// If nobody uses it.
     Unused,
-    /// Even if members use it: they fail from then on.
-    Always,
 }
 
 /// The outcome of replacing a side file.
@@ -211,18 +210,46 @@ pub fn replace_with(
     if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
         return Ok(Replaced::NotNeeded);
     }
-    if why == Replace::Damaged || why == Replace::Always {
+    if why == Replace::Damaged {
         mark(path, &old, MARKED)?;
     } else if !mark_unused(path, &old)? {
         return Ok(Replaced::InUse);
     }
-    // Step 2.
+    put_in_place(path, parts, file_mode)
+}
+
+/// Step 2.
+fn put_in_place(path: &Path, parts: &[Part], file_mode: u32) -> Result<Replaced> {
     let rename =
         |from: &Path, to: &Path| fault::call!("group.file.rename", files::rename(from, to));
     make_whole(path, parts, file_mode)?
         .name(path, rename)
         .map_err(|e| Error::io("cannot replace", path, e))?;
     Ok(Replaced::Done)
+}
+
+/// Replaces a side file by what is made of it once members can do nothing more: what they were told
+/// is in it. If nothing is made, or that fails, they go on.
+pub fn replace_by(
+    path: &Path,
+    file_mode: u32,
+    signals: Signals<'_>,
+    parts: impl FnOnce() -> Result<Option<Vec<Part>>>,
+) -> Result<Replaced> {
+    let Some(old) = LockedFile::open_existing(path)? else { return Ok(Replaced::NotNeeded) };
+    let _lock = change_lock(path, &old, signals)?;
+    if !is_at(&old, path)? {
+        return Ok(Replaced::NotNeeded);
+    }
+    mark(path, &old, MARKED)?;
+    let replaced = parts().and_then(|parts| match parts {
+        Some(parts) => put_in_place(path, &parts, file_mode),
+        None => Ok(Replaced::NotNeeded),
+    });
+    if !matches!(replaced, Ok(Replaced::Done)) {
+        mark(path, &old, 0)?;
+    }
+    replaced
 }
 
 /// Removes a side file that nobody uses; whether there was one.
@@ -279,6 +306,7 @@ fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
     if len >= FILE_LEN {
         let write = || file.write_all_at(&value.to_le_bytes(), layout::RETIRED_AT);
         fault::call!("group.file.write", write()).map_err(failed)?;
+        fence(Ordering::SeqCst); // M1: members look at the mark after each change (`member.rs`)
         step!("group.retired.store").made();
     }
     Ok(())
