@@ -253,6 +253,11 @@ def _mode_of(queue: JournalQueue, file: Path) -> int:
     return int(options.get("file_mode", 0o600))
 
 
+def has_kept_groups(queue: JournalQueue) -> bool:
+    """Whether nobody can read with some groups of a queue, as its source's groups in a replica."""
+    return bool(_kept(queue.path))
+
+
 def _kept(path: str) -> list[Path]:
     found = list[Path]()
     for file in side_files(path):
