@@ -87,7 +87,7 @@ class Disk:
             raise NO_ROOM
 
 
-@pytest.mark.parametrize("failure", ["full", "written"])
+@pytest.mark.parametrize("failure", ["full", pytest.param("written", marks=pytest.mark.check)])
 def test_a_standing_that_cannot_be_written(
     failure: str, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +164,7 @@ def test_groups_that_cannot_be_closed_nor_opened_again(
     assert [text in it.getMessage() for it in caplog.records].count(True) == 1
 
 
+@pytest.mark.check
 def test_groups_that_a_process_before_left_closed(
     orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,8 +220,8 @@ class Pause:
     ("where", "name"),
     [
         (succession, "open_again"),
-        (succession, "take_groups"),
-        (standing, "write_of"),
+        pytest.param(succession, "take_groups", marks=pytest.mark.check),
+        pytest.param(standing, "write_of", marks=pytest.mark.check),
     ],
 )
 def test_a_cancelled_handover_opens_the_queue_again(
@@ -241,6 +242,7 @@ def test_a_cancelled_handover_opens_the_queue_again(
     asyncio.run(work())
 
 
+@pytest.mark.check
 def test_a_handover_that_is_cancelled_while_the_sink_takes_over(
     orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +266,7 @@ def test_a_handover_that_is_cancelled_while_the_sink_takes_over(
     assert (part(orders), is_open(orders), is_open(copy)) == ((2, "sink"), False, True)
 
 
+@pytest.mark.check
 def test_a_sink_that_is_closed_while_it_takes_over(
     orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

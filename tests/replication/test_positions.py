@@ -446,7 +446,9 @@ async def said_to(
     return found
 
 
-@pytest.mark.parametrize("moves", ["before the sink", "while it follows"])
+@pytest.mark.parametrize(
+    "moves", ["before the sink", pytest.param("while it follows", marks=pytest.mark.check)]
+)
 def test_a_tailer_that_stays_open_over_a_handover(
     moves: str, orders: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
