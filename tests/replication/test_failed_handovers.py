@@ -17,6 +17,7 @@ import pytest
 import quire
 from authority import Authority
 from event_loops import until
+from quire import _native
 from quire.errors import AppendLockedError, GroupError, HandoverError
 from quire.replication import Sink, Source, positions, promote, replica, standing, succession
 from quire.replication.node_source import NodeSource, Office
@@ -128,7 +129,7 @@ def full_disk_of_groups(
     monkeypatch: pytest.MonkeyPatch, orders: Path, leave: int
 ) -> Generator[None]:
     """Have room for some side files of groups, and then for none."""
-    real, left = positions.group_keep, [leave]
+    real, left = _native.group_keep, [leave]
 
     def keep(path: str, *given: Any, **named: Any) -> bool:  # noqa: ANN401
         if path == str(orders):

@@ -177,7 +177,7 @@ class Source(AnySource[SourceSession]):
 
         Nobody may append from then on. The sink gets what it lacks, is promoted, and begins the
         next epoch; :meth:`run_forever` returns. If the sink does not get there, appends go on; so
-        they do if this is cancelled before the sink was told to take over.
+        they do if this is cancelled before the sink is to take over.
 
             successor = await source.hand_over("standby")
 

@@ -83,7 +83,7 @@ class ClosedQueue:
 
     def open_again(self) -> None:
         """
-        Let everybody append, also after it was given away, as long as nobody was told of that.
+        Let everybody append, also after it was given away, as long as nobody has heard of that.
 
         Raises:
             OSError: The file cannot say again that this is the source: the queue stays closed.
@@ -170,7 +170,7 @@ class Succession:
         """
         Close the queue, wait until the sink has it all, and make it the source.
 
-        Cancelled, or failed, before the sink is told to take over, it opens the queue again.
+        Cancelled, or failed, before the sink is to take over, it opens the queue again.
 
         Raises:
             ReplicationError: The sink cannot take over; the queue is open again.
