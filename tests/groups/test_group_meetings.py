@@ -6,6 +6,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,9 @@ import quire
 from containers import CONTAINER, need_namespaces
 from queues import DAY_MS, START_MS
 from quire.errors import TableLostError
-from quire.groups import dead_letters, membership
+from quire.groups import dead_letters, lowest_needed, membership
+from quire.groups import group as groups_module
+from quire.ranges import seek
 from replicas import wait_until
 
 HOUR_S = 3600.0
@@ -194,6 +197,78 @@ def test_a_group_is_that_of_the_open_queue_or_an_error(tmp_path: Path, kind: str
             with group(other).consumer() as consumer:
                 assert [it.data for it in consumer.read_many(9)] == [b"new 1", b"new 2"]
                 assert (group(other).lag, len(other.groups())) == (2, 1)
+
+
+class Exchange:
+    """A queue, and another that takes its place when a function has been called a few times."""
+
+    def __init__(self, tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
+        self.path, self._other, self._patch = tmp_path / "queue", tmp_path / "other", patch
+        for path, payloads in ((self.path, [b"old"]), (self._other, [b"new 0", b"new 1"])):
+            with quire.open(path, block_bytes=2**16) as queue:
+                queue.appender().write_many(payloads)
+
+    def use_group(self) -> None:
+        """Have a consumer of the other queue acknowledge its first message."""
+        with quire.open(self._other) as queue, group(queue).consumer() as consumer:
+            assert consumer.read_many(1)[0].ack()
+
+    def happens_after(self, where: ModuleType, name: str, calls: int) -> None:
+        real, left = getattr(where, name), [calls]
+
+        def called(*given: object) -> object:
+            found = real(*given)
+            left[0] -= 1
+            if left[0] == 0:
+                self.path.rename(self.path.with_name("elsewhere"))
+                self._other.rename(self.path)
+            return found
+
+        self._patch.setattr(where, name, called)
+
+    def check(self, lowest: int | None) -> None:
+        """Check what the group in the other queue needs, as the number of a message."""
+        with quire.open(self.path) as queue:
+            first = queue.first_index
+            assert first is not None
+            wanted = {} if lowest is None else {"billing": first + lowest}
+            assert lowest_needed(self.path) == wanted
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_reset_whose_search_ends_in_another_queue(
+    is_used: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exchange = Exchange(tmp_path, monkeypatch)
+    if is_used:
+        exchange.use_group()
+    exchange.happens_after(seek, "first_from", 1)
+    with quire.open(exchange.path) as queue, pytest.raises(TableLostError):
+        group(queue).reset(time="2000-01-01")
+    exchange.check(1 if is_used else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"), [("end_index_of", 1), ("check_at_its_path", 1), ("check_at_its_path", 2)]
+)
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_consumer_that_joins_while_another_queue_takes_the_path(
+    is_used: bool,  # noqa: FBT001
+    name: str,
+    calls: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is left there of the join that was refused, and what was there stays."""
+    exchange = Exchange(tmp_path, monkeypatch)
+    if is_used:
+        exchange.use_group()
+    exchange.happens_after(groups_module, name, calls)
+    with quire.open(exchange.path) as queue, pytest.raises(TableLostError):
+        group(queue).consumer()
+    exchange.check(1 if is_used else None)
 
 
 def test_each_dead_letter_is_written_once_although_a_later_one_fails(tmp_path: Path) -> None:

@@ -444,3 +444,57 @@ async def said_to(
                 found[kind] = reference.decode(kind, body)
         await peer.close()
     return found
+
+
+@pytest.mark.parametrize(
+    "moves", ["before the sink", pytest.param("while it follows", marks=pytest.mark.check)]
+)
+def test_a_tailer_that_stays_open_over_a_handover(
+    moves: str, orders: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The sink goes on; once the tailer is closed, what the new source's has read is kept."""
+    copy, text = tmp_path / "copy", "a tailer of the source is read with in the replica"
+
+    def state(path: Path) -> list[int | None]:
+        with quire.open(path, read_only=True) as queue:
+            return [queue.table_value(key) for key in (KEY, f"{KEY}.version")]
+
+    def read(tailer: quire.JournalTailer, count: int) -> None:
+        for _ in range(count):
+            tailer.read_bytes()
+
+    async def is_same() -> None:
+        await asyncio.wait_for(until(lambda: state(orders) == state(copy)), WAIT_S)
+
+    async def give(queue: quire.JournalQueue) -> None:
+        async with Source(queue) as source, Sink(copy, port=source.address[1], name="b") as sink:
+            await source.acknowledged(queue.last_index or 0)
+            await is_same()
+            await source.hand_over("b")
+            await asyncio.wait_for(sink.run_forever(), WAIT_S)
+
+    async def follow_back(old: quire.JournalTailer) -> None:
+        with quire.open(copy) as queue, queue.tailer(TAILER) as new:
+            async with (
+                Source(queue) as source,
+                Sink(orders, port=source.address[1], reconnect_s=0.01),
+            ):
+                await source.acknowledged(queue.last_index or 0)
+                if moves == "while it follows":
+                    await is_same()
+                    read(old, 5)
+                read(new, 2)
+                await asyncio.wait_for(until(lambda: text in caplog.text), WAIT_S)
+                await source.acknowledged(queue.appender().write_bytes(b"the sink goes on"))
+                old.close()
+                await is_same()
+                read(new, 2)
+                await is_same()
+
+    with quire.open(orders) as queue, queue.tailer(TAILER) as old:
+        read(old, 3)
+        asyncio.run(give(queue))
+        if moves == "before the sink":
+            read(old, 5)
+        asyncio.run(follow_back(old))
+    assert caplog.text.count(text) == 1

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from quire import _native
 from quire._common import arguments
 from quire._common.known_attributes import KnownAttributes
-from quire.errors import GroupError, ReadOnlyError, TableLostError, UnsupportedError
+from quire.errors import (
+    GroupError,
+    QuireError,
+    ReadOnlyError,
+    TableLostError,
+    UnsupportedError,
+)
 from quire.formats.adapters import adapter_of, end_index_of, numbering_of
 from quire.groups.consumer import Consumer
 from quire.groups.eligible import check_at_its_path, grouped
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from quire.formats.protocols import AnyQueue
 
 _INDEX: Final = partial(arguments.whole(0, 2**63 - 1), "index")
+_UNUSED: Final = (0, 0, 0, None)
 _ON_MISSING: Final = ("raise", "warn", "skip")
 
 
@@ -136,19 +144,44 @@ class Group(KnownAttributes):
                 f"a consumer needs a writable queue: path={self._queue.path} read_only=True"
             )
         name = str(os.getpid()) if name is None else arguments.text("name", name)
-        check_at_its_path(self._queue)
-        end = end_index_of(self._queue)
-        member = self._native._join(name, self._ack_timeout_ms, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        try:
-            check_at_its_path(self._queue)
-        except TableLostError:
-            member.close()
-            raise
+        member = self._joined(name)
         rules = Rules(
             self.name, self._ack_timeout_ms, self._keys, self._dead_letters, self._on_missing
         )
         membership = Membership(self._queue, name, member, rules)
         return Consumer(name, membership)
+
+    def _joined(self, name: str) -> _native.GroupMember:
+        """
+        Join as a member of the group of this queue.
+
+        Raises:
+            TableLostError: Another queue, or none, is at the queue's path by now.
+
+        """
+        check_at_its_path(self._queue)
+        end = end_index_of(self._queue)
+        check_at_its_path(self._queue)
+        is_new = not self._side_file.exists()
+        try:
+            member = self._native._join(name, self._ack_timeout_ms, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        except QuireError:
+            check_at_its_path(self._queue)
+            raise
+        try:
+            check_at_its_path(self._queue)
+        except TableLostError:
+            member.close()
+            if is_new:
+                self._remove_unused()
+            raise
+        return member
+
+    def _remove_unused(self) -> None:
+        """Remove the group that a join has just made in another queue, as long as it is unused."""
+        with suppress(QuireError, OSError):
+            if _native.group_backlog(self._side_file) == _UNUSED:
+                self._native._delete()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def pending(self) -> list[PendingMessage]:
         """
@@ -253,6 +286,7 @@ class Group(KnownAttributes):
         Raises:
             GroupError: The group has members.
             ReadOnlyError: The queue was opened read-only.
+            TableLostError: Another queue, or none, is at the queue's path by now.
             ValueError: The queue's format has no such index, the queue ends before the index, or
                 the time cannot be found.
 
@@ -274,6 +308,7 @@ class Group(KnownAttributes):
             raise ValueError("time_field= requires time=")
         end = end_index_of(self._queue)
         start = self._start(index, end) if time is None else self._start_at(time, time_field)
+        check_at_its_path(self._queue)  # the search may have taken long
         self._native._reset(start, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def _start(self, index: int | str | None, end: int) -> int:

@@ -12,8 +12,10 @@ from quire.replication.election import Candidate
 from quire.replication.in_sync import InSyncSet
 from quire.replication.source import Source
 from quire.replication.source_session import SourceSession
+from quire.replication.standing import Standing
 from quire.replication.succession import ClosedQueue, Handover, Succession, Successor
 from quire.replication.tls import Tls
+from quire.replication.unbroken import result_of
 from quire.replication.wire import Place
 
 _POLL_S: Final = 0.05
@@ -108,14 +110,20 @@ class _NodeSuccession(Succession):
             text = "only a node of the in-sync set can take over"
             raise ReplicationError(f"{text}: {self._shown} in_sync={','.join(sorted(members))}")
 
-    async def _give_away(self, closed: ClosedQueue) -> int:
+    async def _give_away(self, closed: ClosedQueue) -> Standing:
         self._office.is_switching = True
+        self._may_undo = False  # the sink may be the source as soon as etcd is asked
+        asking = self._office.ask(self._office.candidate.resign, self._session.name)
         try:
-            await self._office.ask(self._office.candidate.resign, self._session.name)
-            return await asyncio.to_thread(closed.give_away)
+            await result_of(asyncio.ensure_future(asking))
+            return await super()._give_away(closed)
         except BaseException:
             self._office.end_switch()
             raise
+
+    @property
+    def _hint(self) -> str:
+        return " (etcd says which node is the source)"
 
     async def _confirmed(self, epoch: int, place: Place | None) -> Successor:  # noqa: ARG002
         try:

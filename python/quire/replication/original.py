@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from quire._native import BatchReader, BatchWriter, cycle_digest
-from quire.errors import AppendLockedError, IndexOutOfRangeError, ReplicationError
+from quire.errors import AppendLockedError, IndexOutOfRangeError, QuireError, ReplicationError
 from quire.formats.journal import APPEND_LOCK
 from quire.handles.journal.queue import JournalQueue
 from quire.handles.journal.tailer import JournalTailer
 from quire.replication import layout, standing
 from quire.replication.digests import CycleDigests
-from quire.replication.own_folder import open_again
-from quire.replication.positions import Positions, free_groups, positions_of, take_groups
+from quire.replication.own_folder import open_again, own_folder
+from quire.replication.positions import (
+    Positions,
+    free_groups,
+    has_kept_groups,
+    positions_of,
+    take_groups,
+)
 from quire.replication.standing import Standing
 from quire.replication.wire import Cycles, Place
 
+_log = logging.getLogger("quire")
 BATCH_BYTES: Final = 256 << 10
 """About how many bytes one batch has, unless a single message is longer."""
 
@@ -33,15 +41,42 @@ class Original:
         ReplicationError: The queue is a replica.
         TableLostError: Another directory is at the queue's path, or none.
 
+    Attributes:
+        has_closed_groups: Whether nobody can read with some of its groups, as in a replica.
+
     """
 
     def __init__(self, queue: JournalQueue) -> None:
         self.queue = queue
         self._digests = CycleDigests(queue)
+        self.has_closed_groups = False
         self.standing = self._own_standing()
 
     def _own_standing(self) -> Standing:
-        return _source_standing(self.queue)
+        found = _source_standing(self.queue)
+        # Of a handover that failed, or was killed, on a full disk.
+        self.has_closed_groups = has_kept_groups(self.queue)
+        return found
+
+    def open_groups(self, queue: JournalQueue) -> None:
+        """
+        Have everybody read with the groups, which a handover may have closed.
+
+        Where that fails, `has_closed_groups` says so: it is to be tried again.
+
+        Args:
+            queue: This queue, or another handle of it.
+
+        """
+        was_tried, self.has_closed_groups = self.has_closed_groups, True
+        try:
+            with own_folder(queue):
+                free_groups(queue)
+            self.has_closed_groups = False
+        except (QuireError, OSError) as error:
+            text = "groups stay closed after a handover that failed, until there is room"
+            level = logging.DEBUG if was_tried else logging.WARNING
+            _log.log(level, "%s: path=%s reason=%s", text, queue.path, error)
 
     def check_sink(self, features: frozenset[str], peer: str) -> None:
         """Check that a sink may have the messages."""
@@ -76,9 +111,10 @@ class Original:
 
         """
         with open_again(self.queue) as queue, BatchWriter(queue):
-            self.standing = replace(self.standing, role="sink", epoch=epoch)
+            fenced = replace(self.standing, role="sink", epoch=epoch)
             take_groups(queue)
-            standing.write_of(queue, self.standing)
+            standing.write_of(queue, fenced)
+            self.standing = fenced
 
     def note_acknowledged(self, place: Place) -> None:
         """Have every process know, and Java's, what a replica has."""
@@ -141,8 +177,10 @@ def _source_standing(queue: JournalQueue) -> Standing:
         # A handover that was killed before it gave the queue away, or a promotion before its end.
         with suppress(AppendLockedError), open_again(queue) as own:
             writer = BatchWriter(own)
-            free_groups(own)
-            writer.promote()
+            try:
+                free_groups(own)
+            finally:
+                writer.promote()
     if found.role == "sink":
         text = "this queue is a replica, which no source reads from"
         hint = f"quire promote {queue.path} makes it a source"

@@ -17,7 +17,7 @@ from quire._native import (
     group_take,
     keep_tailer,
 )
-from quire.errors import QuireError, ReplicationError
+from quire.errors import QuireError, ReplicationError, TailerInUseError
 from quire.groups.states import side_file, side_files
 from quire.handles.journal.queue import JournalQueue
 from quire.replication.wire import GroupAt, GroupNames, PositionFrame, TailerAt, TailerVersions
@@ -119,6 +119,8 @@ class KeptPositions:
     def __init__(self, queue: JournalQueue) -> None:
         self._queue = queue
         self._waiting: dict[str, bytes] = {}  # consumers of the copy's own have these groups
+        self._in_use: dict[str, tuple[int, int] | None] = {}  # tailers that are read with here
+        self._warned = set[str]()
         self._names: tuple[str, ...] | None = None
 
     def keep(self, frames: list[PositionFrame]) -> None:
@@ -131,6 +133,9 @@ class KeptPositions:
         """
         states = dict(self._waiting)
         try:
+            for name, at in [*self._in_use.items()]:
+                if self._is_deleted(name):
+                    self._keep_tailer(name, at)
             for frame in frames:
                 match frame:
                     case TailerAt(name, at):
@@ -152,24 +157,52 @@ class KeptPositions:
     def _keep_tailer(self, name: str, at: tuple[int, int] | None) -> None:
         if not name.startswith(_REPLICATED):
             raise ValueError(f"not the name of a replicated tailer: {name!r}")
-        if at is None:
-            self._queue.delete_tailer(name)
-        else:
-            keep_tailer(self._queue, name, *at)
+        if name in self._in_use:
+            self._in_use[name] = at
+        elif at is None:
+            self._is_deleted(name)
+        elif not keep_tailer(self._queue, name, *at) and self._was_moved(name, at[1]):
+            if self._is_deleted(name):
+                keep_tailer(self._queue, name, *at)
+            else:
+                self._in_use[name] = at
+
+    def _was_moved(self, name: str, version: int) -> bool:
+        """Whether somebody has read with a tailer here, beyond what the source says of it."""
+        own = _tailers_of(self._queue).get(name)
+        return own is not None and own[1] > version
 
     def _delete_tailers_not_in(self, versions: Mapping[str, int]) -> None:
         """Delete the tailers that the source has deleted, and those that it made again after it."""
+        self._in_use.clear()
         for name, (_, version) in _tailers_of(self._queue).items():
-            if version > versions.get(name, -1):
-                self._queue.delete_tailer(name)
+            if version > versions.get(name, -1) and self._is_deleted(name):
                 _log.info(
                     "the source has deleted a tailer: name=%s path=%s", name, self._queue.path
                 )
 
+    def _is_deleted(self, name: str) -> bool:
+        """Delete a tailer; False while somebody reads with it here, since it was the source's."""
+        try:
+            self._queue.delete_tailer(name)
+        except TailerInUseError as error:
+            self._in_use.setdefault(name, None)
+            if name not in self._warned:
+                self._warned.add(name)
+                text = "a tailer of the source is read with in the replica"
+                hint = "what the source says of it is kept once it is closed here"
+                _log.warning(
+                    "%s: name=%s pid=%d path=%s (%s)", text, name, error.pid, self._queue.path, hint
+                )
+            return False
+        self._in_use.pop(name, None)
+        self._warned.discard(name)
+        return True
+
     @property
     def is_waiting(self) -> bool:
-        """Whether consumers of the copy's own have a group of the source."""
-        return bool(self._waiting)
+        """Whether consumers of the copy's own have a group of the source, or tailers a name."""
+        return bool(self._waiting or self._in_use)
 
     def _forget_others(self, names: tuple[str, ...]) -> None:
         for file in side_files(self._queue.path):
@@ -237,6 +270,11 @@ def _mode_of(queue: JournalQueue, file: Path) -> int:
         return file.stat().st_mode & 0o777
     options: dict[str, Any] = getattr(queue, "_options", {})
     return int(options.get("file_mode", 0o600))
+
+
+def has_kept_groups(queue: JournalQueue) -> bool:
+    """Whether nobody can read with some groups of a queue, as its source's groups in a replica."""
+    return bool(_kept(queue.path))
 
 
 def _kept(path: str) -> list[Path]:

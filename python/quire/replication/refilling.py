@@ -18,6 +18,7 @@ from quire.replication.drivers.any_source import AnySource
 from quire.replication.original import Original
 from quire.replication.positions import Positions, positions_of
 from quire.replication.source_session import SourceSession
+from quire.replication.standing import Standing
 from quire.replication.succession import ClosedQueue, Handover, Succession, Successor
 from quire.replication.tls import Tls, check_allowed
 
@@ -157,7 +158,7 @@ def _check_replica(path: str) -> None:
 class _Remaining(Original):
     """What a replica has of the queue of a source."""
 
-    def _own_standing(self) -> standing.Standing:
+    def _own_standing(self) -> Standing:
         found = standing.read_of(self.queue)
         if found is None:
             raise NotAQueueError(f"no queue that is replicated: path={self.queue.path}")
@@ -188,12 +189,14 @@ class _ClosedReplica(ClosedQueue):
     def open_again(self) -> None:
         """Do nothing: it stays closed."""
 
-    def give_away(self) -> int:
-        """Follow only the epoch that begins now, and return its number."""
-        own = self._original.standing
-        self._original.standing = replace(own, epoch=own.epoch + 1)
-        standing.write_of(self._queue, self._original.standing)
-        return own.epoch + 1
+    def keep_closed(self) -> None:
+        """Do nothing: no sink keeps it while this runs."""
+
+    def give_away(self) -> Standing:
+        """Follow only the epoch that begins now."""
+        given = replace(self._original.standing, epoch=self._original.standing.epoch + 1)
+        standing.write_of(self._queue, given)
+        return given
 
 
 class _RefillSuccession(Succession):

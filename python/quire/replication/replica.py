@@ -205,8 +205,9 @@ class Replica:
         with without_source(states):
             states.begin_epoch(epoch)
             forget_beyond(states, queue)
-        self.standing = replace(own, epoch=epoch, role="source")
-        standing.write_of(queue, self.standing)
+        promoted = replace(own, epoch=epoch, role="source")
+        standing.write_of(queue, promoted)
+        self.standing = promoted
         free_groups(queue, is_exact=not self.refills)
         writer.promote()
         self.close()

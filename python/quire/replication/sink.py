@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import socket
@@ -21,6 +20,7 @@ from quire.replication.drivers.own_thread import threads_for
 from quire.replication.replica import Replica
 from quire.replication.sink_session import SinkSession
 from quire.replication.tls import Tls, check_allowed
+from quire.replication.unbroken import in_thread, result_of
 from quire.replication.wire import Place
 
 _log = logging.getLogger("quire")
@@ -174,7 +174,7 @@ class Sink(AnySink[SinkSession]):
             if error.index is None or not self._repairs:
                 raise
             connection.close()
-            await asyncio.to_thread(self._replica.put_aside, error.index)
+            await result_of(in_thread(self._replica.put_aside, error.index))
 
     @property
     def _has_finished(self) -> bool:
@@ -184,12 +184,12 @@ class Sink(AnySink[SinkSession]):
         """Become the source of a new epoch, as the one before wishes; or fetch what is missing."""
         await self._keep_positions(session)
         if session.lacks is not None:
-            await asyncio.to_thread(self._replica.put_aside, session.lacks)
+            await result_of(in_thread(self._replica.put_aside, session.lacks))
             return
         if session.handed_over is None:
             return
         epoch = session.handed_over.epoch
-        await asyncio.to_thread(self._replica.promote, epoch)
+        await result_of(in_thread(self._replica.promote, epoch))
         self._promoted_epoch = epoch
         _log.info("promoted by a handover: path=%s epoch=%d", self._replica.path, epoch)
         serve, address = self._on_promoted, None
@@ -206,7 +206,7 @@ class Sink(AnySink[SinkSession]):
         is_due = self._replica.has_positions_waiting and now_s >= self._positions_s + _POSITIONS_S
         if frames or is_due:
             self._positions_s = now_s
-            await asyncio.to_thread(self._replica.keep_positions, frames)
+            await result_of(in_thread(self._replica.keep_positions, frames))
 
     def _note(self, session: SinkSession) -> None:
         self._stored = session.stored

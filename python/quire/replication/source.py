@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, Self
 from quire._common import arguments
 from quire._common.durable import SafeFolder
 from quire.errors import (
-    HandoverError,
     OldEpochError,
     QuireError,
     ReadOnlyError,
@@ -177,7 +176,8 @@ class Source(AnySource[SourceSession]):
         Make a sink the source, without loss.
 
         Nobody may append from then on. The sink gets what it lacks, is promoted, and begins the
-        next epoch; :meth:`run_forever` returns. If the sink does not get there, appends go on.
+        next epoch; :meth:`run_forever` returns. If the sink does not get there, appends go on; so
+        they do if this is cancelled before the sink is to take over.
 
             successor = await source.hand_over("standby")
 
@@ -188,24 +188,32 @@ class Source(AnySource[SourceSession]):
         Raises:
             ReplicationError: There is no such sink, or it cannot take over; nothing has changed.
             PeerSilentError: The sink did not get all messages in time, and appends go on.
-            HandoverError: The sink did not say that it was promoted: the queue stays closed,
-                and :meth:`run_forever` raises this.
+            HandoverError: The sink did not say that it was promoted, or the queue cannot be opened
+                again: it stays closed, and :meth:`run_forever` raises this.
 
         """
         session = self._named(to)
-        if self._is_handing_over:
-            raise ReplicationError(f"the queue is being handed over: path={self._path}")
+        self._check_may_hand_over()
         self._is_handing_over = True
+        succession = self._succession(session, timeout_s)
         try:
-            successor = await self._succession(session, timeout_s).run()
-        except HandoverError as error:
-            self._end(error)
-            raise
+            successor = await succession.run()
         finally:
             self._is_handing_over = False
+            if succession.failure is not None:
+                self._end(succession.failure)
         self._successor = successor
         self._end(None)
         return successor
+
+    def _check_may_hand_over(self) -> None:
+        """Check that this is the source, and gives the queue to nobody yet."""
+        ended = self._end_of_all()
+        if ended.done():
+            ended.result()
+            raise ReplicationError(f"the queue was handed over: path={self._path}")
+        if self._is_handing_over:
+            raise ReplicationError(f"the queue is being handed over: path={self._path}")
 
     def _new_in_sync_set(self) -> InSyncSet:
         return InSyncSet(self._original.queue, self.epoch, self._drop_after_s)
@@ -267,6 +275,7 @@ class Source(AnySource[SourceSession]):
         are_sent = True
         while True:
             await asyncio.sleep(_POSITIONS_S)
+            self._open_groups()
             try:
                 for session in [it for it in self._sessions if it.takes_positions]:
                     await send_positions(self._original, session)
@@ -275,6 +284,12 @@ class Source(AnySource[SourceSession]):
                 level = logging.WARNING if are_sent else logging.DEBUG
                 _log.log(level, "positions of readers are not sent to sinks: %s", error)
                 are_sent = False
+
+    def _open_groups(self) -> None:
+        """Open groups that a handover has closed and could not open again, unless one runs."""
+        is_source = not self._end_of_all().done() and not self._is_handing_over
+        if is_source and self._original.has_closed_groups:
+            self._original.open_groups(self._original.queue)
 
     @property
     def successor(self) -> Successor | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,9 +17,11 @@ from quire.errors import (
 )
 from quire.replication import standing, wire
 from quire.replication.original import Original
-from quire.replication.own_folder import open_again
-from quire.replication.positions import free_groups, take_groups
+from quire.replication.own_folder import open_again, own_folder
+from quire.replication.positions import take_groups
 from quire.replication.source_session import SourceSession
+from quire.replication.standing import Standing
+from quire.replication.unbroken import in_thread, result_of, until_end
 from quire.replication.wire import Place
 
 
@@ -58,6 +60,7 @@ class ClosedQueue:
 
     def __init__(self, original: Original) -> None:
         self._original = original
+        self._given: Standing | None = None
         self._queue = open_again(original.queue)
         try:
             self._writer = BatchWriter(self._queue)
@@ -72,19 +75,50 @@ class ClosedQueue:
         return None if end is None else Place(*end)
 
     def open_again(self) -> None:
-        """Let everybody append."""
-        free_groups(self._queue)
-        self._writer.promote()
-        self._queue.close()
+        """
+        Let everybody append, also after it was given away, as long as nobody has heard of that.
 
-    def give_away(self) -> int:
-        """Keep the queue closed for good, and return the number of its successor's epoch."""
+        Raises:
+            OSError: The file cannot say again that this is the source: the queue stays closed.
+            ReplicationError: Another process has promoted it.
+            AppendLockedError: The append lock was taken away.
+
+        """
+        try:
+            self._take_back()
+            try:
+                self._original.open_groups(self._queue)
+            finally:
+                self._writer.promote()
+        finally:
+            self.close()
+
+    def _take_back(self) -> None:
+        """Have the file say that this is the source, as before."""
+        own, given = self._original.standing, self._given
+        found = own if given is None else standing.read_of(self._queue)
+        if found == given:
+            standing.write_of(self._queue, own)
+        elif found != own:
+            text = "the queue was promoted during its handover"
+            raise ReplicationError(f"{text}: path={self._original.queue.path}")
+
+    def give_away(self) -> Standing:
+        """
+        Have the file say that the queue is a sink's, of the next epoch; return what it says.
+
+        The queue stays closed. The caller assigns what was returned to the original.
+        """
         own = self._original.standing
-        take_groups(self._queue)
-        self._original.standing = replace(own, epoch=own.epoch + 1, role="sink")
-        standing.write_of(self._queue, self._original.standing)
+        with own_folder(self._queue):
+            take_groups(self._queue)
+        self._given = replace(own, epoch=own.epoch + 1, role="sink")
+        standing.write_of(self._queue, self._given)
+        return self._given
+
+    def keep_closed(self) -> None:
+        """Let go of the queue that was given away."""
         self.close()
-        return own.epoch + 1
 
     def close(self) -> None:
         """Let go of the files: nobody can append."""
@@ -109,34 +143,57 @@ class Handover:
 
 
 class Succession:
-    """A handover, from the side of the source."""
+    """
+    A handover, from the side of the source.
+
+    Attributes:
+        failure: Why the queue stays closed; None while it was not given away, or where that was
+            undone. The source ends with it.
+
+    """
 
     def __init__(self, handover: Handover) -> None:
         self._original, self._session = handover.original, handover.session
         self._is_served, self._next_change = handover.is_served, handover.next_change
         self._timeout_s = handover.timeout_s
+        self._may_undo = True
+        self.failure: HandoverError | None = None
 
     async def run(self) -> Successor:
         """
         Close the queue, wait until the sink has it all, and make it the source.
 
+        Cancelled, or failed, before the sink is to take over, it opens the queue again.
+
         Raises:
             ReplicationError: The sink cannot take over; the queue is open again.
-            HandoverError: The sink did not say that it is the source; the queue stays
-                closed.
+            HandoverError: The sink did not say that it is the source, or the queue cannot be
+                opened again; it stays closed.
 
         """
         self._check()
-        closed = await asyncio.to_thread(self._close)
+        closing = in_thread(self._close)
         try:
+            closed = await result_of(closing)
             place = await self._drained(closed)
             await send_positions(self._original, self._session)
-            epoch = await self._give_away(closed)
-        except BaseException:
-            if self._original.standing.role == "source":
-                closed.open_again()
+            given = await self._give_away(closed)
+        except (Exception, CancelledError) as error:
+            if closing.exception() is None:
+                await self._undo(closing.result(), error)
             raise
-        return await self._confirmed(epoch, place)
+        self._original.standing = given
+        try:
+            await result_of(in_thread(closed.keep_closed))
+            return await self._confirmed(given.epoch, place)
+        except HandoverError as error:
+            self.failure = error
+            raise
+        except (Exception, CancelledError) as error:
+            text = "it is not known whether the sink was promoted"
+            self.failure = self._unconfirmed(text, given.epoch)
+            _raise_instead(self.failure, error)
+            raise
 
     def _close(self) -> ClosedQueue:
         """Let nobody append."""
@@ -147,9 +204,38 @@ class Succession:
         if wire.HANDOVER not in self._session.features:
             raise ReplicationError(f"the sink cannot take over: {self._shown}")
 
-    async def _give_away(self, closed: ClosedQueue) -> int:
-        """Stop being the source, for good; return the next epoch."""
-        return await asyncio.to_thread(closed.give_away)
+    async def _give_away(self, closed: ClosedQueue) -> Standing:
+        """Stop being the source, which can be undone; return what the queue is from now on."""
+        return await result_of(in_thread(closed.give_away))
+
+    async def _undo(self, closed: ClosedQueue, error: BaseException) -> None:
+        """
+        Open the queue again.
+
+        Raises:
+            HandoverError: That is not possible.
+
+        """
+        opening = in_thread(closed.open_again if self._may_undo else closed.close)
+        try:
+            await until_end(opening)
+        finally:
+            why = opening.exception()
+            if why is not None or not self._may_undo:
+                text = "the handover failed, and this queue stays closed"
+                reasons = f"reason={error!r}" + ("" if why is None else f" then={why!r}")
+                self.failure = HandoverError(f"{text}: {self._shown} {reasons}{self._hint}")
+        if self.failure is not None:
+            _raise_instead(self.failure, error)
+
+    @property
+    def _hint(self) -> str:
+        return f" (quire promote {self._original.queue.path} opens it)"
+
+    def _unconfirmed(self, text: str, epoch: int) -> HandoverError:
+        hint = "if it was not, promote either; else have this queue follow it as a sink"
+        text = f"{text}, and this queue stays closed"
+        return HandoverError(f"{text}: {self._shown} epoch={epoch} ({hint})")
 
     @property
     def _shown(self) -> str:
@@ -160,7 +246,7 @@ class Succession:
         """Wait until the sink has all, and has been heard since nobody appends."""
         closed_ns = time.monotonic_ns()
         ends = time.monotonic() + self._timeout_s
-        end = await asyncio.to_thread(closed.end)
+        end = await result_of(in_thread(closed.end))
         while not _has_all(self._session, end) or self._session.heard_ns <= closed_ns:
             if not self._is_served():
                 text = "the sink was lost before it had all messages; appends go on"
@@ -178,9 +264,7 @@ class Succession:
         ends = time.monotonic() + self._timeout_s
         while (found := self._session.taken_over) is None:
             if not self._is_served() or time.monotonic() >= ends:
-                text = "the sink did not say that it was promoted, and this queue stays closed"
-                hint = "if it was not, promote either; else have this queue follow it as a sink"
-                raise HandoverError(f"{text}: {self._shown} epoch={epoch} ({hint})")
+                raise self._unconfirmed("the sink did not say that it was promoted", epoch)
             await self._next_change()
         return Successor(self._session.name, epoch, found.address)
 
@@ -188,7 +272,7 @@ class Succession:
 async def send_positions(original: Original, session: SourceSession) -> None:
     """Send a sink where the readers of the queue are."""
     before = session.sent_end
-    found = await asyncio.to_thread(original.positions, before)
+    found = await result_of(in_thread(original.positions, before))
     session.send_positions(found, before)
 
 
@@ -197,3 +281,9 @@ def _has_all(session: SourceSession, end: Place | None) -> bool:
     if found is None or end is None:
         return session.reader is not None and found is end
     return found[:2] == end[:2]
+
+
+def _raise_instead(failure: HandoverError, error: BaseException) -> None:
+    """Raise what has become of a handover in place of its cause, unless its task was cancelled."""
+    if isinstance(error, Exception):
+        raise failure from error
