@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
 
 from quire.errors import MovedError, RefusedError
@@ -13,6 +14,7 @@ Answer: TypeAlias = Union[
     "Simple",
     "RefusedError",
     "Encoded",
+    "ByName",
     "Sequence[Answer]",
     "Mapping[str, Answer]",
     "None",
@@ -30,6 +32,19 @@ class Encoded(bytes):
     """Answers that were encoded before."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """
+    Values by names, of which one may be there twice: a map in RESP3, and pairs in RESP2.
+
+    Attributes:
+        pairs: The names and their values, in order.
+
+    """
+
+    pairs: Sequence[tuple[str, Answer]]
 
 
 OK: Final = Simple("OK")
@@ -64,6 +79,8 @@ def _put(answer: Answer, protocol: int, out: list[bytes]) -> None:
             out.append(moved(answer))
         case RefusedError():
             out.append(b"-%b\r\n" % _line(coded(str(answer))))
+        case ByName():
+            _put_pairs(answer.pairs, protocol, out)
         case _:
             _put_all(answer, protocol, out)
 
@@ -79,6 +96,16 @@ def _put_all(
         return
     out.append(b"*%d\r\n" % len(answer))
     for value in answer:
+        _put(value, protocol, out)
+
+
+def _put_pairs(pairs: Sequence[tuple[str, Answer]], protocol: int, out: list[bytes]) -> None:
+    is_map = protocol >= 3  # noqa: PLR2004
+    out.append((b"%%%d\r\n" if is_map else b"*%d\r\n") % len(pairs))
+    for name, value in pairs:
+        if not is_map:
+            out.append(b"*2\r\n")
+        out.append(bulk(name.encode()))
         _put(value, protocol, out)
 
 

@@ -38,7 +38,7 @@ class Waiting:
 
     Attributes:
         topics: The queues that it waits for.
-        attempt: Returns its answer once there is one.
+        attempt: Returns its answer once there is one, or the steps that complete it.
         until: When it ends, of the clock that is never set back; None: never.
         ends_with: Its answer then.
         yields: Whether it ends when the client gives its next command.
@@ -46,7 +46,7 @@ class Waiting:
     """
 
     topics: tuple[str, ...]
-    attempt: Callable[[], Answer]
+    attempt: Callable[[], Answer | Steps]
     until: float | None
     ends_with: Answer
     yields: bool = False
@@ -79,19 +79,20 @@ class Steps:
     A long command of the event loop, which is carried out part by part.
 
     Attributes:
-        parts: Yields after each part, so that other clients are served; returns the answer.
+        parts: Yields after each part, so that other clients are served; returns the answer, or
+            what waits for it.
 
     """
 
-    parts: Generator[None, None, Answer]
+    parts: Generator[None, None, Answer | Waiting | Steps]
 
     def advance(self) -> Outcome:
         """Carry out the next part; return the answer, or the command itself if there are more."""
         try:
             next(self.parts)
         except StopIteration as done:
-            answer: Answer = done.value
-            return answer
+            outcome: Outcome = done.value
+            return outcome
         return self
 
 
@@ -312,15 +313,10 @@ class Session:
         if waiting is None:
             return
         self.waiting = None
-        found: list[Answer] = []
-
-        def attempt() -> Answer:
-            self.check_admitted()
-            found.append(waiting.attempt())
-            return found[0]
 
         def ended() -> Outcome:
-            answer = attempt()
+            self.check_admitted()
+            answer = waiting.attempt()
             if answer is not None:
                 return answer
             if waiting.until is not None and now_s >= waiting.until:

@@ -92,7 +92,8 @@ class Context:
         sessions: Those of the clients that are connected.
         shares: How many connections each client has.
         commands: How many were carried out.
-        created: Called with the name of each new queue.
+        created: Wakes who waits for a queue: called with the name of each new one, and of one that
+            lost a group.
 
     """
 

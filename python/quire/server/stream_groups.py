@@ -300,18 +300,23 @@ class StreamGroups:
         Return a group of a queue, which the server joins.
 
         Raises:
-            RefusedError: There is no such queue.
+            RefusedError: There is no such group.
 
         """
-        text = group_name(name)
-        found = self._open.get((queue.topic, text))
-        if found is not None and found.is_open and text in self.names(queue):
-            return found
-        if text not in self.names(queue):
+        found = self.find(queue, name)
+        if found is None:
             raise RefusedError(
-                f"NOGROUP No such consumer group '{text}' for key name '{queue.topic}'"
+                f"NOGROUP No such consumer group '{group_name(name)}' for key name '{queue.topic}'"
             )
-        return self._join(queue, text)
+        return found
+
+    def find(self, queue: ServedQueue, name: bytes) -> StreamGroup | None:
+        """Return a group of a queue, which the server joins; None: there is none."""
+        text = group_name(name)
+        if text not in self.names(queue):
+            return None
+        found = self._open.get((queue.topic, text))
+        return found if found is not None and found.is_open else self._join(queue, text)
 
     def _join(self, queue: ServedQueue, name: str) -> StreamGroup:
         try:
