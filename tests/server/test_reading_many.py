@@ -10,6 +10,7 @@ import pytest
 
 import quire
 from quire.server import Server, client_session
+from quire.server.client_session import Steps
 from quire.server.served_queue import ServedQueue
 from served import WAIT_S, command, connected, serving
 
@@ -73,33 +74,40 @@ def test_a_message_of_a_queue_that_was_looked_at_already_ends_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_session, "_TURN_S", 0)  # one queue each turn
-    names = ["first", *(f"q{number}" for number in range(20))]
-    for name in names:
+    for name in ("first", "second", "third"):
         with quire.open(tmp_path / name):
             pass
-    read = ServedQueue.read
-    reads: list[str] = []
+    has_looked, is_told = asyncio.Event(), asyncio.Event()
+    read, advance = ServedQueue.read, Steps.advance
 
-    def read_while_another_appends(queue: ServedQueue, *given: int) -> Any:  # noqa: ANN401
-        reads.append(queue.topic)
-        if reads.count("q0") == 1 and reads[-1] == "q0":
+    def read_while_another_appends(queue: ServedQueue, start: int, *given: int) -> Any:  # noqa: ANN401
+        if queue.topic == "second" and not start and not has_looked.is_set():
+            has_looked.set()
             append(tmp_path / "first")
-        return read(queue, *given)
+        return read(queue, start, *given)
+
+    def advance_when_told(steps: Steps) -> Any:  # noqa: ANN401 - as the method
+        """Do nothing until another one that waits has got the message."""
+        return steps if has_looked.is_set() and not is_told.is_set() else advance(steps)
 
     monkeypatch.setattr(ServedQueue, "read", read_while_another_appends)
+    monkeypatch.setattr(Steps, "advance", advance_when_told)
 
     async def wait() -> None:
         async with Server(tmp_path) as server:
-            reader, writer = await asyncio.open_connection(*server.address)
-            _, other = await asyncio.open_connection(*server.address)
+            clients = [await asyncio.open_connection(*server.address) for _ in range(3)]
+            (_, beyond), (told, other), (reader, writer) = clients
+            words = ("XREAD", "BLOCK", "0", "STREAMS", "first", "second", "third")
+            beyond.write(command(*words, *[str(2**62)] * 3))  # keeps the server at all queues
             other.write(command("XREAD", "BLOCK", "0", "STREAMS", "first", "$"))
-            while "first" not in reads:  # noqa: ASYNC110 - the server has no such event
+            while sum(it.waiting is not None for it in server.context.sessions) < 2:  # noqa: ASYNC110 - the server has no such event
                 await asyncio.sleep(0)
-            places = ["0"] * len(names)
-            writer.write(command("XREAD", "BLOCK", "0", "STREAMS", *names, *places))
+            writer.write(command(*words, *"000"))
+            await told.readuntil(b"first")
+            is_told.set()
             assert await reader.readline() == b"*1\r\n"
             assert b"first" in await reader.readuntil(b"first")
-            for each in (writer, other):
+            for _, each in clients:
                 each.close()
 
     asyncio.run(asyncio.wait_for(wait(), WAIT_S))
