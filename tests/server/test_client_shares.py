@@ -193,6 +193,79 @@ def test_a_machine_without_a_token_has_so_many_connections(tmp_path: Path) -> No
     completed(connect_from_two())
 
 
+def test_unfinished_requests_of_a_client_are_so_long_together(tmp_path: Path) -> None:
+    begins = command("ECHO", "x" * 10_000)[:-3]
+    full = "-ERR too long unfinished requests: limit_of_a_client=25000 bytes"
+
+    async def send(clients: Clients, source: str = "127.0.0.1") -> Streams:
+        streams = await clients.connect(source)
+        streams[1].write(command("PING") + begins)
+        assert await streams[0].readline() == b"+PONG\r\n"
+        return streams
+
+    async def begin_many(server: Server, clients: Clients) -> None:
+        async def until(count: int) -> None:
+            begun = [0]
+            while len(begun) != count:
+                await asyncio.sleep(0)
+                begun = [it for it in server.context.sessions if it.pending_bytes == len(begins)]
+
+        first, second = [await send(clients) for _ in range(2)]
+        await until(2)
+        for _ in range(3):
+            third = await send(clients)
+            assert (await third[0].read()).decode().strip() == full
+        other = await send(clients, "127.0.0.2")
+        for reader, writer in (first, other):
+            writer.write(b"x\r\n")
+            assert await reader.readline() == b"$10000\r\n"
+            await reader.readexactly(10_002)
+        second[1].close()
+        await until(0)
+        for _ in range(2):
+            await send(clients)
+        await until(2)
+
+    async def run() -> None:
+        limits = Limits(begun_bytes_of_one=25_000)
+        async with Server(tmp_path, limits=limits) as server, Clients(server.address) as clients:
+            await begin_many(server, clients)
+
+    completed(run())
+
+
+def test_unfinished_requests_are_those_of_the_token_that_was_shown(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens")
+    first, second = (tokens.add(it, {"read": ("*",)}) for it in ("first", "second"))
+    (tmp_path / "queues").mkdir()
+    echo = command("ECHO", "x" * 400)
+
+    async def sign_in() -> None:
+        limits = Limits(begun_bytes_of_one=600)
+        async with (
+            Server(tmp_path / "queues", tokens=tokens.path, limits=limits) as server,
+            Clients(server.address) as clients,
+        ):
+
+            async def begin(token: str) -> Streams:
+                streams = await clients.connect()
+                assert await ask(streams, "AUTH", token) == "+OK"
+                assert await ask(streams, "PING") == "+PONG"
+                streams[1].write(command("PING") + echo[:-9])
+                assert await streams[0].readline() == b"+PONG\r\n"
+                return streams
+
+            begun = [await begin(it) for it in (first, second)]
+            too_many = await begin(first)
+            assert (await too_many[0].read()).startswith(b"-ERR too long unfinished requests")
+            for reader, writer in begun:
+                writer.write(echo[-9:])
+                assert await reader.readline() == b"$400\r\n"
+            await begin(first)
+
+    completed(sign_in())
+
+
 def test_a_machine_has_so_many_connections_to_the_page(tmp_path: Path) -> None:
     async def look() -> None:
         limits = Limits(connections=100, connections_of_one=2)

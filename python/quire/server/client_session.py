@@ -136,6 +136,7 @@ class Session:
         self.is_closing = False
         self.began_s = self.heard_s = time.monotonic()
         self._requests = Requests(BEFORE_AUTHENTICATION)
+        self._begun = ("", 0)
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._seen: set[tuple[Right, str]] = set()
@@ -189,9 +190,33 @@ class Session:
         self.set_limits()
         try:
             self._requests.feed(data, self.commands)
+            self._count_begun()
         except RefusedError as refusal:
             self.commands.append([b"", str(refusal).encode()])  # after what was asked before
             _log.warning("disconnected a client: peer=%s reason=%s", self.peer, refusal)
+            self._forget_begun()
+
+    def _count_begun(self) -> None:
+        """
+        Count the bytes of a request whose rest is to come.
+
+        Raises:
+            RefusedError: The client has sent too many of such, on all of its connections.
+
+        """
+        name, count = self._begun
+        if not count and not self._requests.pending:
+            return
+        self.context.begun.remove(name, count)
+        self._begun = ("", 0)
+        name, count = name_of(self), self._requests.pending
+        self.context.begun.add(name, count)
+        self._begun = (name, count)
+
+    def _forget_begun(self) -> None:
+        """Give the memory of a request back whose rest is not waited for any more."""
+        self._requests = Requests(BEFORE_AUTHENTICATION)
+        self._count_begun()
 
     def set_limits(self) -> None:
         """Let requests be as long as the client may send them now."""
@@ -346,6 +371,7 @@ class Session:
         """End the session: what is to be sent is sent, nothing more is carried out."""
         self.is_closing = True
         self.commands.clear()
+        self._forget_begun()
 
     def release(self) -> None:
         """Give back what the client holds: its connection is gone."""

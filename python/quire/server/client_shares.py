@@ -29,6 +29,40 @@ def check_room(what: str, name: str, names: Collection[str], limit: int) -> None
         raise RefusedError(f"the queue has too many {what}: limit={limit} (delete unused ones)")
 
 
+class ClientBytes:
+    """
+    Counts the bytes that the server keeps of clients.
+
+    Args:
+        refusal: What a client reads that takes too many.
+        most_of_one: How many one client may take.
+
+    """
+
+    def __init__(self, refusal: str, most_of_one: int) -> None:
+        self._refusal = f"{refusal}: limit_of_a_client={most_of_one} bytes"
+        self._most_of_one: Final = most_of_one
+        self._counts: Counter[str] = Counter()
+
+    def add(self, name: str, count: int) -> None:
+        """
+        Count bytes of a client.
+
+        Raises:
+            RefusedError: They are too many; they are not counted.
+
+        """
+        if self._counts[name] + count > self._most_of_one:
+            raise RefusedError(self._refusal)
+        self._counts[name] += count
+
+    def remove(self, name: str, count: int) -> None:
+        """Count bytes of a client no more."""
+        self._counts[name] -= count
+        if not self._counts[name]:
+            del self._counts[name]
+
+
 class ClientShares:
     """
     Counts what clients have of one thing.
