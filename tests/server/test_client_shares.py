@@ -145,6 +145,55 @@ def test_a_group_has_so_many_consumers(tmp_path: Path, monkeypatch: pytest.Monke
     completed(name())
 
 
+def test_all_tailers_that_clients_may_name_have_their_place(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q") as queue:
+        queue.appender().write_text("a")
+        queue.tailer("long" * 20).close()
+
+    async def name() -> None:
+        async with Server(tmp_path) as server, Clients(server.address) as clients:
+            one = await clients.connect()
+            words = ("QUIRE.TAILER", "OPEN", "q")
+            refused = "-ERR the name of a tailer is too long: length=65 limit=64 bytes"
+            assert await ask(one, *words, "x" * 65) == refused
+            assert await ask(one, *words, "é" * 32 + "x") == refused
+            assert (await ask(one, *words, "long" * 20)).startswith(":")  # it was there
+            for number in range(999):
+                text = f"{number:064}"
+                assert (await ask(one, *words, text)).startswith(":")
+                assert await ask(one, "QUIRE.TAILER", "CLOSE", "q", text) == "+OK"
+            assert await ask(one, "QUIRE.TAILER", "RENAME", "q", text, "x" * 65) == refused
+            assert "limit=1000" in await ask(one, *words, "more")
+
+    completed(name())
+    with quire.open(tmp_path / "q") as queue, queue.tailer("home" * 16) as tailer:
+        assert tailer.read() is not None
+
+
+def test_the_name_of_a_consumer_is_not_long(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q") as queue:
+        queue.appender().write_text("a")
+    long = "x" * 257
+    refused = "-ERR the name of a consumer is too long: length=257 limit=256 bytes"
+
+    async def name() -> None:
+        async with Server(tmp_path) as server, Clients(server.address) as clients:
+            one = await clients.connect()
+            assert await ask(one, "XGROUP", "CREATE", "q", "g", "0") == "+OK"
+            for words in (
+                ("XGROUP", "CREATECONSUMER", "q", "g", long),
+                ("XREADGROUP", "GROUP", "g", long, "STREAMS", "q", ">"),
+                ("XREADGROUP", "GROUP", "g", long, "STREAMS", "q", "0"),
+                ("XCLAIM", "q", "g", long, "0", "1-0"),
+                ("XAUTOCLAIM", "q", "g", long, "0", "0"),
+                ("QUIRE.GROUP", "JOIN", "q", "other", long),
+            ):
+                assert await ask(one, *words) == refused
+            assert await ask(one, "XGROUP", "CREATECONSUMER", "q", "g", long[1:]) == ":1"
+
+    completed(name())
+
+
 def test_a_token_has_so_many_connections(tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path / "tokens")
     first, second = (tokens.add(it, {"read": ("*",)}) for it in ("first", "second"))

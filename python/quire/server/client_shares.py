@@ -17,6 +17,18 @@ def name_of(client: Client) -> str:
     return client.peer.rpartition(":")[0] if client.token is None else f"token {client.token.name}"
 
 
+def check_length(what: str, name: bytes, limit: int) -> None:
+    """
+    Check that a name which clients choose, and which outlives them, is not too long.
+
+    Raises:
+        RefusedError: It is.
+
+    """
+    if len(name) > limit:
+        raise RefusedError(f"{what} is too long: length={len(name)} limit={limit} bytes")
+
+
 def check_room(what: str, name: str, names: Collection[str], limit: int) -> None:
     """
     Check that a queue may have a name that clients choose, and that outlives them.

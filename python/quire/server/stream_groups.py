@@ -23,6 +23,7 @@ from quire.groups.group import Group
 from quire.groups.message import GroupMessage
 from quire.groups.states import pending_of, side_file, side_files
 from quire.server.answers import Answer
+from quire.server.client_shares import check_length
 from quire.server.ids import LAST, id_of
 from quire.server.served_queue import ServedQueue
 
@@ -40,6 +41,7 @@ CREATE TABLE IF NOT EXISTS pending (
 """
 _TAKEN: Final = 256
 _CONSUMERS: Final = 10_000
+_LONGEST_NAME: Final = 256
 
 
 @dataclass(slots=True)
@@ -139,11 +141,14 @@ class StreamGroup:
         Note that a consumer is there.
 
         Raises:
-            RefusedError: The consumer is new, and the group has too many; or the group was removed.
+            RefusedError: The consumer is new, and its name is too long or the group has too many;
+                or the group was removed.
 
         """
         self._check_open()
         is_new = consumer not in self.consumers
+        if is_new:
+            check_consumer(consumer)
         if is_new and len(self.consumers) >= _CONSUMERS:
             raise RefusedError(
                 f"the group has too many consumers: limit={_CONSUMERS} (XGROUP DELCONSUMER)"
@@ -405,6 +410,17 @@ class StreamGroups:
         for found in self._open.values():
             found.leave()
         self._database.close()
+
+
+def check_consumer(name: bytes) -> None:
+    """
+    Check that the name of a new consumer is not too long.
+
+    Raises:
+        RefusedError: It is.
+
+    """
+    check_length("the name of a consumer", name, _LONGEST_NAME)
 
 
 def group_name(name: bytes) -> str:
