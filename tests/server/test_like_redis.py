@@ -14,7 +14,7 @@ import redis
 
 from asked import Answers, Asked
 from parameters import some
-from served import WAIT_S, command, connected, real_cluster, real_redis, serving
+from served import WAIT_S, command, connected, real_cluster, real_redis, serving, talk
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +243,52 @@ def test_who_waits_for_messages_of_a_group_is_answered_when_it_is_removed(
                     pass
                 assert client.xgroup_destroy("removed", "g") == 1
                 assert raw.recv(1000).startswith(b"-NOGROUP ")
+
+
+def test_the_texts_of_errors_are_those_of_redis(ports: tuple[int, int]) -> None:
+    calls = [
+        "XADD texts * n 1",
+        "XPENDING none g",
+        "XCLAIM none g c 0 1-0",
+        "XAUTOCLAIM texts g c 0 0",
+        "XREADGROUP GROUP g c STREAMS none >",
+        "XREADGROUP GROUP g c STREAMS texts >",
+        "XGROUP SETID texts g 0",
+        "XGROUP CREATE texts g 0",
+        "XAUTOCLAIM texts g c 0 0 COUNT 0",
+        f"XAUTOCLAIM texts g c 0 0 COUNT {2**63 - 1}",
+        "XCLAIM texts g c 0 x",
+        "XREADGROUP GROUP g c STREAMS texts $",
+        "XREAD STREAMS texts >",
+        "AUTH x",
+        "XINFO STREAM none",
+    ]
+    data = b"".join(command(*it.split()) for it in calls)
+    own, other = (talk(port, data).splitlines()[2:] for port in ports)  # without the id
+    assert own == other
+    assert talk(ports[0], command("SELECT", "1")).startswith(b"-ERR DB index is out of range")
+
+
+def test_a_name_of_a_group_is_checked_before_a_queue_is_made(ports: tuple[int, int]) -> None:
+    with connected(ports[0]) as client:
+        with pytest.raises(redis.ResponseError, match="invalid name of a group: 'a b'"):
+            client.xgroup_create("unmade", "a b", "$", mkstream=True)
+        with pytest.raises(redis.ResponseError, match="invalid name of a group: 'a b'"):
+            client.execute_command(
+                *("QUIRE.GROUP", "JOIN", "texts", "a b", "c", "DEADLETTER", "unmade", "1")
+            )
+        assert client.exists("unmade") == 0
+
+
+def test_a_client_forges_no_line_of_the_list_of_clients(ports: tuple[int, int]) -> None:
+    with connected(ports[0], single_connection_client=True) as client:
+        assert client.execute_command("CLIENT", "SETINFO", "LIB-NAME", "good(v1.2_x)") == b"OK"
+        for name in ("LIB-NAME", "lib-ver"):
+            for value in ("a\nid=9 addr=forged", "two words", b"\xff"):
+                with pytest.raises(redis.ResponseError, match=f"(?i){name} cannot contain spaces"):
+                    client.execute_command("CLIENT", "SETINFO", name, value)
+        listed = client.execute_command("CLIENT", "INFO", NEVER_DECODE=True)
+        assert b"lib-name=good(v1.2_x) " in listed
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
 
+from quire import errors
 from quire.errors import MovedError, RefusedError
 
 Answer: TypeAlias = Union[
@@ -47,6 +48,12 @@ class ByName:
     pairs: Sequence[tuple[str, Answer]]
 
 
+_CODES: Final = {
+    *(name.removesuffix("Error").upper() for name in errors.__all__),
+    *("BUSYGROUP", "CROSSSLOT", "ERR", "GAP", "INVALID", "NOAUTH", "NOGROUP", "NOPERM"),
+    *("NOPROTO", "TRYAGAIN", "WRONGPASS"),
+}
+"""The codes with which the texts of errors begin."""
 OK: Final = Simple("OK")
 NULL_ARRAY: Final = Encoded(b"*-1\r\n")
 
@@ -125,8 +132,7 @@ def moved(error: MovedError) -> bytes:
 
 def coded(text: str) -> str:
     """Return the text of an error with the code that it begins with, ``ERR`` if it has none."""
-    first = text.partition(" ")[0]
-    return text if first.isupper() and first.isalpha() else f"ERR {text}"
+    return text if text.partition(" ")[0] in _CODES else f"ERR {text}"
 
 
 def _line(text: str) -> bytes:

@@ -21,7 +21,7 @@ from quire.errors import QuireError, RefusedError
 from quire.groups.consumer import Consumer
 from quire.groups.group import Group
 from quire.groups.message import GroupMessage
-from quire.groups.states import pending_of, side_file, side_files
+from quire.groups.states import is_group_name, pending_of, side_file, side_files
 from quire.server.answers import Answer
 from quire.server.client_shares import check_length
 from quire.server.ids import LAST, id_of
@@ -410,6 +410,21 @@ class StreamGroups:
         for found in self._open.values():
             found.leave()
         self._database.close()
+
+
+def check_group(name: str) -> None:
+    """
+    Check that a group can have a name.
+
+    Raises:
+        RefusedError: It cannot.
+
+    """
+    if not is_group_name(name):
+        raise RefusedError(
+            f"INVALID invalid name of a group: {name!r:.80} (1 to 64 letters, digits, '_', '-' and"
+            " '.', the first a letter or digit)"
+        )
 
 
 def check_consumer(name: bytes) -> None:

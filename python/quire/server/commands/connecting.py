@@ -153,7 +153,9 @@ def client(session: Session, request: Sequence[bytes]) -> Outcome:  # noqa: PLR0
             key, value = given.next().decode("utf-8", "replace").lower(), given.next()
             if key not in session.library:
                 raise RefusedError(f"Unrecognized option '{key}'")
-            session.library[key] = value[:100].decode("utf-8", "replace")
+            if _NAME.fullmatch(value) is None:
+                raise RefusedError(f"{key} cannot contain spaces, newlines or special characters.")
+            session.library[key] = value[:100].decode()
             return OK
         case b"INFO":
             return _listed(session).encode()

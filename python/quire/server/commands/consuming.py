@@ -20,7 +20,7 @@ from quire.server.commands.ranging import (
 )
 from quire.server.commands.writing import writable
 from quire.server.ids import LAST, after, first_of, id_of, messages_of, past_of
-from quire.server.stream_groups import StreamGroup, group_name, now_ms
+from quire.server.stream_groups import StreamGroup, check_group, group_name, now_ms
 from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def _create(session: Session, topic: str, name: bytes, given: Arguments) -> Outc
         else:
             raise RefusedError("syntax error")
     start = None if at == b"$" else after(at)
+    check_group(group_name(name))
     found = session.context.queues.get(topic)
     if found is None and makes:
         found = writable(session, topic, creates=True)
@@ -142,6 +143,7 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError(
             "The $ ID is meaningless in the context of XREADGROUP: you want to read the history of"
             " this consumer by specifying a proper ID, or use the > ID to get new messages."
+            " The $ ID would just return an empty result set."
         )
     session.context.queues.peers.check_together([topic for topic, _ in keys])
     count = min(count if count > 0 else _DELIVERED, BATCH_COUNT)

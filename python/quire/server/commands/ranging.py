@@ -119,7 +119,8 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
     count, block, keys = _head(given)
     if any(it == b">" for _, it in keys):
         raise RefusedError(
-            "The > ID can be specified only when calling XREADGROUP using the GROUP option."
+            "The > ID can be specified only when calling XREADGROUP using the GROUP <group>"
+            " <consumer> option."
         )
     session.context.queues.peers.check_together([topic for topic, _ in keys])
     places = [(topic, _after(session, topic, it)) for topic, it in keys]
