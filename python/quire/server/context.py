@@ -12,6 +12,7 @@ from quire.errors import OptionsError
 from quire.server.append_ids import AppendIds
 from quire.server.client_shares import ClientBytes, ClientShares
 from quire.server.queue_folder import Queues
+from quire.server.queue_names import QueueNames
 from quire.server.requests import RequestLimits
 from quire.server.stream_groups import StreamGroups
 from quire.server.tokens import Token, TokenFile
@@ -95,6 +96,7 @@ class Context:
         sessions: Those of the clients that are connected.
         shares: How many connections each client has.
         begun: How many bytes of requests each client has begun to send.
+        names: The names of all queues.
         commands: How many were carried out.
         created: Wakes who waits for a queue: called with the name of each new one, and of one that
             lost a group.
@@ -115,6 +117,7 @@ class Context:
     sessions: set[Any] = field(default_factory=set[Any])
     shares: ClientShares = field(init=False)
     begun: ClientBytes = field(init=False)
+    names: QueueNames = field(init=False)
     commands: int = 0
     created: Callable[[str], object] = lambda _topic: None
     _looked_s: float = 0.0
@@ -122,6 +125,7 @@ class Context:
 
     def __post_init__(self) -> None:
         limits = self.limits
+        self.names = QueueNames(self.queues.topics)
         refusal = "max number of clients reached"
         self.shares = ClientShares(refusal, limits.connections, limits.connections_of_one)
         self.begun = ClientBytes("too long unfinished requests", limits.begun_bytes_of_one)
