@@ -158,6 +158,7 @@ def test_all_tailers_that_clients_may_name_have_their_place(tmp_path: Path) -> N
             assert await ask(one, *words, "x" * 65) == refused
             assert await ask(one, *words, "é" * 32 + "x") == refused
             assert (await ask(one, *words, "long" * 20)).startswith(":")  # it was there
+            text = ""
             for number in range(999):
                 text = f"{number:064}"
                 assert (await ask(one, *words, text)).startswith(":")

@@ -17,16 +17,16 @@ def name_of(client: Client) -> str:
     return client.peer.rpartition(":")[0] if client.token is None else f"token {client.token.name}"
 
 
-def check_length(what: str, name: bytes, limit: int) -> None:
+def check_length(what: str, text: bytes, limit: int) -> None:
     """
-    Check that a name which clients choose, and which outlives them, is not too long.
+    Check that a text which clients choose, such as a name that outlives them, is not too long.
 
     Raises:
-        RefusedError: It is.
+        RefusedError: The text is too long.
 
     """
-    if len(name) > limit:
-        raise RefusedError(f"{what} is too long: length={len(name)} limit={limit} bytes")
+    if len(text) > limit:
+        raise RefusedError(f"{what} is too long: length={len(text)} limit={limit} bytes")
 
 
 def check_room(what: str, name: str, names: Collection[str], limit: int) -> None:
@@ -61,7 +61,7 @@ class ClientBytes:
         Count bytes of a client.
 
         Raises:
-            RefusedError: They are too many; they are not counted.
+            RefusedError: The client has too many; these are not counted.
 
         """
         if self._counts[name] + count > self._most_of_one:

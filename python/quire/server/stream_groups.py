@@ -417,7 +417,7 @@ def check_group(name: str) -> None:
     Check that a group can have a name.
 
     Raises:
-        RefusedError: It cannot.
+        RefusedError: No group can have the name.
 
     """
     if not is_group_name(name):
@@ -432,7 +432,7 @@ def check_consumer(name: bytes) -> None:
     Check that the name of a new consumer is not too long.
 
     Raises:
-        RefusedError: It is.
+        RefusedError: The name is too long.
 
     """
     check_length("the name of a consumer", name, _LONGEST_NAME)
