@@ -165,8 +165,8 @@ class _GroupReading(Reading):
         *,
         keeps: bool,
     ) -> None:
-        super().__init__([topic for topic, _ in keys])
-        self._session, self._group, self._consumer = session, group, consumer
+        super().__init__(session, [topic for topic, _ in keys])
+        self._group, self._consumer = group, consumer
         self._keys, self._count, self._keeps = keys, count, keeps
         self._groups: dict[int, StreamGroup] = {}
 

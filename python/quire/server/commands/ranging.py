@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from quire.errors import RefusedError
-from quire.server.answers import NULL_ARRAY, Answer, ByName, Encoded, bulk
+from quire.server.answers import NULL_ARRAY, Answer, ByName, Encoded, bulk, encoded
 from quire.server.client_session import Later, Steps, Waiting
 from quire.server.commands.command_table import Arguments, command
 from quire.server.entry_fields import fields_of
@@ -169,12 +169,13 @@ class Reading:
     What XREAD and XREADGROUP ask for: what there is of each queue, until the answer is long.
 
     Args:
+        session: Who asks.
         topics: The queues.
 
     """
 
-    def __init__(self, topics: Sequence[str]) -> None:
-        self._topics = tuple(topics)
+    def __init__(self, session: Session, topics: Sequence[str]) -> None:
+        self._session, self._topics = session, tuple(topics)
 
     def _check(self, place: int) -> None:
         """Check that the queue at a place of the command can be read."""
@@ -229,9 +230,10 @@ class Reading:
         found = None if block is None else self._attempt()
         return self._none(block) if found is None else found
 
-    def _rest(self, pairs: list[tuple[str, Answer]], place: int) -> Generator[None, None, ByName]:
-        """Add what there is of the queues from a place on, one a part."""
-        size = sum(_size(found) for _, found in pairs)
+    def _rest(self, first: list[tuple[str, Answer]], place: int) -> Generator[None, None, ByName]:
+        """Add what there is of the queues from a place on, one a part, which encodes it, too."""
+        pairs = [(topic, self._encoded(found)) for topic, found in first]
+        size = sum(len(found) for _, found in pairs)
         while place < len(self._topics) and size < BATCH_BYTES:
             yield
             try:
@@ -241,25 +243,22 @@ class Reading:
                     raise
                 break  # what was delivered is answered: the next command says what is wrong
             if found is not None:
-                pairs.append((self._topics[place], found))
-                size += _size(found)
+                data = self._encoded(found)
+                pairs.append((self._topics[place], data))
+                size += len(data)
             place += 1
         return ByName(pairs)
 
-
-def _size(found: Answer) -> int:
-    """Return how long the entries of a queue are in an answer."""
-    if isinstance(found, bytes):
-        return len(found)
-    return sum(len(it) if isinstance(it, bytes) else 0 for it in cast("Sequence[Answer]", found))
+    def _encoded(self, found: Answer) -> Encoded:
+        return Encoded(encoded(found, self._session.protocol))
 
 
 class _Reading(Reading):
     """What XREAD asks for."""
 
     def __init__(self, session: Session, places: list[tuple[str, int]], count: int) -> None:
-        super().__init__([topic for topic, _ in places])
-        self._session, self._places, self._count = session, places, count
+        super().__init__(session, [topic for topic, _ in places])
+        self._places, self._count = places, count
 
     def _read(self, place: int) -> Answer:
         topic, start = self._places[place]
