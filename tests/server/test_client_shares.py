@@ -145,6 +145,56 @@ def test_a_group_has_so_many_consumers(tmp_path: Path, monkeypatch: pytest.Monke
     completed(name())
 
 
+def test_all_tailers_that_clients_may_name_have_their_place(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q") as queue:
+        queue.appender().write_text("a")
+        queue.tailer("long" * 20).close()
+
+    async def name() -> None:
+        async with Server(tmp_path) as server, Clients(server.address) as clients:
+            one = await clients.connect()
+            words = ("QUIRE.TAILER", "OPEN", "q")
+            refused = "-ERR the name of a tailer is too long: length=65 limit=64 bytes"
+            assert await ask(one, *words, "x" * 65) == refused
+            assert await ask(one, *words, "é" * 32 + "x") == refused
+            assert (await ask(one, *words, "long" * 20)).startswith(":")  # it was there
+            text = ""
+            for number in range(999):
+                text = f"{number:064}"
+                assert (await ask(one, *words, text)).startswith(":")
+                assert await ask(one, "QUIRE.TAILER", "CLOSE", "q", text) == "+OK"
+            assert await ask(one, "QUIRE.TAILER", "RENAME", "q", text, "x" * 65) == refused
+            assert "limit=1000" in await ask(one, *words, "more")
+
+    completed(name())
+    with quire.open(tmp_path / "q") as queue, queue.tailer("home" * 16) as tailer:
+        assert tailer.read() is not None
+
+
+def test_the_name_of_a_consumer_is_not_long(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q") as queue:
+        queue.appender().write_text("a")
+    long = "x" * 257
+    refused = "-ERR the name of a consumer is too long: length=257 limit=256 bytes"
+
+    async def name() -> None:
+        async with Server(tmp_path) as server, Clients(server.address) as clients:
+            one = await clients.connect()
+            assert await ask(one, "XGROUP", "CREATE", "q", "g", "0") == "+OK"
+            for words in (
+                ("XGROUP", "CREATECONSUMER", "q", "g", long),
+                ("XREADGROUP", "GROUP", "g", long, "STREAMS", "q", ">"),
+                ("XREADGROUP", "GROUP", "g", long, "STREAMS", "q", "0"),
+                ("XCLAIM", "q", "g", long, "0", "1-0"),
+                ("XAUTOCLAIM", "q", "g", long, "0", "0"),
+                ("QUIRE.GROUP", "JOIN", "q", "other", long),
+            ):
+                assert await ask(one, *words) == refused
+            assert await ask(one, "XGROUP", "CREATECONSUMER", "q", "g", long[1:]) == ":1"
+
+    completed(name())
+
+
 def test_a_token_has_so_many_connections(tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path / "tokens")
     first, second = (tokens.add(it, {"read": ("*",)}) for it in ("first", "second"))
@@ -191,6 +241,79 @@ def test_a_machine_without_a_token_has_so_many_connections(tmp_path: Path) -> No
             assert await ask(await clients.connect("127.0.0.2"), "PING") == "+PONG"
 
     completed(connect_from_two())
+
+
+def test_unfinished_requests_of_a_client_are_so_long_together(tmp_path: Path) -> None:
+    begins = command("ECHO", "x" * 10_000)[:-3]
+    full = "-ERR too long unfinished requests: limit_of_a_client=25000 bytes"
+
+    async def send(clients: Clients, source: str = "127.0.0.1") -> Streams:
+        streams = await clients.connect(source)
+        streams[1].write(command("PING") + begins)
+        assert await streams[0].readline() == b"+PONG\r\n"
+        return streams
+
+    async def begin_many(server: Server, clients: Clients) -> None:
+        async def until(count: int) -> None:
+            begun = [0]
+            while len(begun) != count:
+                await asyncio.sleep(0)
+                begun = [it for it in server.context.sessions if it.pending_bytes == len(begins)]
+
+        first, second = [await send(clients) for _ in range(2)]
+        await until(2)
+        for _ in range(3):
+            third = await send(clients)
+            assert (await third[0].read()).decode().strip() == full
+        other = await send(clients, "127.0.0.2")
+        for reader, writer in (first, other):
+            writer.write(b"x\r\n")
+            assert await reader.readline() == b"$10000\r\n"
+            await reader.readexactly(10_002)
+        second[1].close()
+        await until(0)
+        for _ in range(2):
+            await send(clients)
+        await until(2)
+
+    async def run() -> None:
+        limits = Limits(begun_bytes_of_one=25_000)
+        async with Server(tmp_path, limits=limits) as server, Clients(server.address) as clients:
+            await begin_many(server, clients)
+
+    completed(run())
+
+
+def test_unfinished_requests_are_those_of_the_token_that_was_shown(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens")
+    first, second = (tokens.add(it, {"read": ("*",)}) for it in ("first", "second"))
+    (tmp_path / "queues").mkdir()
+    echo = command("ECHO", "x" * 400)
+
+    async def sign_in() -> None:
+        limits = Limits(begun_bytes_of_one=600)
+        async with (
+            Server(tmp_path / "queues", tokens=tokens.path, limits=limits) as server,
+            Clients(server.address) as clients,
+        ):
+
+            async def begin(token: str) -> Streams:
+                streams = await clients.connect()
+                assert await ask(streams, "AUTH", token) == "+OK"
+                assert await ask(streams, "PING") == "+PONG"
+                streams[1].write(command("PING") + echo[:-9])
+                assert await streams[0].readline() == b"+PONG\r\n"
+                return streams
+
+            begun = [await begin(it) for it in (first, second)]
+            too_many = await begin(first)
+            assert (await too_many[0].read()).startswith(b"-ERR too long unfinished requests")
+            for reader, writer in begun:
+                writer.write(echo[-9:])
+                assert await reader.readline() == b"$400\r\n"
+            await begin(first)
+
+    completed(sign_in())
 
 
 def test_a_machine_has_so_many_connections_to_the_page(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import pytest
 from pyarrow import flight
 
 import quire
+from cli_runs import run_here
 from flown import client_of, days, flying, path_of, put, ticket
 from parameters import some
 from quire.arrow.schema import Schema
+from quire.errors import ServerLostError
 from served import connected
 
 
@@ -163,3 +165,14 @@ def test_what_is_appended_meanwhile_is_read_next_time(tmp_path: Path) -> None:
         read = [client.do_get(it.ticket).read_all().num_rows for it in before.endpoints]
         assert sum(read) == before.total_records == 12
         assert client.get_flight_info(path_of("q")).total_records == 13
+
+
+def test_the_port_of_flight_in_an_address_is_said_to_be_that(tmp_path: Path) -> None:
+    days(tmp_path / "queues" / "orders")
+    with flying(tmp_path / "queues") as ((address,), _):
+        with pytest.raises(ServerLostError, match="what answered is no server of Quire"):
+            quire.open(f"quire://{address}/orders")
+        ran = run_here("read", f"quire://{address}/orders")
+        assert ran.code == 1
+        assert "what answered is no server of Quire" in ran.err
+        assert "Traceback" not in ran.err

@@ -83,6 +83,11 @@ def side_files(path: str | PathLike[str]) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
+def is_group_name(name: str) -> bool:
+    """Return whether a group can have a name."""
+    return _FILE.fullmatch(f"{name}{_SUFFIX}") is not None
+
+
 def side_file(path: str | PathLike[str], name: str) -> Path:
     """Return the side file of one group."""
     return Path(path) / f"{name}{_SUFFIX}"

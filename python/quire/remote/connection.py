@@ -108,6 +108,13 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _is_foreign(error: BaseException) -> bool:
+    """Return whether bytes were received that are no answer."""
+    import hiredis
+
+    return isinstance(error, hiredis.ProtocolError)
+
+
 def packed(words: Iterable[Word]) -> bytes:
     """Return a command as RESP has it."""
     parts: list[bytes | memoryview] = []
@@ -279,6 +286,11 @@ class Connection:
             )
         if isinstance(error, OSError):
             return ServerLostError(f"the connection was lost: queue={address} error={error}")
+        if _is_foreign(error):
+            return ServerLostError(
+                f"what answered is no server of Quire: queue={address} error={error} (a quire://"
+                " address has the port of --listen, not that of --flight or --web)"
+            )
         return error
 
     # All attempts.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
 
+from quire import errors
 from quire.errors import MovedError, RefusedError
 
 Answer: TypeAlias = Union[
@@ -13,6 +15,7 @@ Answer: TypeAlias = Union[
     "Simple",
     "RefusedError",
     "Encoded",
+    "ByName",
     "Sequence[Answer]",
     "Mapping[str, Answer]",
     "None",
@@ -32,6 +35,25 @@ class Encoded(bytes):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """
+    Values by names, of which one may be there twice: a map in RESP3, and pairs in RESP2.
+
+    Attributes:
+        pairs: The names and their values, in order.
+
+    """
+
+    pairs: Sequence[tuple[str, Answer]]
+
+
+_CODES: Final = {
+    *(name.removesuffix("Error").upper() for name in errors.__all__),
+    *("BUSYGROUP", "CROSSSLOT", "ERR", "GAP", "INVALID", "NOAUTH", "NOGROUP", "NOPERM"),
+    *("NOPROTO", "TRYAGAIN", "WRONGPASS"),
+}
+"""The codes with which the texts of errors begin."""
 OK: Final = Simple("OK")
 NULL_ARRAY: Final = Encoded(b"*-1\r\n")
 
@@ -64,6 +86,8 @@ def _put(answer: Answer, protocol: int, out: list[bytes]) -> None:
             out.append(moved(answer))
         case RefusedError():
             out.append(b"-%b\r\n" % _line(coded(str(answer))))
+        case ByName():
+            _put_pairs(answer.pairs, protocol, out)
         case _:
             _put_all(answer, protocol, out)
 
@@ -79,6 +103,16 @@ def _put_all(
         return
     out.append(b"*%d\r\n" % len(answer))
     for value in answer:
+        _put(value, protocol, out)
+
+
+def _put_pairs(pairs: Sequence[tuple[str, Answer]], protocol: int, out: list[bytes]) -> None:
+    is_map = protocol >= 3  # noqa: PLR2004
+    out.append((b"%%%d\r\n" if is_map else b"*%d\r\n") % len(pairs))
+    for name, value in pairs:
+        if not is_map:
+            out.append(b"*2\r\n")
+        out.append(bulk(name.encode()))
         _put(value, protocol, out)
 
 
@@ -98,8 +132,7 @@ def moved(error: MovedError) -> bytes:
 
 def coded(text: str) -> str:
     """Return the text of an error with the code that it begins with, ``ERR`` if it has none."""
-    first = text.partition(" ")[0]
-    return text if first.isupper() and first.isalpha() else f"ERR {text}"
+    return text if text.partition(" ")[0] in _CODES else f"ERR {text}"
 
 
 def _line(text: str) -> bytes:

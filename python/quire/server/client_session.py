@@ -38,7 +38,7 @@ class Waiting:
 
     Attributes:
         topics: The queues that it waits for.
-        attempt: Returns its answer once there is one.
+        attempt: Returns its answer once there is one, or the steps that complete it.
         until: When it ends, of the clock that is never set back; None: never.
         ends_with: Its answer then.
         yields: Whether it ends when the client gives its next command.
@@ -46,7 +46,7 @@ class Waiting:
     """
 
     topics: tuple[str, ...]
-    attempt: Callable[[], Answer]
+    attempt: Callable[[], Answer | Steps]
     until: float | None
     ends_with: Answer
     yields: bool = False
@@ -79,19 +79,20 @@ class Steps:
     A long command of the event loop, which is carried out part by part.
 
     Attributes:
-        parts: Yields after each part, so that other clients are served; returns the answer.
+        parts: Yields after each part, so that other clients are served; returns the answer, or
+            what waits for it.
 
     """
 
-    parts: Generator[None, None, Answer]
+    parts: Generator[None, None, Answer | Waiting | Steps]
 
     def advance(self) -> Outcome:
         """Carry out the next part; return the answer, or the command itself if there are more."""
         try:
             next(self.parts)
         except StopIteration as done:
-            answer: Answer = done.value
-            return answer
+            outcome: Outcome = done.value
+            return outcome
         return self
 
 
@@ -135,6 +136,7 @@ class Session:
         self.is_closing = False
         self.began_s = self.heard_s = time.monotonic()
         self._requests = Requests(BEFORE_AUTHENTICATION)
+        self._begun = ("", 0)
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._seen: set[tuple[Right, str]] = set()
@@ -188,9 +190,33 @@ class Session:
         self.set_limits()
         try:
             self._requests.feed(data, self.commands)
+            self._count_begun()
         except RefusedError as refusal:
             self.commands.append([b"", str(refusal).encode()])  # after what was asked before
             _log.warning("disconnected a client: peer=%s reason=%s", self.peer, refusal)
+            self._forget_begun()
+
+    def _count_begun(self) -> None:
+        """
+        Count the bytes of a request whose rest is to come.
+
+        Raises:
+            RefusedError: The client has sent too many of such, on all of its connections.
+
+        """
+        name, count = self._begun
+        if not count and not self._requests.pending:
+            return
+        self.context.begun.remove(name, count)
+        self._begun = ("", 0)
+        name, count = name_of(self), self._requests.pending
+        self.context.begun.add(name, count)
+        self._begun = (name, count)
+
+    def _forget_begun(self) -> None:
+        """Give the memory of a request back whose rest is not waited for any more."""
+        self._requests = Requests(BEFORE_AUTHENTICATION)
+        self._count_begun()
 
     def set_limits(self) -> None:
         """Let requests be as long as the client may send them now."""
@@ -312,15 +338,10 @@ class Session:
         if waiting is None:
             return
         self.waiting = None
-        found: list[Answer] = []
-
-        def attempt() -> Answer:
-            self.check_admitted()
-            found.append(waiting.attempt())
-            return found[0]
 
         def ended() -> Outcome:
-            answer = attempt()
+            self.check_admitted()
+            answer = waiting.attempt()
             if answer is not None:
                 return answer
             if waiting.until is not None and now_s >= waiting.until:
@@ -350,6 +371,7 @@ class Session:
         """End the session: what is to be sent is sent, nothing more is carried out."""
         self.is_closing = True
         self.commands.clear()
+        self._forget_begun()
 
     def release(self) -> None:
         """Give back what the client holds: its connection is gone."""

@@ -17,6 +17,18 @@ def name_of(client: Client) -> str:
     return client.peer.rpartition(":")[0] if client.token is None else f"token {client.token.name}"
 
 
+def check_length(what: str, text: bytes, limit: int) -> None:
+    """
+    Check that a text which clients choose, such as a name that outlives them, is not too long.
+
+    Raises:
+        RefusedError: The text is too long.
+
+    """
+    if len(text) > limit:
+        raise RefusedError(f"{what} is too long: length={len(text)} limit={limit} bytes")
+
+
 def check_room(what: str, name: str, names: Collection[str], limit: int) -> None:
     """
     Check that a queue may have a name that clients choose, and that outlives them.
@@ -27,6 +39,40 @@ def check_room(what: str, name: str, names: Collection[str], limit: int) -> None
     """
     if name not in names and len(names) >= limit:
         raise RefusedError(f"the queue has too many {what}: limit={limit} (delete unused ones)")
+
+
+class ClientBytes:
+    """
+    Counts the bytes that the server keeps of clients.
+
+    Args:
+        refusal: What a client reads that takes too many.
+        most_of_one: How many one client may take.
+
+    """
+
+    def __init__(self, refusal: str, most_of_one: int) -> None:
+        self._refusal = f"{refusal}: limit_of_a_client={most_of_one} bytes"
+        self._most_of_one: Final = most_of_one
+        self._counts: Counter[str] = Counter()
+
+    def add(self, name: str, count: int) -> None:
+        """
+        Count bytes of a client.
+
+        Raises:
+            RefusedError: The client has too many; these are not counted.
+
+        """
+        if self._counts[name] + count > self._most_of_one:
+            raise RefusedError(self._refusal)
+        self._counts[name] += count
+
+    def remove(self, name: str, count: int) -> None:
+        """Count bytes of a client no more."""
+        self._counts[name] -= count
+        if not self._counts[name]:
+            del self._counts[name]
 
 
 class ClientShares:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quire.errors import OptionsError
 from quire.server.append_ids import AppendIds
-from quire.server.client_shares import ClientShares
+from quire.server.client_shares import ClientBytes, ClientShares
 from quire.server.queue_folder import Queues
+from quire.server.queue_names import QueueNames
 from quire.server.requests import RequestLimits
 from quire.server.stream_groups import StreamGroups
 from quire.server.tokens import Token, TokenFile
@@ -36,6 +37,8 @@ class Limits:
         held: How many named tailers, members of groups and parts of batches a connection may hold.
         request_bytes: The length of the longest request.
         request_arguments: How many arguments a request may have.
+        begun_bytes_of_one: How many bytes of requests may be there whose rest is not, of all
+            connections of one token, or of one machine without a token.
         names: How many queues a command may name.
         kept_names: How many named tailers, and how many groups, a queue may have for one more to
             be made by a client.
@@ -55,6 +58,7 @@ class Limits:
     held: int = 256
     request_bytes: int = 64 << 20
     request_arguments: int = 1 << 20
+    begun_bytes_of_one: int = 512 << 20
     names: int = 1000
     kept_names: int = 1000
     answer_bytes: int = 64 << 20
@@ -91,8 +95,11 @@ class Context:
         addresses: What else the server listens on, by its name in the greeting.
         sessions: Those of the clients that are connected.
         shares: How many connections each client has.
+        begun: How many bytes of requests each client has begun to send.
+        names: The names of all queues.
         commands: How many were carried out.
-        created: Called with the name of each new queue.
+        created: Wakes who waits for a queue: called with the name of each new one, and of one that
+            lost a group.
 
     """
 
@@ -109,6 +116,8 @@ class Context:
     addresses: dict[str, str] = field(default_factory=dict[str, str])
     sessions: set[Any] = field(default_factory=set[Any])
     shares: ClientShares = field(init=False)
+    begun: ClientBytes = field(init=False)
+    names: QueueNames = field(init=False)
     commands: int = 0
     created: Callable[[str], object] = lambda _topic: None
     _looked_s: float = 0.0
@@ -116,8 +125,10 @@ class Context:
 
     def __post_init__(self) -> None:
         limits = self.limits
+        self.names = QueueNames(self.queues.topics)
         refusal = "max number of clients reached"
         self.shares = ClientShares(refusal, limits.connections, limits.connections_of_one)
+        self.begun = ClientBytes("too long unfinished requests", limits.begun_bytes_of_one)
 
     def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quire.errors import RefusedError
@@ -29,6 +30,19 @@ def index_of(text: bytes) -> int:
     if not is_exact:
         raise RefusedError(f"{_INVALID}: the id of a message is its index and -0")
     return index
+
+
+def messages_of(texts: Iterable[bytes]) -> Iterator[int]:
+    """
+    Yield the indexes of those ids that are one of a message.
+
+    Raises:
+        RefusedError: A text is no id.
+
+    """
+    for index, is_exact in map(_parts, texts):
+        if is_exact:
+            yield index
 
 
 def after(text: bytes) -> int:

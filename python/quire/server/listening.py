@@ -207,6 +207,7 @@ class Server:
             await self._web.close()
         await hub.end(_ENDING_S)
         self._server = self._flight = self._web = None
+        self.context.names.close()
         self.context.groups.close()
         self.context.appends.close()
         self.context.queues.close()

@@ -21,8 +21,9 @@ from quire.errors import QuireError, RefusedError
 from quire.groups.consumer import Consumer
 from quire.groups.group import Group
 from quire.groups.message import GroupMessage
-from quire.groups.states import pending_of, side_file, side_files
+from quire.groups.states import is_group_name, pending_of, side_file, side_files
 from quire.server.answers import Answer
+from quire.server.client_shares import check_length
 from quire.server.ids import LAST, id_of
 from quire.server.served_queue import ServedQueue
 
@@ -40,6 +41,7 @@ CREATE TABLE IF NOT EXISTS pending (
 """
 _TAKEN: Final = 256
 _CONSUMERS: Final = 10_000
+_LONGEST_NAME: Final = 256
 
 
 @dataclass(slots=True)
@@ -139,11 +141,14 @@ class StreamGroup:
         Note that a consumer is there.
 
         Raises:
-            RefusedError: The consumer is new, and the group has too many; or the group was removed.
+            RefusedError: The consumer is new, and its name is too long or the group has too many;
+                or the group was removed.
 
         """
         self._check_open()
         is_new = consumer not in self.consumers
+        if is_new:
+            check_consumer(consumer)
         if is_new and len(self.consumers) >= _CONSUMERS:
             raise RefusedError(
                 f"the group has too many consumers: limit={_CONSUMERS} (XGROUP DELCONSUMER)"
@@ -300,18 +305,23 @@ class StreamGroups:
         Return a group of a queue, which the server joins.
 
         Raises:
-            RefusedError: There is no such queue.
+            RefusedError: There is no such group.
 
         """
-        text = group_name(name)
-        found = self._open.get((queue.topic, text))
-        if found is not None and found.is_open and text in self.names(queue):
-            return found
-        if text not in self.names(queue):
+        found = self.find(queue, name)
+        if found is None:
             raise RefusedError(
-                f"NOGROUP No such consumer group '{text}' for key name '{queue.topic}'"
+                f"NOGROUP No such consumer group '{group_name(name)}' for key name '{queue.topic}'"
             )
-        return self._join(queue, text)
+        return found
+
+    def find(self, queue: ServedQueue, name: bytes) -> StreamGroup | None:
+        """Return a group of a queue, which the server joins; None: there is none."""
+        text = group_name(name)
+        if text not in self.names(queue):
+            return None
+        found = self._open.get((queue.topic, text))
+        return found if found is not None and found.is_open else self._join(queue, text)
 
     def _join(self, queue: ServedQueue, name: str) -> StreamGroup:
         try:
@@ -400,6 +410,32 @@ class StreamGroups:
         for found in self._open.values():
             found.leave()
         self._database.close()
+
+
+def check_group(name: str) -> None:
+    """
+    Check that a group can have a name.
+
+    Raises:
+        RefusedError: No group can have the name.
+
+    """
+    if not is_group_name(name):
+        raise RefusedError(
+            f"INVALID invalid name of a group: {name!r:.80} (1 to 64 letters, digits, '_', '-' and"
+            " '.', the first a letter or digit)"
+        )
+
+
+def check_consumer(name: bytes) -> None:
+    """
+    Check that the name of a new consumer is not too long.
+
+    Raises:
+        RefusedError: The name is too long.
+
+    """
+    check_length("the name of a consumer", name, _LONGEST_NAME)
 
 
 def group_name(name: bytes) -> str:

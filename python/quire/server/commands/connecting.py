@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 import resource
@@ -14,17 +13,21 @@ from quire._native import VERSION
 from quire.errors import RefusedError
 from quire.recording.addresses import show_address
 from quire.server.answers import OK, Answer, Simple
-from quire.server.client_session import Steps
+from quire.server.client_session import Later, Steps
+from quire.server.client_shares import check_length
 from quire.server.commands.command_table import COMMANDS, Arguments, command, whole
+from quire.server.glob_patterns import matcher
 from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
     from quire.server.client_session import Outcome, Session
+    from quire.server.tokens import Token
 
 _LIKE: Final = "7.0.0"
 """The version of Redis whose answers these are like."""
 _NAME: Final = re.compile(rb"[!-~]*")
 _TEXT: Final = {2, 3}
+_LONGEST_PATTERN: Final = 1000
 _LOOKED_FOR: Final = 32
 """How many queues are looked for before other clients are served."""
 
@@ -153,7 +156,9 @@ def client(session: Session, request: Sequence[bytes]) -> Outcome:  # noqa: PLR0
             key, value = given.next().decode("utf-8", "replace").lower(), given.next()
             if key not in session.library:
                 raise RefusedError(f"Unrecognized option '{key}'")
-            session.library[key] = value[:100].decode("utf-8", "replace")
+            if _NAME.fullmatch(value) is None:
+                raise RefusedError(f"{key} cannot contain spaces, newlines or special characters.")
+            session.library[key] = value[:100].decode()
             return OK
         case b"INFO":
             return _listed(session).encode()
@@ -299,28 +304,34 @@ def exists(session: Session, request: Sequence[bytes]) -> Outcome:
 def size(session: Session, request: Sequence[bytes]) -> Outcome:
     """Count the queues that the client may read."""
     del request
-    return len(_readable(session))
+    token, names = session.token, session.context.names
+    return Later(lambda: names.ask(lambda found: len(_readable(found, token))))
 
 
 @command("SCAN", -2, "readonly")
 def scan(session: Session, request: Sequence[bytes]) -> Outcome:
     """List the queues that the client may read."""
     given = Arguments(request)
-    cursor, pattern, count, is_stream = given.whole("invalid cursor: it"), "*", 10, True
+    cursor, pattern, count, is_stream = given.whole("invalid cursor: it"), b"*", 10, True
     while given:
         if given.takes("MATCH"):
-            pattern = given.next().decode("utf-8", "replace")
+            check_length("the pattern", pattern := given.next(), _LONGEST_PATTERN)
         elif given.takes("COUNT"):
             count = given.whole(least=1)
         elif given.takes("TYPE"):
             is_stream = given.next().lower() == b"stream"
         else:
             raise RefusedError("syntax error")
-    topics = _readable(session)
-    part = topics[cursor : cursor + count]
-    following = cursor + count if cursor + count < len(topics) else 0
-    matching = [it.encode() for it in part if is_stream and fnmatch.fnmatchcase(it, pattern)]
-    return [str(following).encode(), [*matching]]
+    fits, token, names = matcher(pattern), session.token, session.context.names
+
+    def listed(found: list[str]) -> Answer:
+        topics = _readable(found, token)
+        part = map(str.encode, topics[cursor : cursor + count])
+        following = cursor + count if cursor + count < len(topics) else 0
+        return [b"%d" % following, [it for it in part if is_stream and fits(it)]]
+
+    kept = names.kept() if cursor else None
+    return Later(lambda: names.ask(listed) if kept is None else listed(kept))
 
 
 @command("QUIRE.PEERS", 1, "readonly", "fast")
@@ -330,9 +341,7 @@ def peers(session: Session, request: Sequence[bytes]) -> Outcome:
     return [[it.pattern.encode(), it.url.encode()] for it in session.context.queues.peers.all]
 
 
-def _readable(session: Session) -> list[str]:
-    topics = session.context.queues.topics()
-    token = session.token
+def _readable(topics: list[str], token: Token | None) -> list[str]:
     return [it for it in topics if token is None or token.may("read", it)]
 
 

@@ -14,21 +14,20 @@ from quire.server.commands.command_table import Arguments, batched, command, who
 from quire.server.commands.ranging import (
     BATCH_BYTES,
     BATCH_COUNT,
-    by_stream,
+    Reading,
     entry,
-    existing,
     streams,
-    waiting_for,
 )
 from quire.server.commands.writing import writable
-from quire.server.ids import LAST, after, first_of, id_of, index_of, past_of
-from quire.server.stream_groups import StreamGroup, group_name, now_ms
+from quire.server.ids import LAST, after, first_of, id_of, messages_of, past_of
+from quire.server.stream_groups import StreamGroup, check_group, group_name, now_ms
 from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
     from quire.server.client_session import Outcome, Session
 
 _DELIVERED: Final = 1000
+_MOST_CLAIMED: Final = (2**63 - 1) // 16
 _GROUP_HELP: Final = (
     b"XGROUP CREATE key group id|$ [MKSTREAM] | SETID key group id|$ | DESTROY key group"
     b" | CREATECONSUMER key group consumer | DELCONSUMER key group consumer"
@@ -64,7 +63,9 @@ def manage(session: Session, request: Sequence[bytes]) -> Outcome:
             groups.move(found, name, _start(Arguments(request, 4)))
             return OK
         case b"DESTROY":
-            return int(groups.destroy(found, name))
+            is_gone = groups.destroy(found, name)
+            session.context.created(topic)  # who waits for its messages is answered
+            return int(is_gone)
         case b"CREATECONSUMER":
             group = groups.of(found, name)
             is_new = request[4] not in group.consumers
@@ -100,6 +101,7 @@ def _create(session: Session, topic: str, name: bytes, given: Arguments) -> Outc
         else:
             raise RefusedError("syntax error")
     start = None if at == b"$" else after(at)
+    check_group(group_name(name))
     found = session.context.queues.get(topic)
     if found is None and makes:
         found = writable(session, topic, creates=True)
@@ -141,17 +143,16 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError(
             "The $ ID is meaningless in the context of XREADGROUP: you want to read the history of"
             " this consumer by specifying a proper ID, or use the > ID to get new messages."
+            " The $ ID would just return an empty result set."
         )
     session.context.queues.peers.check_together([topic for topic, _ in keys])
     count = min(count if count > 0 else _DELIVERED, BATCH_COUNT)
-    attempt = _GroupReading(session, group, consumer, keys, count, keeps=keeps)
-    if any(at != b">" for _, at in keys):
-        return Steps(attempt.parts())
-    answer = attempt()
-    return waiting_for(tuple(it for it, _ in keys), attempt, block) if answer is None else answer
+    has_history = any(at != b">" for _, at in keys)
+    reading = _GroupReading(session, group, consumer, keys, count, keeps=keeps)
+    return reading.outcome(None if has_history else block, is_long=has_history)
 
 
-class _GroupReading:
+class _GroupReading(Reading):
     """What XREADGROUP asks for."""
 
     def __init__(  # noqa: PLR0913 - its arguments
@@ -164,76 +165,75 @@ class _GroupReading:
         *,
         keeps: bool,
     ) -> None:
-        self._session, self._group, self._consumer = session, group, consumer
+        super().__init__(session, [topic for topic, _ in keys])
+        self._group, self._consumer = group, consumer
         self._keys, self._count, self._keeps = keys, count, keeps
+        self._groups: dict[int, StreamGroup] = {}
 
-    def __call__(self) -> Answer:
-        """Return the new messages that there are; None if there are none."""
-        answer: dict[str, Answer] = {}
-        for topic, _, group in self._groups():
-            if found := self._new(group):
-                answer[topic] = found
-        return by_stream(answer, self._session.protocol) if answer else None
+    def _check(self, place: int) -> None:
+        topic = self._keys[place][0]
+        self._groups[place] = _group(
+            self._session, topic, self._group, " in XREADGROUP with GROUP option"
+        )
 
-    def parts(self) -> Generator[None, None, Answer]:
-        """Return new messages and what the consumer has, where that is asked for."""
-        answer: dict[str, Answer] = {}
-        for topic, at, group in self._groups():
-            if at != b">":
-                answer[topic] = yield from self._history(group, after(at))
-            elif found := self._new(group):
-                answer[topic] = found
-            yield
-        return by_stream(answer, self._session.protocol)
+    def _read(self, place: int) -> Answer:
+        found = self._groups[place].deliver(self._consumer, self._count, keeps=self._keeps)
+        return [entry(index, data) for index, data in found] or None
 
-    def _groups(self) -> list[tuple[str, bytes, StreamGroup]]:
-        return [(topic, at, _group(self._session, topic, self._group)) for topic, at in self._keys]
-
-    def _new(self, group: StreamGroup) -> list[Answer]:
-        found = group.deliver(self._consumer, self._count, keeps=self._keeps)
-        return [entry(index, data) for index, data in found]
+    def _read_parts(self, place: int) -> Generator[None, None, Answer]:
+        at = self._keys[place][1]
+        if at == b">":
+            return self._read(place)
+        return (yield from self._history(self._groups[place], after(at)))
 
     def _history(self, group: StreamGroup, start: int) -> Generator[None, None, list[Answer]]:
+        """Return what the consumer has, which counts as delivered once more."""
         group.see(self._consumer)
         answer: list[Answer] = []
         size = 0
         for part in batched([*group.of_consumer(self._consumer, start)][: self._count]):
-            for index in part:
-                if group.owner_of(index) != self._consumer:
-                    continue  # since the part before
-                data = group.data_of(index)
-                size += len(data or b"")
-                if answer and size > BATCH_BYTES:
-                    return answer
-                answer.append([id_of(index), None] if data is None else entry(index, data))
+            delivered: list[int] = []
+            try:
+                for index in part:
+                    if group.owner_of(index) != self._consumer:
+                        continue  # since the part before
+                    data = group.data_of(index)
+                    size += len(data or b"")
+                    if answer and size > BATCH_BYTES:
+                        return answer
+                    answer.append([id_of(index), None] if data is None else entry(index, data))
+                    if data is not None:
+                        group.claim(index, self._consumer, count=group.pending[index].count + 1)
+                        delivered.append(index)
+            finally:
+                group.save(delivered)
             yield
         return answer
 
 
-def _group(session: Session, topic: str, name: bytes) -> StreamGroup:
+def _group(session: Session, topic: str, name: bytes, where: str = "") -> StreamGroup:
     found = session.queue("read", topic)
-    if found is None:
+    group = None if found is None else session.context.groups.find(found, name)
+    if group is None:
         raise RefusedError(
-            f"NOGROUP No such key '{topic}' or consumer group '{group_name(name)}' in XREADGROUP"
-            " with GROUP option"
+            f"NOGROUP No such key '{topic}' or consumer group '{group_name(name)}'{where}"
         )
-    return session.context.groups.of(found, name)
+    return group
 
 
 @command("XACK", -4, "write", "fast", keys=(1, 1, 1))
 def acknowledge(session: Session, request: Sequence[bytes]) -> Outcome:
     """Acknowledge messages; return how many were pending."""
-    found, groups = session.queue("read", topic_of(request[1])), session.context.groups
-    has_group = found is not None and group_name(request[2]) in groups.names(found)
-    group = groups.of(found, request[2]) if found is not None and has_group else None
+    found = session.queue("read", topic_of(request[1]))
+    group = None if found is None else session.context.groups.find(found, request[2])
+    if group is None:
+        return 0
 
     def acknowledged() -> Generator[None, None, Answer]:
         indexes: list[int] = []
         for ids in batched(request[3:]):
-            indexes += map(index_of, ids)
+            indexes += messages_of(ids)
             yield
-        if group is None:
-            return 0
         count = 0
         for part in batched(indexes):
             count += group.acknowledge(part)
@@ -246,11 +246,11 @@ def acknowledge(session: Session, request: Sequence[bytes]) -> Outcome:
 @command("XPENDING", -3, "readonly", keys=(1, 1, 1))
 def pending(session: Session, request: Sequence[bytes]) -> Outcome:
     """Return which messages are pending, in all or one by one."""
-    group = session.context.groups.of(existing(session, topic_of(request[1])), request[2])
+    group = _group(session, topic_of(request[1]), request[2])
     given = Arguments(request, 3)
     if not given:
         return _summary(group)
-    idle = given.whole() if given.takes("IDLE") else 0
+    idle = given.whole(least=-(2**63)) if given.takes("IDLE") else 0
     start, past, count = first_of(given.next()), past_of(given.next()), given.whole(least=-(2**63))
     consumer = given.next() if given else None
     given.end()
@@ -283,17 +283,15 @@ def _summary(group: StreamGroup) -> Answer:
 @command("XCLAIM", -6, "write", "fast", keys=(1, 1, 1))
 def claim(session: Session, request: Sequence[bytes]) -> Outcome:
     """Give pending messages to a consumer, unless they were delivered a short time ago."""
-    group = session.context.groups.of(existing(session, topic_of(request[1])), request[2])
-    consumer, least = request[3], whole(request[4], "Invalid min-idle-time argument for XCLAIM: it")
+    group = _group(session, topic_of(request[1]), request[2])
+    consumer, least = request[3], _least(request)
     past = next((at for at, it in enumerate(request[5:], 5) if not it[:1].isdigit()), len(request))
-    if past == 5:  # noqa: PLR2004 - the place of the first id
-        raise RefusedError("Invalid stream ID specified as stream command argument")
     idle, count, just_ids = _claim_options(Arguments(request, past))
 
     def claimed() -> Generator[None, None, Answer]:
         indexes: list[int] = []
         for ids in batched(request[5:past]):
-            indexes += map(index_of, ids)
+            indexes += messages_of(ids)
             yield
         group.see(consumer)
         claiming = _Claiming(group, consumer, least, idle, count, just_ids=just_ids)
@@ -305,19 +303,26 @@ def claim(session: Session, request: Sequence[bytes]) -> Outcome:
     return Steps(claimed())
 
 
+def _least(request: Sequence[bytes]) -> int:
+    """Return the idle time from which on XCLAIM and XAUTOCLAIM take a message."""
+    what = f"Invalid min-idle-time argument for {request[0].decode().upper()}: it"
+    return max(0, whole(request[4], what, least=-(2**63)))
+
+
 def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
     idle, count, just_ids = 0, None, False
     while given:
         if given.takes("IDLE"):
-            idle = given.whole()
+            idle = _in_the_past(given.whole(least=-(2**63)))
         elif given.takes("TIME"):
-            idle = max(0, now_ms() - given.whole())
+            idle = _in_the_past(now_ms() - given.whole(least=-(2**63)))
         elif given.takes("RETRYCOUNT"):
-            count = given.whole()
+            wanted = given.whole(least=-(2**63))
+            count = None if wanted < 0 else wanted
         elif given.takes("JUSTID"):
             just_ids = True
         elif given.takes("LASTID"):
-            index_of(given.next())
+            messages_of([given.next()])
         elif given.takes("FORCE"):
             raise RefusedError(
                 "not supported: XCLAIM FORCE, as only what was delivered can be claimed"
@@ -327,6 +332,11 @@ def _claim_options(given: Arguments) -> tuple[int, int | None, bool]:
                 f"Unrecognized XCLAIM option '{given.next().decode('utf-8', 'replace')}'"
             )
     return idle, count, just_ids
+
+
+def _in_the_past(idle_ms: int) -> int:
+    """Return an idle time; 0 for one that began in the future, or before 1970."""
+    return idle_ms if 0 <= idle_ms <= now_ms() else 0
 
 
 class _Claiming:
@@ -391,14 +401,15 @@ class _Claiming:
 @command("XAUTOCLAIM", -6, "write", "fast", keys=(1, 1, 1))
 def claim_next(session: Session, request: Sequence[bytes]) -> Outcome:
     """Give pending messages to a consumer, from an id on."""
-    group = session.context.groups.of(existing(session, topic_of(request[1])), request[2])
-    consumer = request[3]
-    least = whole(request[4], "Invalid min-idle-time argument for XAUTOCLAIM: it")
+    group = _group(session, topic_of(request[1]), request[2])
+    consumer, least = request[3], _least(request)
     given = Arguments(request, 6)
     start, count, just_ids = first_of(request[5]), 100, False
     while given:
         if given.takes("COUNT"):
-            count = given.whole("COUNT", least=1)
+            count = given.whole("COUNT", least=-(2**63))
+            if not 0 < count <= _MOST_CLAIMED:
+                raise RefusedError("COUNT must be > 0")
         elif given.takes("JUSTID"):
             just_ids = True
         else:

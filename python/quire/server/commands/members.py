@@ -18,6 +18,7 @@ from quire.server.client_session import Later, Waiting
 from quire.server.client_shares import check_room
 from quire.server.commands.command_table import Arguments, command
 from quire.server.commands.whole_messages import BATCH_COUNT, known
+from quire.server.stream_groups import check_consumer, check_group
 from quire.server.topic_names import topic_of
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ def _ms(seconds: float | None) -> int | None:
 
 def _join(session: Session, found: ServedQueue, name: str, given: Arguments) -> Outcome:
     session.check_held()
-    consumer = given.next().decode("utf-8", "replace")
+    check_group(name)
+    check_consumer(wanted := given.next())
+    consumer = wanted.decode("utf-8", "replace")
     options: dict[str, Any] = {}
     while given:
         if given.takes("TIMEOUT"):

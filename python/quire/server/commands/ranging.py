@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from quire.errors import RefusedError
-from quire.server.answers import NULL_ARRAY, Answer, Encoded, bulk
-from quire.server.client_session import Later, Waiting
+from quire.server.answers import NULL_ARRAY, Answer, ByName, Encoded, bulk, encoded
+from quire.server.client_session import Later, Steps, Waiting
 from quire.server.commands.command_table import Arguments, command
 from quire.server.entry_fields import fields_of
 from quire.server.ids import LAST, after, first_of, id_of, past_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from quire.formats.columns import Columns
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
-    from quire.server.tokens import Right
 
 BATCH_BYTES: Final = 8 << 20
 BATCH_COUNT: Final = 10_000
@@ -66,7 +65,7 @@ def forward(session: Session, request: Sequence[bytes]) -> Outcome:
     count = _limit(session, Arguments(request, 4))
     found = session.queue("read", topic_of(request[1]))
     if found is None or count == 0:
-        return [] if count != 0 else NULL_ARRAY
+        return [] if found is None else NULL_ARRAY
     most = session.context.limits.answer_bytes
     if count is not None and count <= _SHORT:
         return _range(found, start, past, count, most)
@@ -101,7 +100,7 @@ def backward(session: Session, request: Sequence[bytes]) -> Outcome:
     count = _limit(session, Arguments(request, 4))
     found = session.queue("read", topic_of(request[1]))
     if found is None or count == 0:
-        return [] if count != 0 else NULL_ARRAY
+        return [] if found is None else NULL_ARRAY
     most = session.context.limits.answer_bytes
     return Later(lambda: _reversed(found, start, past, count, most))
 
@@ -120,15 +119,12 @@ def read(session: Session, request: Sequence[bytes]) -> Outcome:
     count, block, keys = _head(given)
     if any(it == b">" for _, it in keys):
         raise RefusedError(
-            "The > ID can be specified only when calling XREADGROUP using the GROUP option."
+            "The > ID can be specified only when calling XREADGROUP using the GROUP <group>"
+            " <consumer> option."
         )
     session.context.queues.peers.check_together([topic for topic, _ in keys])
     places = [(topic, _after(session, topic, it)) for topic, it in keys]
-    attempt = _Reading(session, places, count)
-    answer = attempt()
-    return (
-        waiting_for(tuple(topic for topic, _ in keys), attempt, block) if answer is None else answer
-    )
+    return _Reading(session, places, count).outcome(block)
 
 
 def _head(given: Arguments) -> tuple[int, int | None, list[tuple[str, bytes]]]:
@@ -168,49 +164,122 @@ def _after(session: Session, topic: str, at: bytes) -> int:
     return 0 if last is None else last + 1
 
 
-def waiting_for(topics: tuple[str, ...], attempt: Any, block: int | None) -> Outcome:  # noqa: ANN401 - callable
-    """Return what waits *block* milliseconds, 0 for ever; without them, the answer of none."""
-    if block is None:
-        return NULL_ARRAY
-    until = None if block == 0 else time.monotonic() + block / 1000
-    return Waiting(topics, attempt, until, NULL_ARRAY)
+class Reading:
+    """
+    What XREAD and XREADGROUP ask for: what there is of each queue, until the answer is long.
+
+    Args:
+        session: Who asks.
+        topics: The queues.
+
+    """
+
+    def __init__(self, session: Session, topics: Sequence[str]) -> None:
+        self._session, self._topics = session, tuple(topics)
+
+    def _check(self, place: int) -> None:
+        """Check that the queue at a place of the command can be read."""
+
+    def _read(self, place: int) -> Answer:
+        """Return what there is of the queue at a place of the command; None if there is nothing."""
+        raise NotImplementedError
+
+    def _read_parts(self, place: int) -> Generator[None, None, Answer]:
+        """Return the same, part by part where that takes long."""
+        yield from ()
+        return self._read(place)
+
+    def outcome(self, block: int | None, *, is_long: bool = False) -> Outcome:
+        """
+        Return the answer, or what waits for it.
+
+        Args:
+            block: How many milliseconds it waits, 0 for ever; None: not at all.
+            is_long: Whether one queue may take long, too.
+
+        """
+        if is_long or len(self._topics) > 1:
+            return Steps(self._parts(block))
+        answer = self._attempt()
+        return self._none(block) if answer is None else answer
+
+    def _none(self, block: int | None) -> Answer | Waiting:
+        if block is None:
+            return NULL_ARRAY
+        until = None if block == 0 else time.monotonic() + block / 1000
+        return Waiting(self._topics, self._attempt, until, NULL_ARRAY)
+
+    def _attempt(self) -> Answer | Steps:
+        """Look at all queues, up to the first that has something; None: none has."""
+        for place in range(len(self._topics)):
+            self._check(place)
+        for place, topic in enumerate(self._topics):
+            if (found := self._read(place)) is not None:
+                rest = self._rest([(topic, found)], place + 1)
+                return ByName([(topic, found)]) if place + 1 == len(self._topics) else Steps(rest)
+        return None
+
+    def _parts(self, block: int | None) -> Generator[None, None, Answer | Waiting | Steps]:
+        """Look at the queues one by one, and at all at once before waiting: none has news then."""
+        for place in range(len(self._topics)):
+            self._check(place)
+            yield
+        answer = yield from self._rest([], 0)
+        if answer.pairs:
+            return answer
+        found = None if block is None else self._attempt()
+        return self._none(block) if found is None else found
+
+    def _rest(self, first: list[tuple[str, Answer]], place: int) -> Generator[None, None, ByName]:
+        """Add what there is of the queues from a place on, one a part, which encodes it, too."""
+        pairs = [(topic, self._encoded(found)) for topic, found in first]
+        size = sum(len(found) for _, found in pairs)
+        while place < len(self._topics) and size < BATCH_BYTES:
+            yield
+            try:
+                found = yield from self._read_parts(place)
+            except RefusedError:
+                if not pairs:
+                    raise
+                break  # what was delivered is answered: the next command says what is wrong
+            if found is not None:
+                data = self._encoded(found)
+                pairs.append((self._topics[place], data))
+                size += len(data)
+            place += 1
+        return ByName(pairs)
+
+    def _encoded(self, found: Answer) -> Encoded:
+        return Encoded(encoded(found, self._session.protocol))
 
 
-class _Reading:
+class _Reading(Reading):
     """What XREAD asks for."""
 
     def __init__(self, session: Session, places: list[tuple[str, int]], count: int) -> None:
-        self._session, self._places, self._count = session, places, count
+        super().__init__(session, [topic for topic, _ in places])
+        self._places, self._count = places, count
 
-    def __call__(self) -> Answer:
-        """Return the messages that there are; None if there are none."""
-        answer: dict[str, Answer] = {}
-        for topic, start in self._places:
-            found = self._session.context.queues.get(topic)
-            if found is None:
-                continue
-            columns = found.read(start, LAST, self._count, BATCH_BYTES)
-            if len(columns):
-                answer[topic] = found.answer(columns, "entries", partial(entries, columns))
-        return by_stream(answer, self._session.protocol) if answer else None
-
-
-def by_stream(answer: dict[str, Answer], protocol: int) -> Answer:
-    """Return entries by queue: a map in RESP3, and pairs in RESP2."""
-    if protocol >= 3:  # noqa: PLR2004 - RESP3
-        return answer
-    return [[topic.encode(), found] for topic, found in answer.items()]
+    def _read(self, place: int) -> Answer:
+        topic, start = self._places[place]
+        found = self._session.context.queues.get(topic)
+        if found is None:
+            return None
+        columns = found.read(start, LAST, self._count, BATCH_BYTES)
+        if not len(columns):
+            return None
+        return found.answer(columns, "entries", partial(entries, columns))
 
 
-def existing(session: Session, topic: str, right: Right = "read") -> ServedQueue:
+def existing(session: Session, topic: str) -> ServedQueue:
     """
-    Return a queue that the client may use so.
+    Return a queue that the client may read.
 
     Raises:
         RefusedError: The client may not, or there is no such queue.
 
     """
-    found = session.queue(right, topic)
+    found = session.queue("read", topic)
     if found is None:
         raise RefusedError("no such key")
     return found

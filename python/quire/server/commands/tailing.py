@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quire.errors import RefusedError, TailerInUseError
 from quire.formats.adapters import adapter_of
 from quire.server.answers import OK
 from quire.server.client_session import Later
-from quire.server.client_shares import check_room
+from quire.server.client_shares import check_length, check_room
 from quire.server.commands.command_table import Arguments, command
 from quire.server.commands.whole_messages import known
 from quire.server.topic_names import topic_of
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quire.server.answers import Answer
     from quire.server.client_session import Outcome, Session
     from quire.server.served_queue import ServedQueue
+
+_LONGEST_NAME: Final = 64
 
 
 @command("QUIRE.TAILER", -3, "write", keys=(2, 2, 1))
@@ -42,7 +44,10 @@ def tailer(session: Session, request: Sequence[bytes]) -> Outcome:
             session.held.pop(("tailer", topic, name), _NOTHING).close()
             return OK
         case b"DELETE" | b"RENAME":
-            return _managed(found, name, None if what == b"DELETE" else _text(given))
+            new = None if what == b"DELETE" else _text(given)
+            if new is not None:
+                _check_new(new)
+            return _managed(found, name, new)
         case _:
             raise RefusedError("syntax error")
 
@@ -62,6 +67,11 @@ def _text(given: Arguments) -> str:
         raise RefusedError("INVALID the name of a tailer is not UTF-8") from None
 
 
+def _check_new(name: str) -> None:
+    """Check the name of a new tailer: all have their place in one file of the queue."""
+    check_length("the name of a tailer", name.encode(), _LONGEST_NAME)
+
+
 def _open(session: Session, found: ServedQueue, name: str, given: Arguments) -> Outcome:
     key = ("tailer", found.topic, name)
     if key not in session.held:
@@ -72,6 +82,8 @@ def _open(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
     def answer() -> Answer:
         session.held.pop(key, _NOTHING).close()
         names = {it for it, _ in adapter_of(found.queue).named_tailers(found.queue)}
+        if name not in names:
+            _check_new(name)
         check_room("named tailers", name, names, session.context.limits.kept_names)
         try:
             opened = found.queue.tailer(name, **_options(found, is_shared=is_shared))

@@ -11,7 +11,6 @@ from quire.errors import QuireError, RefusedError
 from quire.server.answers import Answer, Encoded, bulk, encoded
 from quire.server.client_session import Later
 from quire.server.commands.command_table import Arguments, command
-from quire.server.commands.ranging import existing
 from quire.server.entry_fields import message_of
 from quire.server.ids import id_of, index_of
 from quire.server.served_queue import ServedQueue
@@ -139,7 +138,7 @@ def _answered(session: Session, found: ServedQueue, message: bytes, *, may_wait:
 @command("XTRIM", -4, "write", keys=(1, 1, 1))
 def trim(session: Session, request: Sequence[bytes]) -> Outcome:
     """Remove whole cycles that no reader needs, as retention does; return how many messages."""
-    found = existing(session, topic_of(request[1]), "manage")
+    found = session.queue("manage", topic_of(request[1]))
     given = Arguments(request, 2)
     by_length = given.takes("MAXLEN")
     if not by_length and not given.takes("MINID"):
@@ -150,6 +149,8 @@ def trim(session: Session, request: Sequence[bytes]) -> Outcome:
     if given.takes("LIMIT"):
         given.whole()
     given.end()
+    if found is None:
+        return 0
     return Later(partial(_trimmed, found, limit, by_length=by_length))
 
 
