@@ -158,6 +158,7 @@ def _trimmed(found: ServedQueue, limit: int, *, by_length: bool) -> Answer:
 
     before = found.queue.entry_count
     keeps = found.cycles_to_keep(limit) if by_length else found.cycles_from(limit)
+    found.forget_places()
     prune(found.queue.path, max_cycles=max(1, keeps))
     found.refresh()
     return max(0, before - found.queue.entry_count)
