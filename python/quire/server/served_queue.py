@@ -275,12 +275,12 @@ class ServedQueue:
         return bool(cycles) and cycles[0] <= self.numbering.to_cycle(columns.indexes[0])
 
     def _read(self, start: int, past: int, count: int, max_bytes: int) -> Columns:
-        tailer = self._tailers.pop(start, None)
+        tailer, columns = self._tailers.pop(start, None), Columns.empty()
         if tailer is not None:
             columns = Columns.read(tailer, count, max_bytes=max_bytes, end=past)
-            if len(columns) and not self._is_kept(columns):  # its file is still mapped
-                tailer.close()
-                tailer = None
+        if tailer is not None and len(columns) and not self._is_kept(columns):
+            tailer.close()  # it reads on in a file that is still mapped
+            tailer = None
         if tailer is None:
             tailer = self._tailer_at(start)
             columns = Columns.read(tailer, count, max_bytes=max_bytes, end=past)
