@@ -54,6 +54,9 @@ class ClientConnection(asyncio.Protocol):
         peer, own = (transport.get_extra_info(it) or ("?", 0) for it in ("peername", "sockname"))
         certificate = name_in(transport.get_extra_info("peercert"))
         session = Session(context, show_address(peer), (str(own[0]), int(own[1])), certificate)
+        if self._hub.is_ending:
+            transport.close()
+            return
         try:
             self._hub.admit(session)
         except RefusedError as refusal:
@@ -134,12 +137,17 @@ class ClientConnection(asyncio.Protocol):
 
     def _pause(self, session: Session, transport: asyncio.Transport) -> None:
         """Have the client wait that sends more than is carried out."""
-        has_much = bool(session.commands) or self._is_full
+        has_much = bool(session.commands) or self._is_full or self._hub.is_ending
         if has_much and not self._is_paused:
             transport.pause_reading()
         elif not has_much and self._is_paused:
             transport.resume_reading()
         self._is_paused = has_much
+
+    def end(self) -> None:
+        """Close the connection once what was answered is sent; a text would be an answer, too."""
+        if self._transport is not None:
+            self._transport.close()
 
     def refuse(self, text: str) -> None:
         """Say why, and close the connection."""
@@ -313,11 +321,9 @@ class Hub:
         Count a session of a new connection.
 
         Raises:
-            RefusedError: There are too many, or the server ends.
+            RefusedError: There are too many.
 
         """
-        if self.is_ending:
-            raise RefusedError("the server ends")
         self.context.shares.take(name_of(session))
         self.context.sessions.add(session)
 
@@ -338,15 +344,17 @@ class Hub:
             found.discard(session)
 
     async def end(self, timeout_s: float) -> None:
-        """Answer what was accepted, and close all connections."""
+        """Answer what was received, and close all connections."""
         self.is_ending = True
+        for connection in [*self.connections.values()]:
+            connection.go_on()  # and receive nothing more
         if self._ticks is not None:
             self._ticks.cancel()
         for watch in [*self._watches.values()]:
             watch.cancel()
         await _until(lambda: all(map(_is_through, self.connections)), timeout_s)
         for connection in [*self.connections.values()]:
-            connection.refuse("the server ends")
+            connection.end()
         await _until(lambda: not self.connections, timeout_s)
         for connection in [*self.connections.values()]:
             connection.drop()
