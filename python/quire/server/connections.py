@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import select
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,7 +28,6 @@ _ABSENT_S: Final = 0.1
 _LOOKS_PER_S: Final = 2000
 """How many queues that are not there are looked for in a second, however many clients wait."""
 _TICK_S: Final = 0.5
-_PAUSED: Final = 4 << 20
 
 
 class ClientConnection(asyncio.Protocol):
@@ -143,6 +143,13 @@ class ClientConnection(asyncio.Protocol):
         elif not has_much and self._is_paused:
             transport.resume_reading()
         self._is_paused = has_much
+
+    @property
+    def unread_socket(self) -> int:
+        """The number of the socket if what the client sends, also its end, is not received; -1."""
+        if self._transport is None or not self._is_paused or self._transport.is_closing():
+            return -1
+        return int(self._transport.get_extra_info("socket").fileno())
 
     def end(self) -> None:
         """Close the connection once what was answered is sent; a text would be an answer, too."""
@@ -315,6 +322,17 @@ class Hub:
                     connection.refuse("the request took too long")
                 elif not session.is_idle and not session.is_admitted:
                     self._end(session)
+            self._drop_gone()
+
+    def _drop_gone(self) -> None:
+        """Drop clients that have gone, and have sent commands after one that still waits."""
+        polled, unread = select.poll(), dict[int, ClientConnection]()
+        for session, connection in self.connections.items():
+            if session.waiting is not None and (handle := connection.unread_socket) >= 0:
+                polled.register(handle, select.POLLRDHUP)
+                unread[handle] = connection
+        for handle, _ in polled.poll(0):
+            unread[handle].drop()
 
     def admit(self, session: Session) -> None:
         """
