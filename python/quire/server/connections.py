@@ -7,7 +7,7 @@ import logging
 import math
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
@@ -187,12 +187,18 @@ class Hub:
         self._due: set[Session] = set()
         self._threads = ThreadPoolExecutor(8, "quire-serve")
         self._ticks: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[Answer]] = set()
-        context.created = self._wake_all
+        self._tasks: dict[asyncio.Task[Answer], Later] = {}
+        context.created, context.busy = self._wake_all, self._busy
 
     def start(self) -> None:
         """Begin to look after clients that are slow, and after times that are up."""
         self._ticks = asyncio.get_running_loop().create_task(self._tick())
+
+    def _busy(self) -> Iterator[str]:
+        """Yield the names of queues that somebody waits for, or a command under way uses."""
+        yield from (topic for topic, waiting in self._waiting.items() if waiting)
+        for later in self._tasks.values():
+            yield from later.topics
 
     def wait(self, session: Session) -> None:
         """Wake a session when there are messages for it, or its time is up."""
@@ -285,7 +291,7 @@ class Hub:
     def carry_out_later(self, session: Session, later: Later) -> None:
         """Have a thread carry out a command."""
         task = asyncio.get_running_loop().create_task(self._carried_out(later))
-        self._tasks.add(task)
+        self._tasks[task] = later
         task.add_done_callback(lambda done: self._finish(session, later, done))
 
     async def _carried_out(self, later: Later) -> Answer:
@@ -300,7 +306,7 @@ class Hub:
         return await loop.run_in_executor(self._threads, later.ends_with)
 
     def _finish(self, session: Session, later: Later, done: asyncio.Task[Answer]) -> None:
-        self._tasks.discard(done)
+        del self._tasks[done]
         if session.later is later:
             self._answer(session, done.result)
         elif not done.cancelled() and (error := done.exception()) is not None:

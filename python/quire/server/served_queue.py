@@ -57,6 +57,9 @@ class ServedQueue:
         topic: Its name.
         queue: Its handle, which this object closes.
 
+    Attributes:
+        users: What keeps it open, beside commands and what clients hold.
+
     """
 
     def __init__(self, topic: str, queue: Queue) -> None:
@@ -69,6 +72,7 @@ class ServedQueue:
         self._answer: tuple[Columns, object, Encoded] | None = None
         self._news: AnyTailer | None = None
         self._finished: dict[int, tuple[_State, int]] = {}
+        self.users: set[object] = set()
         self._identity, self._looked_s = _identity(queue), time.monotonic()
 
     def is_in_place(self) -> bool:
