@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,36 +13,13 @@ import pytest
 from redis.exceptions import ResponseError
 
 import quire
-from quire.server import Server
 from quire.server.context import Limits
 from replicas import wait_until
-from served import WAIT_S, command, connected
+from served import WAIT_S, command, connected, serving_here
 
 MOST = 3
 NAMES = [f"c/q{number}" for number in range(3 * MOST)]
 FULL = "too many queues are in use: limit=3"
-
-
-@contextmanager
-def serving_few(root: Path) -> Generator[int]:
-    """Run a server in this process that has few queues open at once; yield its port."""
-    ports, loop = list[int](), asyncio.new_event_loop()
-    is_done = asyncio.Event()
-
-    async def serve() -> None:
-        async with Server(root, limits=Limits(queues=MOST)) as server:
-            ports.append(server.address[1])
-            await is_done.wait()
-
-    thread = Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    try:
-        wait_until(lambda: bool(ports))
-        yield ports[0]
-    finally:
-        loop.call_soon_threadsafe(is_done.set)
-        thread.join()
-        loop.close()
 
 
 @pytest.fixture
@@ -54,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def port(root: Path) -> Generator[int]:
-    with serving_few(root) as port:
+    with serving_here(root, Limits(queues=MOST)) as port:
         yield port
 
 

@@ -64,6 +64,8 @@ class Later:
         ends_with: With a limit, returns the answer, whether time was up or not.
         is_begun: Whether a thread has it.
         topics: The queues that it uses.
+        line: The queue to which it appends, if it may wait for its lock: in line with others.
+        gives_up: Returns what is raised instead of *call*, given the error of one before it.
 
     """
 
@@ -73,6 +75,8 @@ class Later:
     ends_with: Callable[[], Answer] = lambda: None
     is_begun: bool = False
     topics: tuple[str, ...] = ()
+    line: str | None = None
+    gives_up: Callable[[Exception], Exception] = lambda error: error
 
 
 @dataclass(slots=True)

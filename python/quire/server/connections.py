@@ -8,8 +8,6 @@ import math
 import select
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from quire._waiting.sleeping import sleep_async
@@ -18,6 +16,7 @@ from quire.recording.addresses import show_address
 from quire.server.answers import Answer, encoded
 from quire.server.client_session import Later, Session
 from quire.server.client_shares import name_of
+from quire.server.command_threads import CommandThreads
 from quire.server.server_tls import name_in
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ class Hub:
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._missing: set[str] = set()
         self._due: set[Session] = set()
-        self._threads = ThreadPoolExecutor(8, "quire-serve")
+        self._threads = CommandThreads()
         self._ticks: asyncio.Task[None] | None = None
         self._tasks: dict[asyncio.Task[Answer], Later] = {}
         context.created, context.busy = self._wake_all, self._busy
@@ -290,26 +289,17 @@ class Hub:
 
     def carry_out_later(self, session: Session, later: Later) -> None:
         """Have a thread carry out a command."""
-        task = asyncio.get_running_loop().create_task(self._carried_out(later))
+        task = asyncio.get_running_loop().create_task(self._threads.carried_out(session, later))
         self._tasks[task] = later
         task.add_done_callback(lambda done: self._finish(session, later, done))
 
-    async def _carried_out(self, later: Later) -> Answer:
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, later.call)
-        if not isinstance(found, Future):
-            return found
-        if later.limit_s is None:
-            return await asyncio.wrap_future(found)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(found), later.limit_s)
-        return await loop.run_in_executor(self._threads, later.ends_with)
-
     def _finish(self, session: Session, later: Later, done: asyncio.Task[Answer]) -> None:
         del self._tasks[done]
+        if done.cancelled():  # the server ends
+            return
         if session.later is later:
             self._answer(session, done.result)
-        elif not done.cancelled() and (error := done.exception()) is not None:
+        elif (error := done.exception()) is not None:
             _log.info("a command failed that was ended: peer=%s error=%s", session.peer, error)
 
     def _answer(self, session: Session, call: Callable[[], Answer]) -> None:
@@ -384,7 +374,7 @@ class Hub:
             connection.drop()
         for session in [*self.connections]:
             session.release()
-        self._threads.shutdown(wait=True)
+        self._threads.end()
 
 
 async def _until(is_so: Callable[[], bool], timeout_s: float) -> None:
