@@ -65,6 +65,7 @@ class Later:
         is_begun: Whether a thread has it.
         topics: The queues that it uses.
         line: The queue to which it appends, if it may wait for its lock: in line with others.
+        together: How many of its line have threads at once.
         gives_up: Returns what is raised instead of *call*, given the error of one before it.
 
     """
@@ -76,6 +77,7 @@ class Later:
     is_begun: bool = False
     topics: tuple[str, ...] = ()
     line: str | None = None
+    together: int = 1
     gives_up: Callable[[Exception], Exception] = lambda error: error
 
 

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from quire.server.client_session import Later, Session
 
 _THREADS: Final = 8
+_APPENDING: Final = 32
 
 
 class _Line:
-    """Those whose appends to one queue may wait for its lock: one at a time has a thread."""
+    """Those whose appends to one queue may wait for its lock: a number at a time has threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, together: int) -> None:
         self.length = 0
-        self.turn = asyncio.Lock()
+        self.turn = asyncio.Semaphore(together)
         self._error: Exception | None = None
         self._began_s = self._failed_s = 0.0
 
@@ -47,7 +48,7 @@ class CommandThreads:
     """
 
     def __init__(self) -> None:
-        self._appending = ThreadPoolExecutor(_THREADS, "quire-append")
+        self._appending = ThreadPoolExecutor(_APPENDING, "quire-append")
         self._others = ThreadPoolExecutor(_THREADS, "quire-serve")
         self._lines: dict[str, _Line] = {}
 
@@ -72,7 +73,7 @@ class CommandThreads:
     async def _append(self, session: Session, later: Later) -> Answer | Future[Answer]:
         """Carry out an append once those before it in its line are done."""
         topic, since_s = later.line or "", time.monotonic()
-        line = self._lines.setdefault(topic, _Line())
+        line = self._lines.setdefault(topic, _Line(later.together))
         line.length += 1
         try:
             async with line.turn:

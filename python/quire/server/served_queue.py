@@ -43,6 +43,7 @@ _Asked: TypeAlias = tuple[int, int, int, int]
 _TAILERS: Final = 32
 _BATCH: Final = 4096
 _LONGEST: Final = 2**30 - 1
+_SYNCED: Final = 8
 _LOOK_S: Final = 0.2
 _SHARED_S: Final = 0.1
 """How long those who wait at one place share what was read: the end may be cut off and replaced."""
@@ -100,6 +101,13 @@ class ServedQueue:
         if may_wait or not isinstance(appender, JournalAppender):
             return cast("int", appender.write_bytes(message))
         return self._at_once(appender, lambda: appender.write_bytes(message))
+
+    @property
+    def together(self) -> int:
+        """How many appends that wait do so at once: a sync is for several, a lock for one."""
+        appender = self._opened_appender()
+        waits_for_disk = isinstance(appender, JournalAppender) and appender._waits_for_disk  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return _SYNCED if waits_for_disk else 1
 
     @staticmethod
     def _at_once(appender: JournalAppender, write: Callable[[], int | None]) -> int | None:

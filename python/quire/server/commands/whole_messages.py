@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -230,7 +230,7 @@ def _acknowledged(found: ServedQueue, appending: _Append, wait: Wait) -> Later:
         return found.when_acknowledged(cast("int", known), wait, appending.history or history)
 
     if isinstance(outcome, Later):
-        return Later(answer, line=outcome.line, gives_up=outcome.gives_up)
+        return replace(outcome, call=answer)
     return Later(answer)
 
 
@@ -361,7 +361,8 @@ class _Append:
         last = self._append(may_wait=False)
         if last is not None:
             return self._done(last)
-        return Later(self._wait, line=self._found.topic, gives_up=self._gives_up)
+        found = self._found
+        return Later(self._wait, line=found.topic, together=found.together, gives_up=self._gives_up)
 
     def _gives_up(self, error: Exception) -> Exception:
         self._end()

@@ -106,7 +106,13 @@ def _one_by_one(
 
 def _in_line(found: ServedQueue, call: Callable[[], Answer], count: int = 1) -> Later:
     """Return what appends once others have that wait for the queue's lock."""
-    return Later(call, count, line=found.topic, gives_up=lambda error: RefusedError(f"ERR {error}"))
+    return Later(
+        call,
+        count,
+        line=found.topic,
+        together=found.together,
+        gives_up=lambda error: RefusedError(f"ERR {error}"),
+    )
 
 
 def checked(found: ServedQueue, message: bytes) -> bytes:
