@@ -8,7 +8,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from quire import errors
-from quire.errors import MovedError, OptionsError, QuireError, RefusedError, WaitTimeoutError
+from quire.errors import (
+    MovedError,
+    OptionsError,
+    QuireError,
+    RefusedError,
+    ServerLostError,
+    WaitTimeoutError,
+)
 from quire.remote.address import RemoteAddress, parse
 
 _BY_CODE: Final[dict[str, type[QuireError]]] = {
@@ -18,6 +25,7 @@ _BY_CODE: Final[dict[str, type[QuireError]]] = {
 }
 _MOVED: Final = re.compile(r"\d{1,5} ([A-Za-z0-9._:-]{1,255}):(\d{1,5})")
 _FACTS: Final = ' {"index"'
+_ENDING: Final = "ERR the server ends"
 TRY_AGAIN: Final = "TRYAGAIN"
 """The code of an append whose first try is still under way."""
 
@@ -25,6 +33,8 @@ TRY_AGAIN: Final = "TRYAGAIN"
 def refused(text: str) -> Exception:
     """Return the exception for the text of an error: that of the server's, if it is Quire's own."""
     code, _, rest = text.partition(" ")
+    if text == _ENDING:  # of an older one: no answer to anything
+        return ServerLostError("the server ends")
     if code in _MADE:
         return _MADE[code](rest)
     found = _BY_CODE.get(code)

@@ -218,8 +218,8 @@ class Connection:
 
     def send(self, data: bytes, ends: float) -> None:
         """Send commands."""
-        found = self._opened()
         try:
+            found = self._opened()
             found.settimeout(max(0.001, ends - monotonic()))
             found.sendall(data)
         except BaseException as error:  # noqa: BLE001 - raised again
@@ -234,9 +234,7 @@ class Connection:
         except BaseException as error:  # noqa: BLE001 - raised again
             self.drop()
             raise self._lost(error) from None
-        if isinstance(answer, Exception):
-            raise answer
-        return _named(answer)
+        return _named(self._checked(answer))
 
     def poll(self) -> tuple[bool, Any]:
         """Return whether an answer is there, and the answer, without waiting."""
@@ -249,9 +247,16 @@ class Connection:
         except BaseException as error:  # noqa: BLE001 - raised again
             self.drop()
             raise self._lost(error) from None
+        return True, self._checked(answer)
+
+    def _checked(self, answer: Any) -> Any:  # noqa: ANN401 - whatever a server says
+        """Return an answer; an error is raised."""
+        if isinstance(answer, ServerLostError):
+            self.drop()
+            raise self._lost(ConnectionResetError(str(answer)))
         if isinstance(answer, Exception):
             raise answer
-        return True, answer
+        return answer
 
     def _read(self, timeout_s: float) -> None:
         found = self._opened()

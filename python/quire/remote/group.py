@@ -9,7 +9,13 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from quire._common import arguments
-from quire.errors import ClosedError, GroupError, ServerLostError, UnsupportedError
+from quire.errors import (
+    ClosedError,
+    GroupError,
+    ServerLostError,
+    ServerSilentError,
+    UnsupportedError,
+)
 from quire.groups.consumer import Consumer
 from quire.groups.group import Group
 from quire.groups.message import GroupBatch, GroupMessage
@@ -116,6 +122,16 @@ class RemoteMembership:
 
     def _poll(self) -> bool:
         """Have the server wait for messages; return whether it has answered already."""
+        connection, ends = self._connection, self._connection.deadline()
+        while True:
+            try:
+                return self._look()
+            except ServerSilentError:
+                raise
+            except ServerLostError as error:
+                connection.pause_after(error, ends)
+
+    def _look(self) -> bool:
         connection = self._connection
         connection.ready(connection.deadline())
         if not self._is_asked:

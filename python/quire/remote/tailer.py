@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from quire._common import arguments
-from quire.errors import ClosedError, ServerLostError, WireError
+from quire.errors import ClosedError, ServerLostError, ServerSilentError, WireError
 from quire.formats.columns import Columns
 from quire.formats.missing import Handle
 from quire.handles.base import BATCH_BYTES, AnyExcerpt, Tailer
@@ -236,9 +236,14 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
             self._is_asked = False
             if self._connection.is_connected:
                 connection, ends = self._connection, self._connection.deadline()
-                connection.send(packed(["PING"]), ends)
-                answer = connection.receive(ends)
-                connection.receive(ends)
+                try:
+                    connection.send(packed(["PING"]), ends)
+                    answer = connection.receive(ends)
+                    connection.receive(ends)
+                except ServerSilentError:
+                    raise
+                except ServerLostError:  # what was asked for is forgotten with the connection
+                    return
                 if self._at >= self._count:
                     self._take(answer)
 
@@ -281,21 +286,28 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
                 return True
             if self._is_backward:
                 return self._fill()
-            try:
-                if not self._is_asked or not self._connection.is_connected:
-                    self._store()
-                    self._begin()
-                is_there, answer = self._connection.poll()
-            except ServerLostError:
-                self._is_asked = False
-                self._connection.ready(self._connection.deadline())
-                return False
+            ends = self._connection.deadline()
+            while True:
+                try:
+                    return self._look()
+                except ServerSilentError:
+                    raise
+                except ServerLostError as error:
+                    self._is_asked = False
+                    self._connection.pause_after(error, ends)
+
+    def _look(self) -> bool:
+        """Ask for the next batch unless it is asked for; return whether it is there."""
+        while True:
+            if not self._is_asked or not self._connection.is_connected:
+                self._store()
+                self._begin()
+            is_there, answer = self._connection.poll()
             if not is_there:
                 return False
             self._is_asked = False
-            if not self._take(answer):
-                return self._prepare()
-            return True
+            if self._take(answer):
+                return True
 
     def _sleep(self, timeout_s: float | None = None) -> bool:
         left_s = math.inf if timeout_s is None else timeout_s

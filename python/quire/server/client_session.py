@@ -7,8 +7,8 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from quire.errors import QuireError, RefusedError, WaitTimeoutError
@@ -63,6 +63,10 @@ class Later:
         limit_s: After how long what *call* returned is not waited for any more; None: never.
         ends_with: With a limit, returns the answer, whether time was up or not.
         is_begun: Whether a thread has it.
+        topics: The queues that it uses.
+        line: The queue to which it appends, if it may wait for its lock: in line with others.
+        together: How many of its line have threads at once.
+        gives_up: Returns what is raised instead of *call*, given the error of one before it.
 
     """
 
@@ -71,6 +75,10 @@ class Later:
     limit_s: float | None = None
     ends_with: Callable[[], Answer] = lambda: None
     is_begun: bool = False
+    topics: tuple[str, ...] = ()
+    line: str | None = None
+    together: int = 1
+    gives_up: Callable[[Exception], Exception] = lambda error: error
 
 
 @dataclass(slots=True)
@@ -81,10 +89,12 @@ class Steps:
     Attributes:
         parts: Yields after each part, so that other clients are served; returns the answer, or
             what waits for it.
+        topics: The queues that it uses.
 
     """
 
     parts: Generator[None, None, Answer | Waiting | Steps]
+    topics: set[str] = field(default_factory=set[str])
 
     def advance(self) -> Outcome:
         """Carry out the next part; return the answer, or the command itself if there are more."""
@@ -142,6 +152,7 @@ class Session:
         self._seen: set[tuple[Right, str]] = set()
         self.request: Sequence[bytes] = ()
         self.held: dict[tuple[object, ...], Holding] = {}
+        self._held_of: dict[tuple[object, ...], tuple[str, ...]] = {}
 
     def check_held(self) -> None:
         """
@@ -157,11 +168,21 @@ class Session:
                 " (close some, or open others on another connection)"
             )
 
-    def hold(self, key: tuple[object, ...], one: Holding) -> None:
-        """Hold something for the client; give it back at once if its connection is gone."""
+    def hold(self, key: tuple[object, ...], one: Holding, *topics: str) -> None:
+        """Hold something of queues for the client; give it back at once if it is gone."""
+        self._held_of = {it: of for it, of in self._held_of.items() if it in self.held}
+        self._held_of[key] = topics
         self.held[key] = one
         if self.is_closing:
             self.release()
+
+    def used_topics(self) -> Iterator[str]:
+        """Yield the names of the queues that a long command uses, or the client holds part of."""
+        if self.steps is not None:
+            yield from self.steps.topics
+        for key, topics in [*self._held_of.items()]:
+            if key in self.held:
+                yield from topics
 
     @property
     def is_admitted(self) -> bool:
@@ -289,6 +310,8 @@ class Session:
 
     def _take(self, call: Callable[[], Outcome], count: int = 1) -> None:
         """Answer with what a call returns, or each of the commands with what it raises, or wait."""
+        queues, asked_for = self.context.queues, list[str]()
+        queues.asked_for = asked_for
         try:
             outcome = call()
         except RefusedError as refusal:
@@ -298,17 +321,21 @@ class Session:
         except Exception:  # noqa: BLE001 - of one client alone
             _log.exception("a command failed: peer=%s", self.peer)
             outcome = RefusedError("internal error: see the server's log")
+        finally:
+            queues.asked_for = None
         match outcome:
             case Waiting() if outcome.yields and self.commands:
                 self._say(outcome.ends_with)
             case Waiting():
                 self.waiting = outcome
             case Later():
+                outcome.topics = tuple(asked_for)
                 self.later = outcome
             case Steps():
+                outcome.topics.update(asked_for)
                 self.steps = outcome
             case RefusedError():
-                self.say_all([self.context.queues.errors.refusal(outcome)] * count)
+                self.say_all([queues.errors.refusal(outcome)] * count)
             case _:
                 self._say(outcome)
 

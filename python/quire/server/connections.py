@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import select
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from quire._waiting.sleeping import sleep_async
@@ -17,6 +16,7 @@ from quire.recording.addresses import show_address
 from quire.server.answers import Answer, encoded
 from quire.server.client_session import Later, Session
 from quire.server.client_shares import name_of
+from quire.server.command_threads import CommandThreads
 from quire.server.server_tls import name_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _ABSENT_S: Final = 0.1
 _LOOKS_PER_S: Final = 2000
 """How many queues that are not there are looked for in a second, however many clients wait."""
 _TICK_S: Final = 0.5
-_PAUSED: Final = 4 << 20
 
 
 class ClientConnection(asyncio.Protocol):
@@ -54,6 +53,9 @@ class ClientConnection(asyncio.Protocol):
         peer, own = (transport.get_extra_info(it) or ("?", 0) for it in ("peername", "sockname"))
         certificate = name_in(transport.get_extra_info("peercert"))
         session = Session(context, show_address(peer), (str(own[0]), int(own[1])), certificate)
+        if self._hub.is_ending:
+            transport.close()
+            return
         try:
             self._hub.admit(session)
         except RefusedError as refusal:
@@ -134,12 +136,24 @@ class ClientConnection(asyncio.Protocol):
 
     def _pause(self, session: Session, transport: asyncio.Transport) -> None:
         """Have the client wait that sends more than is carried out."""
-        has_much = bool(session.commands) or self._is_full
+        has_much = bool(session.commands) or self._is_full or self._hub.is_ending
         if has_much and not self._is_paused:
             transport.pause_reading()
         elif not has_much and self._is_paused:
             transport.resume_reading()
         self._is_paused = has_much
+
+    @property
+    def unread_socket(self) -> int:
+        """The number of the socket if what the client sends, also its end, is not received; -1."""
+        if self._transport is None or not self._is_paused or self._transport.is_closing():
+            return -1
+        return int(self._transport.get_extra_info("socket").fileno())
+
+    def end(self) -> None:
+        """Close the connection once what was answered is sent; a text would be an answer, too."""
+        if self._transport is not None:
+            self._transport.close()
 
     def refuse(self, text: str) -> None:
         """Say why, and close the connection."""
@@ -170,14 +184,20 @@ class Hub:
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._missing: set[str] = set()
         self._due: set[Session] = set()
-        self._threads = ThreadPoolExecutor(8, "quire-serve")
+        self._threads = CommandThreads()
         self._ticks: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[Answer]] = set()
-        context.created = self._wake_all
+        self._tasks: dict[asyncio.Task[Answer], Later] = {}
+        context.created, context.busy = self._wake_all, self._busy
 
     def start(self) -> None:
         """Begin to look after clients that are slow, and after times that are up."""
         self._ticks = asyncio.get_running_loop().create_task(self._tick())
+
+    def _busy(self) -> Iterator[str]:
+        """Yield the names of queues that somebody waits for, or a command under way uses."""
+        yield from (topic for topic, waiting in self._waiting.items() if waiting)
+        for later in self._tasks.values():
+            yield from later.topics
 
     def wait(self, session: Session) -> None:
         """Wake a session when there are messages for it, or its time is up."""
@@ -269,26 +289,17 @@ class Hub:
 
     def carry_out_later(self, session: Session, later: Later) -> None:
         """Have a thread carry out a command."""
-        task = asyncio.get_running_loop().create_task(self._carried_out(later))
-        self._tasks.add(task)
+        task = asyncio.get_running_loop().create_task(self._threads.carried_out(session, later))
+        self._tasks[task] = later
         task.add_done_callback(lambda done: self._finish(session, later, done))
 
-    async def _carried_out(self, later: Later) -> Answer:
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, later.call)
-        if not isinstance(found, Future):
-            return found
-        if later.limit_s is None:
-            return await asyncio.wrap_future(found)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(found), later.limit_s)
-        return await loop.run_in_executor(self._threads, later.ends_with)
-
     def _finish(self, session: Session, later: Later, done: asyncio.Task[Answer]) -> None:
-        self._tasks.discard(done)
+        del self._tasks[done]
+        if done.cancelled():  # the server ends
+            return
         if session.later is later:
             self._answer(session, done.result)
-        elif not done.cancelled() and (error := done.exception()) is not None:
+        elif (error := done.exception()) is not None:
             _log.info("a command failed that was ended: peer=%s error=%s", session.peer, error)
 
     def _answer(self, session: Session, call: Callable[[], Answer]) -> None:
@@ -307,17 +318,26 @@ class Hub:
                     connection.refuse("the request took too long")
                 elif not session.is_idle and not session.is_admitted:
                     self._end(session)
+            self._drop_gone()
+
+    def _drop_gone(self) -> None:
+        """Drop clients that have gone, and have sent commands after one that still waits."""
+        polled, unread = select.poll(), dict[int, ClientConnection]()
+        for session, connection in self.connections.items():
+            if session.waiting is not None and (handle := connection.unread_socket) >= 0:
+                polled.register(handle, select.POLLRDHUP)
+                unread[handle] = connection
+        for handle, _ in polled.poll(0):
+            unread[handle].drop()
 
     def admit(self, session: Session) -> None:
         """
         Count a session of a new connection.
 
         Raises:
-            RefusedError: There are too many, or the server ends.
+            RefusedError: There are too many.
 
         """
-        if self.is_ending:
-            raise RefusedError("the server ends")
         self.context.shares.take(name_of(session))
         self.context.sessions.add(session)
 
@@ -338,21 +358,23 @@ class Hub:
             found.discard(session)
 
     async def end(self, timeout_s: float) -> None:
-        """Answer what was accepted, and close all connections."""
+        """Answer what was received, and close all connections."""
         self.is_ending = True
+        for connection in [*self.connections.values()]:
+            connection.go_on()  # and receive nothing more
         if self._ticks is not None:
             self._ticks.cancel()
         for watch in [*self._watches.values()]:
             watch.cancel()
         await _until(lambda: all(map(_is_through, self.connections)), timeout_s)
         for connection in [*self.connections.values()]:
-            connection.refuse("the server ends")
+            connection.end()
         await _until(lambda: not self.connections, timeout_s)
         for connection in [*self.connections.values()]:
             connection.drop()
         for session in [*self.connections]:
             session.release()
-        self._threads.shutdown(wait=True)
+        self._threads.end()
 
 
 async def _until(is_so: Callable[[], bool], timeout_s: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,8 @@ class Limits:
     Attributes:
         connections: How many connections there may be at once.
         connections_of_one: How many of them one token may have, or one machine without a token.
+        queues: How many queues may be open at once: the server closes the one that was not used for
+            longest, unless clients use all of them.
         held: How many named tailers, members of groups and parts of batches a connection may hold.
         request_bytes: The length of the longest request.
         request_arguments: How many arguments a request may have.
@@ -55,6 +57,7 @@ class Limits:
 
     connections: int = 10_000
     connections_of_one: int = 2000
+    queues: int = 1000
     held: int = 256
     request_bytes: int = 64 << 20
     request_arguments: int = 1 << 20
@@ -100,6 +103,7 @@ class Context:
         commands: How many were carried out.
         created: Wakes who waits for a queue: called with the name of each new one, and of one that
             lost a group.
+        busy: Returns the names of queues that clients wait for, or that threads use for them.
 
     """
 
@@ -120,6 +124,7 @@ class Context:
     names: QueueNames = field(init=False)
     commands: int = 0
     created: Callable[[str], object] = lambda _topic: None
+    busy: Callable[[], Iterable[str]] = tuple
     _looked_s: float = 0.0
     _required: bool = False
 
@@ -129,6 +134,14 @@ class Context:
         refusal = "max number of clients reached"
         self.shares = ClientShares(refusal, limits.connections, limits.connections_of_one)
         self.begun = ClientBytes("too long unfinished requests", limits.begun_bytes_of_one)
+        self.queues.in_use = self._in_use
+
+    def _in_use(self) -> Iterator[str]:
+        """Yield the names of the queues that clients use now."""
+        yield from self.busy()
+        yield from self.groups.topics_with_pending()
+        for session in self.sessions:
+            yield from session.used_topics()
 
     def create(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         """

@@ -113,13 +113,12 @@ class Server:
                 _check_reach(at if isinstance(at, str) else at[0], tls, file, is_asked=is_asked)
         self._host, self._port, self._tls = host, port, tls
         self._flight_address, self._certificates, self._web_address = flight, certificates, web
-        queues = Queues(directory, peers=Peers(map(Peer.of, peers)))
+        limits = limits or Limits()
+        queues = Queues(directory, limits.queues, Peers(map(Peer.of, peers)))
         self._audit = None if audit is None else Audit(Path(audit), served=queues.path)
         appends = AppendIds(queues.path, FOLDER)
         groups = StreamGroups(queues.path)
-        self.context = Context(
-            queues, groups, appends, file, limits or Limits(), carry_out, add_all
-        )
+        self.context = Context(queues, groups, appends, file, limits, carry_out, add_all)
         if self._audit is not None:
             self.context.note = self._audit.note
         self._hub: Hub | None = None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -43,6 +45,8 @@ class Queues:
 
     Attributes:
         errors: The texts of errors, as clients see them.
+        in_use: Returns the names of queues that clients use, which stay open.
+        asked_for: A list to which each name is added that is asked for; None: it is not noted.
 
     Raises:
         NotAQueueError: There is no such directory, or it is a queue itself.
@@ -56,7 +60,9 @@ class Queues:
         self.peers: Final = peers or Peers()
         self.errors: Final = ErrorsForClients(self.path)
         self._most = most
-        self._open: dict[str, ServedQueue] = {}
+        self._open: OrderedDict[str, ServedQueue] = OrderedDict()
+        self.in_use: Callable[[], Iterable[str]] = tuple
+        self.asked_for: list[str] | None = None
         self._unnamed: set[str] = set()
         if not self.path.is_dir():
             raise NotAQueueError(
@@ -76,9 +82,12 @@ class Queues:
             RefusedError: The queue cannot be opened.
 
         """
+        if self.asked_for is not None:
+            self.asked_for.append(topic)
         found = self._open.get(topic)
         if found is not None and not found.queue.closed:
             if found.is_in_place():
+                self._open.move_to_end(topic)
                 return found
             _log.warning("a queue was removed or replaced: name=%s", topic)
             self.forget(topic)
@@ -138,9 +147,7 @@ class Queues:
 
     def _opened(self, topic: str, options: dict[str, Any]) -> ServedQueue:
         if len(self._open) >= self._most:
-            self._forget_closed()
-            if len(self._open) >= self._most:
-                raise RefusedError(f"too many queues are open: limit={self._most}")
+            self._make_room()
         path = self.path.joinpath(*topic.split("/"))
         try:
             queue = self._handle(path, options)
@@ -169,9 +176,22 @@ class Queues:
             with suppress(QuireError, OSError):
                 found.close()
 
+    @contextmanager
+    def using(self, *queues: ServedQueue) -> Generator[None]:
+        """Keep queues open while something is done with them."""
+        user = object()
+        for it in queues:
+            it.users.add(user)
+        try:
+            yield
+        finally:
+            for it in queues:
+                it.users.discard(user)
+
     def check(self, found: ServedQueue, error: Exception) -> None:
         """Close a queue whose files were removed, replaced or damaged."""
-        if isinstance(error, CorruptError | NotAQueueError | TableLostError | ClosedError):
+        is_lost = isinstance(error, CorruptError | NotAQueueError | TableLostError | ClosedError)
+        if is_lost and self._open.get(found.topic) is found:
             self.forget(found.topic)
 
     def current(self, topic: str) -> ServedQueue | None:
@@ -195,9 +215,24 @@ class Queues:
         """Return whether a queue is of an older format, which has no files before a message."""
         return found.journal is None and found.is_in_place() and self._is_folder(parts)
 
-    def _forget_closed(self) -> None:
+    def _make_room(self) -> None:
+        """
+        Close the queue that was not used for longest.
+
+        Raises:
+            RefusedError: All are in use.
+
+        """
         for topic in [name for name, it in self._open.items() if it.queue.closed]:
             del self._open[topic]
+        if len(self._open) < self._most:
+            return
+        kept = {*self.in_use(), *(self.asked_for or ())[:1]}  # a command may name a second one
+        for topic, it in self._open.items():
+            if topic not in kept and not it.users:
+                self.forget(topic)
+                return
+        raise RefusedError(f"too many queues are in use: limit={self._most}")
 
     def topics(self) -> list[str]:
         """Return the names of all queues that are served here, in order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -38,10 +39,14 @@ if TYPE_CHECKING:
 
 _State: TypeAlias = tuple[int, int, int, int]
 """The device, inode, size and time of change of a file."""
+_Asked: TypeAlias = tuple[int, int, int, int]
 _TAILERS: Final = 32
 _BATCH: Final = 4096
 _LONGEST: Final = 2**30 - 1
+_SYNCED: Final = 8
 _LOOK_S: Final = 0.2
+_SHARED_S: Final = 0.1
+"""How long those who wait at one place share what was read: the end may be cut off and replaced."""
 _SHARED_BYTES: Final = 1 << 16
 
 
@@ -53,6 +58,9 @@ class ServedQueue:
         topic: Its name.
         queue: Its handle, which this object closes.
 
+    Attributes:
+        users: What keeps it open, beside commands and what clients hold.
+
     """
 
     def __init__(self, topic: str, queue: Queue) -> None:
@@ -61,10 +69,11 @@ class ServedQueue:
         self.journal = journal_of(queue)
         self._appender: Any = None
         self._tailers: dict[int, AnyTailer] = {}
-        self._latest: tuple[tuple[int, int, int, int], Columns] | None = None
+        self._latest: tuple[_Asked, Columns, float] | None = None
         self._answer: tuple[Columns, object, Encoded] | None = None
         self._news: AnyTailer | None = None
         self._finished: dict[int, tuple[_State, int]] = {}
+        self.users: set[object] = set()
         self._identity, self._looked_s = _identity(queue), time.monotonic()
 
     def is_in_place(self) -> bool:
@@ -92,6 +101,13 @@ class ServedQueue:
         if may_wait or not isinstance(appender, JournalAppender):
             return cast("int", appender.write_bytes(message))
         return self._at_once(appender, lambda: appender.write_bytes(message))
+
+    @property
+    def together(self) -> int:
+        """How many appends that wait do so at once: a sync is for several, a lock for one."""
+        appender = self._opened_appender()
+        waits_for_disk = isinstance(appender, JournalAppender) and appender._waits_for_disk  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return _SYNCED if waits_for_disk else 1
 
     @staticmethod
     def _at_once(appender: JournalAppender, write: Callable[[], int | None]) -> int | None:
@@ -246,18 +262,41 @@ class ServedQueue:
 
         """
         asked = (start, past, count, max_bytes)
-        if self._latest is not None and self._latest[0] == asked:
-            return self._latest[1]
-        tailer = self._tailers.pop(start, None)
-        if tailer is None:
-            tailer = self._tailer_at(start)
-        columns = Columns.read(tailer, count, max_bytes=max_bytes, end=past)
-        following = columns.indexes[-1] + 1 if len(columns) else start
-        self._keep(following, tailer)
+        columns = self._shared(asked)
+        if columns is not None:
+            return columns
+        columns = self._read(start, past, count, max_bytes)
         if len(columns) and columns.indexes[0] < start:  # the start is after the end
             columns = columns.part(columns_before(columns, start), len(columns))
         if len(columns):
-            self._latest = asked, columns
+            self._latest = asked, columns, time.monotonic() + _SHARED_S
+        return columns
+
+    def _shared(self, asked: _Asked) -> Columns | None:
+        """Return what was read just before if the same is asked for, and it is still all."""
+        latest = self._latest
+        if latest is None or latest[0] != asked or latest[2] < time.monotonic():
+            return None
+        columns = latest[1]
+        is_all = self.queue.last_index == columns.indexes[-1]
+        return columns if is_all and self._is_kept(columns) else None
+
+    def _is_kept(self, columns: Columns) -> bool:
+        """Return whether the cycle of the first of some messages was not removed."""
+        cycles = cycles_of(self.queue)
+        return bool(cycles) and cycles[0] <= self.numbering.to_cycle(columns.indexes[0])
+
+    def _read(self, start: int, past: int, count: int, max_bytes: int) -> Columns:
+        tailer, columns = self._tailers.pop(start, None), Columns.empty()
+        if tailer is not None:
+            columns = Columns.read(tailer, count, max_bytes=max_bytes, end=past)
+        if tailer is not None and len(columns) and not self._is_kept(columns):
+            tailer.close()  # it reads on in a file that is still mapped
+            tailer = None
+        if tailer is None:
+            tailer = self._tailer_at(start)
+            columns = Columns.read(tailer, count, max_bytes=max_bytes, end=past)
+        self._keep(columns.indexes[-1] + 1 if len(columns) else start, tailer)
         return columns
 
     def answer(self, columns: Columns, form: object, make: Callable[[], Answer]) -> Answer:
@@ -292,6 +331,12 @@ class ServedQueue:
         self._tailers[following] = tailer
         while len(self._tailers) > _TAILERS:
             self._tailers.pop(next(iter(self._tailers))).close()
+
+    def forget_places(self) -> None:
+        """Close the tailers that stand where clients have read to: they keep files in use."""
+        while self._tailers:
+            with suppress(KeyError):  # a thread has taken the last one
+                self._tailers.popitem()[1].close()
 
     def new_tailer(self) -> AnyTailer:
         """Return a tailer at the first message, that skips what was deleted."""

@@ -124,6 +124,11 @@ class StreamGroup:
         self.pending[message.index] = Pending(message, consumer, delivered_ms, count)
 
     @property
+    def has_pending(self) -> bool:
+        """Whether the server has messages for consumers, which would go to other members."""
+        return self.is_open and bool(self.pending or self._taken)
+
+    @property
     def is_open(self) -> bool:
         """Whether the server is still a member."""
         return not self._member.closed and not self._queue.queue.closed
@@ -404,6 +409,10 @@ class StreamGroups:
                 "entries-read": None,
                 "lag": max(0, state.lag - len(found.pending)),
             }
+
+    def topics_with_pending(self) -> Iterator[str]:
+        """Yield the names of the queues that have a group with messages of consumers."""
+        return (topic for (topic, _), it in self._open.items() if it.has_pending)
 
     def close(self) -> None:
         """Leave all groups; what was delivered stays with its consumers."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 import subprocess
 from collections.abc import Generator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -18,6 +21,8 @@ from redis.retry import Retry
 
 from cli_runs import started
 from ports import free_port
+from quire.server import Server
+from quire.server.context import Limits
 
 WAIT_S = 60.0
 NO_REDIS = "needs redis-server, see .ci/needs"
@@ -33,6 +38,27 @@ def serving(root: Path, *options: object) -> Generator[tuple[int, subprocess.Pop
         line = process.stdout.readline().decode()
         assert line.startswith("listening 127.0.0.1:"), line
         yield int(line.rpartition(":")[2]), process
+
+
+@contextmanager
+def serving_here(root: Path, limits: Limits | None = None) -> Generator[int]:
+    """Run a server in a thread of this process; yield its port."""
+    loop, is_done = asyncio.new_event_loop(), asyncio.Event()
+    port = Future[int]()
+
+    async def serve() -> None:
+        async with Server(root, limits=limits) as server:
+            port.set_result(server.address[1])
+            await is_done.wait()
+
+    thread = Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        yield port.result(WAIT_S)
+    finally:
+        loop.call_soon_threadsafe(is_done.set)
+        thread.join()
+        loop.close()
 
 
 @contextmanager

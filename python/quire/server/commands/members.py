@@ -173,6 +173,7 @@ def _join(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
     check_consumer(wanted := given.next())
     consumer = wanted.decode("utf-8", "replace")
     options: dict[str, Any] = {}
+    topics = [found.topic]
     while given:
         if given.takes("TIMEOUT"):
             options["ack_timeout_s"] = given.whole("timeout", least=1) / 1000
@@ -181,7 +182,8 @@ def _join(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
         elif given.takes("MISSING"):
             options["on_missing"] = _MISSING.get(given.next().upper(), "")
         elif given.takes("DEADLETTER"):
-            options["dead_letter"] = _letters(session, topic_of(given.next()))
+            topics.append(topic_of(given.next()))
+            options["dead_letter"] = _letters(session, topics[-1])
             options["max_deliveries"] = given.whole("deliveries", least=1)
         else:
             raise RefusedError("syntax error")
@@ -196,7 +198,7 @@ def _join(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
         number = 1 + len(session.held)
         while ("member", number) in session.held:
             number += 1
-        session.hold(("member", number), _Member(found.topic, joined))
+        session.hold(("member", number), _Member(found.topic, joined), *topics)
         return number
 
     return Later(answer)

@@ -121,7 +121,7 @@ def _open(session: Session, found: ServedQueue, given: Arguments) -> Outcome:
         target = Target(str(found.queue.path))
         place = target.staging.batch(writer, batch)
         part = _Part(PartWriter(place, partition, found.longest, target.ring()))
-        session.hold(("part", found.topic, number), part)
+        session.hold(("part", found.topic, number), part, found.topic)
         return number
 
     return _later(answer)

@@ -94,7 +94,7 @@ def _open(session: Session, found: ServedQueue, name: str, given: Arguments) -> 
                 f"TAILERINUSE the named tailer is in use: tailer={name} queue={found.topic} (close"
                 " it where it is open, or open it with shared=True, as Java's are)"
             ) from None
-        session.hold(key, opened)
+        session.hold(key, opened, found.topic)
         return opened.index
 
     return Later(answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -203,7 +203,7 @@ def append(session: Session, request: Sequence[bytes]) -> Outcome:
         raise RefusedError(f"NOTAQUEUE no such queue: name={topic}")
     batch = _batch(found, given, client, number)
     if is_metadata:
-        return Later(lambda: found.append_metadata(batch.messages()))
+        return Later(lambda: found.append_metadata(batch.messages()), line=topic)
     appending = _Append(session, found, batch)
     return appending() if wait is None else _acknowledged(found, appending, wait)
 
@@ -229,6 +229,8 @@ def _acknowledged(found: ServedQueue, appending: _Append, wait: Wait) -> Later:
         known = found.queue.last_index if last is None else last
         return found.when_acknowledged(cast("int", known), wait, appending.history or history)
 
+    if isinstance(outcome, Later):
+        return replace(outcome, call=answer)
     return Later(answer)
 
 
@@ -357,7 +359,14 @@ class _Append:
             if history is not None:
                 known.note_history(batch.number, history)
         last = self._append(may_wait=False)
-        return Later(self._wait) if last is None else self._done(last)
+        if last is not None:
+            return self._done(last)
+        found = self._found
+        return Later(self._wait, line=found.topic, together=found.together, gives_up=self._gives_up)
+
+    def _gives_up(self, error: Exception) -> Exception:
+        self._end()
+        return error
 
     def _wait(self) -> Answer:
         last = self._append(may_wait=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +46,7 @@ def add(session: Session, request: Sequence[bytes]) -> Outcome:
     answer = _answered(session, found, message, may_wait=False)
     if answer is not None:
         return answer
-    return Later(lambda: _answered(session, found, message, may_wait=True))
+    return _in_line(found, lambda: _answered(session, found, message, may_wait=True))
 
 
 def add_all(session: Session, entries: PackedEntries) -> Outcome:
@@ -70,11 +70,11 @@ def add_all(session: Session, entries: PackedEntries) -> Outcome:
             last = found.append_columns(offsets, data, count, may_wait=may_wait)
         except (QuireError, OSError) as error:
             session.context.queues.check(found, error)
-            raise RefusedError(f"ERR {error}") from None
+            raise RefusedError(f"ERR {error}") from error
         return None if last is None else _ids(found, last, count)
 
     answer = appended(may_wait=False)
-    return Later(lambda: appended(may_wait=True), count) if answer is None else answer
+    return _in_line(found, lambda: appended(may_wait=True), count) if answer is None else answer
 
 
 def _ids(found: ServedQueue, last: int, count: int) -> Answer:
@@ -100,7 +100,18 @@ def _one_by_one(
     def answers() -> Answer:
         return Encoded(b"".join(encoded(answer(it), 2) for it in range(len(offsets) - 1)))
 
-    return Later(answers, len(offsets) - 1) if found.takes_many else answers()
+    return _in_line(found, answers, len(offsets) - 1) if found.takes_many else answers()
+
+
+def _in_line(found: ServedQueue, call: Callable[[], Answer], count: int = 1) -> Later:
+    """Return what appends once others have that wait for the queue's lock."""
+    return Later(
+        call,
+        count,
+        line=found.topic,
+        together=found.together,
+        gives_up=lambda error: RefusedError(f"ERR {error}"),
+    )
 
 
 def checked(found: ServedQueue, message: bytes) -> bytes:
@@ -131,7 +142,7 @@ def _answered(session: Session, found: ServedQueue, message: bytes, *, may_wait:
         index = found.append(message, may_wait=may_wait)
     except (QuireError, OSError) as error:
         session.context.queues.check(found, error)
-        raise RefusedError(f"ERR {error}") from None
+        raise RefusedError(f"ERR {error}") from error
     return None if index is None else id_of(index)
 
 
@@ -159,6 +170,7 @@ def _trimmed(found: ServedQueue, limit: int, *, by_length: bool) -> Answer:
 
     before = found.queue.entry_count
     keeps = found.cycles_to_keep(limit) if by_length else found.cycles_from(limit)
+    found.forget_places()
     prune(found.queue.path, max_cycles=max(1, keeps))
     found.refresh()
     return max(0, before - found.queue.entry_count)

@@ -240,9 +240,10 @@ class FlightService(flight.FlightServerBase):
 
     @contextmanager
     def _checking(self, found: ServedQueue) -> Generator[None]:
-        """Close a queue whose files turn out to be removed or damaged: it is opened again."""
+        """Use a queue; close one whose files are removed or damaged: it is opened again."""
         try:
-            yield
+            with self._shared.queues.using(found):
+                yield
         except (QuireError, OSError) as error:
             self._shared.on_loop(partial(self._shared.queues.check, found, error))
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -55,14 +55,20 @@ class LiveViews:
         for sleep in self._sleeps:
             sleep.unpause()
 
-    def _answer(self, visitor: Visitor, events: AsyncGenerator[str]) -> Response:
+    def _answer(
+        self, visitor: Visitor, events: AsyncGenerator[str], *queues: ServedQueue
+    ) -> Response:
         self._shares.check(name_of(visitor))
-        return StreamingResponse(self._bounded(visitor, events), media_type="text/event-stream")
+        bounded = self._bounded(visitor, events, queues)
+        return StreamingResponse(bounded, media_type="text/event-stream")
 
-    async def _bounded(self, visitor: Visitor, events: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    async def _bounded(
+        self, visitor: Visitor, events: AsyncGenerator[str], queues: Sequence[ServedQueue]
+    ) -> AsyncGenerator[str]:
         """Yield events as long as the visitor is let in, and the server runs."""
+        using = self._shown.context.queues.using(*queues)
         try:
-            with self._shares.holding(name_of(visitor)):
+            with self._shares.holding(name_of(visitor)), using:
                 yield "retry: 5000\n\n"
                 async for event in events:
                     if self._ended.is_set() or not self._shown.visitors.still(visitor):
@@ -101,7 +107,7 @@ class LiveViews:
     async def messages(self, request: Request, visitor: Visitor) -> Response:
         """Return the messages of a queue as they come."""
         queue, asked = self._shown.queue_of(request, visitor), asked_of(request.query_params)
-        return self._answer(visitor, self._news(queue, asked))
+        return self._answer(visitor, self._news(queue, asked), queue)
 
     async def _news(self, queue: ServedQueue, asked: Asked) -> AsyncGenerator[str]:
         tailer = queue.new_tailer()

@@ -71,14 +71,15 @@ class ShownQueues:
     async def listed(self, topics: Sequence[str]) -> list[Listed]:
         """Return what the list shows of some queues."""
         found = await self._opened(topics)
-        return await self.in_thread(
-            lambda: [
-                Listed(topic, error=it)
-                if isinstance(it, str)
-                else self._listing.listed(topic, it.queue)
-                for topic, it in found
-            ]
-        )
+        with self._context.queues.using(*(it for _, it in found if not isinstance(it, str))):
+            return await self.in_thread(
+                lambda: [
+                    Listed(topic, error=it)
+                    if isinstance(it, str)
+                    else self._listing.listed(topic, it.queue)
+                    for topic, it in found
+                ]
+            )
 
     async def _opened(self, topics: Sequence[str]) -> list[tuple[str, ServedQueue | str]]:
         """Return the queues that there are of some names; of one that cannot be opened, why."""
@@ -103,7 +104,8 @@ class ShownQueues:
         names = [it for it in await self.topics() if it != queue.topic and visitor.may("read", it)]
         names.sort(key=lambda it: (-_common(parts, it.split("/")), it))
         opened = [it for _, it in await self._opened(names[:NEIGHBOURS]) if not isinstance(it, str)]
-        found = await self.in_thread(lambda: self._letters.of([queue, *opened]))
+        with self._context.queues.using(queue, *opened):
+            found = await self.in_thread(lambda: self._letters.of([queue, *opened]))
         return [it for it in found if it.topic == queue.topic or it.source == queue.queue.path]
 
     def topic_at(self, path: str, visitor: Visitor) -> str | None:
@@ -164,7 +166,8 @@ class ShownQueues:
     async def of_queue(self, queue: ServedQueue, call: Callable[[], _T]) -> _T:
         """Return what a call finds in a queue, in a thread; one that failed is opened again."""
         try:
-            return await self.in_thread(call)
+            with self._context.queues.using(queue):
+                return await self.in_thread(call)
         except (QuireError, OSError) as error:
             self._context.queues.check(queue, error)
             raise
