@@ -77,7 +77,11 @@ def sealed_by_others(path: Path) -> None:
     seal(path, older=True)
 
 
-@pytest.mark.parametrize("change", [lambda _: None, seal, sealed_by_others], ids=["no", "", "all"])
+def nobody(path: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize("change", [nobody, seal, sealed_by_others], ids=["not", "", "by others"])
 def test_it_is_found_also_once_somebody_has_sealed_it(
     queue: Path, key: Path, tmp_path: Path, change: Callable[[Path], object]
 ) -> None:
