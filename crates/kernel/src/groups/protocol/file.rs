@@ -228,8 +228,8 @@ fn put_in_place(path: &Path, parts: &[Part], file_mode: u32) -> Result<Replaced>
     Ok(Replaced::Done)
 }
 
-/// Replaces a side file by what is made of it once members can do nothing more: what they were told
-/// is in it. If nothing is made, or that fails, they go on.
+/// Replaces a side file by what is made of it once members can do nothing more: all that was
+/// reported to them is in it. If nothing is made, or that fails, they go on.
 pub fn replace_by(
     path: &Path,
     file_mode: u32,
