@@ -129,17 +129,22 @@ def full_disk_of_groups(
     monkeypatch: pytest.MonkeyPatch, orders: Path, leave: int
 ) -> Generator[None]:
     """Have room for some side files of groups, and then for none."""
-    real, left = _native.group_keep, [leave]
+    left = leave
 
-    def keep(path: str, *given: Any, **named: Any) -> bool:  # noqa: ANN401
-        if path == str(orders):
-            if not left[0]:
-                raise NO_ROOM
-            left[0] -= 1
-        return real(path, *given, **named)
+    def limited(real: Callable[..., bool]) -> Callable[..., bool]:
+        def made(path: str | Path, *given: Any, **named: Any) -> bool:  # noqa: ANN401
+            nonlocal left
+            if orders in {Path(path), Path(path).parent}:
+                if not left:
+                    raise NO_ROOM
+                left -= 1
+            return real(path, *given, **named)
+
+        return made
 
     with monkeypatch.context() as patched:
-        patched.setattr(positions, "group_keep", keep)
+        patched.setattr(positions, "group_keep", limited(_native.group_keep))
+        patched.setattr(positions, "group_take", limited(_native.group_take))
         yield
 
 

@@ -157,8 +157,9 @@ fn float(text: &str) -> Option<f64> {
 
 /// Appends a field name or a key. Names are Latin-1: a key beyond it has to be given as one.
 pub fn put_name(out: &mut Out, name: &str, is_field: bool) -> Result<()> {
-    // Java's dump refuses control characters in field names.
-    if is_field && !name.bytes().any(|byte| byte < b' ') {
+    // Java's dump refuses control characters in field names, and numeric names have no zeros first.
+    let has_zeros = name.len() > 1 && name.starts_with('0');
+    if is_field && !has_zeros && !name.bytes().any(|byte| byte < b' ') {
         return writer::put_field(out, name);
     }
     writer::put_key(out, name)
