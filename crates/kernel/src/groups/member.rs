@@ -340,6 +340,7 @@ impl<'a> Working<'a> {
 
     /// An error if the side file was marked, after what this member has just changed in it: that may
     /// have come too late for the file that takes its place.
+    #[inline]
     fn still_counts(&self) -> Result<()> {
         fence(Ordering::SeqCst); // M2: after the change, as `mark` is before what replaces the file
         let (group, side) = (&self.member.group, &self.member.side);
@@ -375,6 +376,7 @@ impl<'a> Working<'a> {
     }
 }
 
+#[cold]
 fn was_reset(group: &Group) -> Error {
     group.error("the group was reset, or its side file made again")
 }

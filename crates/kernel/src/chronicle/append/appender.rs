@@ -243,9 +243,7 @@ impl Appender {
     fn try_lock<'a>(&self, table: &'a TableStore) -> Result<Option<WriteGuard<'a>>> {
         self.check_open()?;
         self.queue.options().encryption.check_key(self.queue.path())?;
-        let guard = if self.queue.commit().is_slow() { None } else { table.try_write() };
-        gate::check(table.append_lock(), false)?;
-        Ok(guard)
+        Ok(if self.queue.commit().is_slow() { None } else { table.try_write() })
     }
 
     /// Step 2.
@@ -324,6 +322,9 @@ impl Appender {
     ) -> Result<Option<i64>> {
         let (timer, table) = (Timer::start(self.queue.metrics()), self.table()?);
         let Some(guard) = self.try_lock(table)? else { return Ok(None) };
+        if !gate::is_open(table.append_lock()) {
+            gate::check(table.append_lock(), false)?;
+        }
         let Some(state) = self.state.try_lock() else { return Ok(None) };
         let done = self
             .holding_state(state, table, guard, now_ms, appended, |end| end.try_append(payload));

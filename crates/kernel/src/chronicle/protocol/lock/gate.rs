@@ -6,11 +6,18 @@ use crate::chronicle::format::table;
 use crate::os::process;
 use crate::{Error, Result};
 
+/// Whether nobody holds the append lock; `word` is that of the lock.
+#[inline]
+#[must_use]
+pub const fn is_open(word: u64) -> bool {
+    word == table::UNLOCKED
+}
+
 /// An error while the append lock is held, as by a replication sink; `word` is that of the lock. Its
 /// holder may write metadata.
-#[inline]
+#[cold]
 pub fn check(word: u64, metadata: bool) -> Result<()> {
-    if word == table::UNLOCKED {
+    if is_open(word) {
         return Ok(());
     }
     let holder = table::holder(word);
