@@ -1,4 +1,4 @@
-"""Cycles that somebody inserts between sealed ones, and checkpoints of a time to come."""
+"""Cycles that somebody inserts between sealed ones, and checkpoints dated in the future."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_checkpoint_of_a_time_to_come_is_told_and_not_signed_after(
     found = quire.verify(queue, trust=key.with_suffix(".pub"))
     assert {"seal-time", "unsigned-seals"} <= {it.kind for it in found.findings}
     fill(queue, 1)
-    with pytest.raises(SealError, match="is of a time to come"):
+    with pytest.raises(SealError, match="is dated in the future"):
         seal(queue, sign=key)
 
 

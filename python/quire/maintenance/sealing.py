@@ -83,7 +83,7 @@ def seal(
     Raises:
         SealError: Seals are damaged, messages changed since they were sealed, *sign* is not a key,
             the seals do not go on from the checkpoint that is there, or what is to be signed has a
-            cycle between those that were signed, or a time to come.
+            cycle between those that were signed, or is dated in the future.
         LockHeldError: Another process seals the queue.
         UnsupportedError: The queue is of another format.
 

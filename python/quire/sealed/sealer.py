@@ -136,12 +136,13 @@ def _check_before_signing(chain: Chain, signer: Signer, folder: SafeFolder, *, o
     newest, file = chain.newest, folder.path / SEALS
     if newest is not None and is_ahead(newest.time_ms):
         raise SealError(
-            f"the newest checkpoint is of a time to come: file={file} time_ms={newest.time_ms}"
+            f"the newest checkpoint is dated in the future: file={file} time_ms={newest.time_ms}"
             " (set the clock right; or move seals.quire and *.seal.quire away, and seal again)"
         )
     signed = [it.checkpoint.number for it in chain.entries if signer.is_signed(it.checkpoint)]
     inserted = chain.inserted_after(signed[-1]) if signed and not older else {}
-    for cycle, number in inserted.items():
+    if inserted:
+        cycle, number = next(iter(inserted.items()))
         raise SealError(
             "a cycle was inserted between those that were signed:"
             f" file={file} checkpoint={number} cycle={cycle} (quire verify --trust says which;"
