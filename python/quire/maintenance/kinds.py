@@ -231,7 +231,9 @@ SEAL_KINDS: Final[dict[str, Kind]] = {
         None,
     ),
     "seal-time": Kind(
-        "warning", "the newest seal is dated in the future: a clock was wrong, or it is forged", None
+        "warning",
+        "the newest seal is dated in the future: a clock was wrong, or it is forged",
+        None,
     ),
     "unsigned-seals": Kind("note", "the latest seals are not signed by the key", None),
     "pruned-seals": Kind(
