@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from threading import RLock
 from time import monotonic, sleep
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from quire._common import arguments
 from quire.errors import (
@@ -27,6 +27,7 @@ from quire.errors import (
 from quire.remote.address import RemoteAddress, client_context, is_own_authority, parse
 from quire.remote.answers import TRY_AGAIN, refused
 
+_T = TypeVar("_T")
 Word: TypeAlias = bytes | memoryview | str | int
 
 _log = logging.getLogger("quire")
@@ -418,6 +419,23 @@ class Connection:
         error = MovedError(problem)
         error.address = moved.address
         raise error
+
+    def repeated(self, exchange: Callable[[], _T], ends: float) -> _T:
+        """
+        Return what an exchange returns: it connects, and is begun again after a lost connection.
+
+        Raises:
+            ServerLostError: The connection was lost, and there is no time for another attempt.
+            ServerSilentError: The server did not answer in time.
+
+        """
+        while True:
+            try:
+                return exchange()
+            except ServerSilentError:
+                raise
+            except ServerLostError as error:
+                self.pause_after(error, ends)
 
     @staticmethod
     def pause_after(error: QuireError, ends: float) -> None:

@@ -13,7 +13,6 @@ from quire.errors import (
     ClosedError,
     GroupError,
     ServerLostError,
-    ServerSilentError,
     UnsupportedError,
 )
 from quire.groups.consumer import Consumer
@@ -122,14 +121,7 @@ class RemoteMembership:
 
     def _poll(self) -> bool:
         """Have the server wait for messages; return whether it has answered already."""
-        connection, ends = self._connection, self._connection.deadline()
-        while True:
-            try:
-                return self._look()
-            except ServerSilentError:
-                raise
-            except ServerLostError as error:
-                connection.pause_after(error, ends)
+        return self._connection.repeated(self._look, self._connection.deadline())
 
     def _look(self) -> bool:
         connection = self._connection
@@ -165,15 +157,16 @@ class RemoteMembership:
     def _ask(self, what: str, *words: bytes | str | int) -> Any:  # noqa: ANN401 - whatever it says
         if self.closed:
             raise ClosedError(f"the consumer is closed: queue={self._queue.url}")
+        connection = self._connection
         with self._lock:
-            connection, ends = self._connection, self._connection.deadline()
-            while True:
+            ends = connection.deadline()
+
+            def exchange() -> Any:  # noqa: ANN401 - whatever it says
                 connection.ready(ends)
-                try:
-                    self._settle()
-                    return connection.ask(("QUIRE.GROUP", what, self._number, *words), ends)
-                except ServerLostError as error:
-                    connection.pause_after(error, ends)
+                self._settle()
+                return connection.ask(("QUIRE.GROUP", what, self._number, *words), ends)
+
+            return connection.repeated(exchange, ends)
 
     def _read(self, count: int) -> list[tuple[RemoteClaim, bytes]]:
         with self._lock:

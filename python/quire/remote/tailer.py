@@ -286,15 +286,7 @@ class RemoteTailer(WireReading, Tailer[AnyExcerpt], DocumentReading, Handle):
                 return True
             if self._is_backward:
                 return self._fill()
-            ends = self._connection.deadline()
-            while True:
-                try:
-                    return self._look()
-                except ServerSilentError:
-                    raise
-                except ServerLostError as error:
-                    self._is_asked = False
-                    self._connection.pause_after(error, ends)
+            return self._connection.repeated(self._look, self._connection.deadline())
 
     def _look(self) -> bool:
         """Ask for the next batch unless it is asked for; return whether it is there."""
