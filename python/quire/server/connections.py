@@ -319,6 +319,8 @@ class Hub:
                 elif not session.is_idle and not session.is_admitted:
                     self._end(session)
             self._drop_gone()
+            for queue in self.context.queues.opened:
+                queue.forget_places(now)
 
     def _drop_gone(self) -> None:
         """Drop clients that have gone, and have sent commands after one that still waits."""

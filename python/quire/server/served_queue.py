@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -41,6 +41,8 @@ _State: TypeAlias = tuple[int, int, int, int]
 """The device, inode, size and time of change of a file."""
 _Asked: TypeAlias = tuple[int, int, int, int]
 _TAILERS: Final = 32
+_KEPT_S: Final = 10.0
+"""How long a tailer is kept for a client that may read on."""
 _BATCH: Final = 4096
 _LONGEST: Final = 2**30 - 1
 _SYNCED: Final = 8
@@ -68,7 +70,8 @@ class ServedQueue:
         self.numbering = numbering_of(queue)
         self.journal = journal_of(queue)
         self._appender: Any = None
-        self._tailers: dict[int, AnyTailer] = {}
+        self._tailers: dict[int, tuple[AnyTailer, float]] = {}
+        """Where clients may read on: a tailer each, and until when it is kept."""
         self._latest: tuple[_Asked, Columns, float] | None = None
         self._answer: tuple[Columns, object, Encoded] | None = None
         self._news: AnyTailer | None = None
@@ -287,7 +290,7 @@ class ServedQueue:
         return bool(cycles) and cycles[0] <= self.numbering.to_cycle(columns.indexes[0])
 
     def _read(self, start: int, past: int, count: int, max_bytes: int) -> Columns:
-        tailer, columns = self._tailers.pop(start, None), Columns.empty()
+        (tailer, _), columns = self._tailers.pop(start, (None, 0.0)), Columns.empty()
         if tailer is not None:
             columns = Columns.read(tailer, count, max_bytes=max_bytes, end=past)
         if tailer is not None and len(columns) and not self._is_kept(columns):
@@ -327,16 +330,17 @@ class ServedQueue:
 
     def _keep(self, following: int, tailer: AnyTailer) -> None:
         if (known := self._tailers.pop(following, None)) is not None:
-            known.close()
-        self._tailers[following] = tailer
+            known[0].close()
+        self._tailers[following] = tailer, time.monotonic() + _KEPT_S
         while len(self._tailers) > _TAILERS:
-            self._tailers.pop(next(iter(self._tailers))).close()
+            self._tailers.pop(next(iter(self._tailers)))[0].close()
 
-    def forget_places(self) -> None:
+    def forget_places(self, now_s: float = math.inf) -> None:
         """Close the tailers that stand where clients have read to: they keep files in use."""
-        while self._tailers:
-            with suppress(KeyError):  # a thread has taken the last one
-                self._tailers.popitem()[1].close()
+        for place, (_, until_s) in self._tailers.copy().items():
+            # What a thread has taken meanwhile is not there any more.
+            if until_s <= now_s and (kept := self._tailers.pop(place, None)) is not None:
+                kept[0].close()
 
     def new_tailer(self) -> AnyTailer:
         """Return a tailer at the first message, that skips what was deleted."""
