@@ -358,8 +358,8 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
     ) -> int | None:
         """Send batches, a few ahead of their answers; return the index of the last message."""
         self._check_open()
-        for ahead in [*self._aheads]:
-            ahead.reduce(0)  # they were written before
+        if self._aheads:
+            self._reduce_aheads()
         with self._lock:
             if self._numbers.are_inherited:
                 self._start_again()
@@ -373,6 +373,11 @@ class RemoteAppender(WireWriting, Appender, Acknowledging, FarAppender, Handle):
             except BaseException:
                 self._start_again()
                 raise
+
+    def _reduce_aheads(self) -> None:
+        """Wait for what was written before, ahead of its answers."""
+        for ahead in [*self._aheads]:
+            ahead.reduce(0)
 
     def _start_again(self) -> None:
         """Begin to number messages again: those that follow do not belong to what failed."""

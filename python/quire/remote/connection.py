@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from threading import RLock
 from time import monotonic, sleep
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from quire._common import arguments
 from quire.errors import (
@@ -118,13 +118,10 @@ def _is_foreign(error: BaseException) -> bool:
 
 def packed(words: Iterable[Word]) -> bytes:
     """Return a command as RESP has it."""
-    parts: list[bytes | memoryview] = []
-    count = 0
-    for word in words:
-        data = str(word).encode() if isinstance(word, str | int) else word
-        parts += b"$%d\r\n" % len(data), data, b"\r\n"
-        count += 1
-    return b"".join([b"*%d\r\n" % count, *parts])
+    import hiredis
+
+    pack = cast("Callable[[tuple[Word, ...]], bytes]", hiredis.pack_command)  # its stub: one word
+    return pack(tuple(words))
 
 
 def _named(answer: Any) -> Any:  # noqa: ANN401 - whatever a server says
@@ -220,9 +217,7 @@ class Connection:
     def send(self, data: bytes, ends: float) -> None:
         """Send commands."""
         try:
-            found = self._opened()
-            found.settimeout(max(0.001, ends - monotonic()))
-            found.sendall(data)
+            self._limited(max(0.001, ends - monotonic())).sendall(data)
         except BaseException as error:  # noqa: BLE001 - raised again
             self.drop()
             raise self._lost(error) from None
@@ -260,9 +255,7 @@ class Connection:
         return answer
 
     def _read(self, timeout_s: float) -> None:
-        found = self._opened()
-        found.settimeout(timeout_s)
-        data = found.recv(_CHUNK)
+        data = self._limited(timeout_s).recv(_CHUNK)
         if not data:
             raise ConnectionResetError("the server closed the connection")
         self._reader.feed(data)
@@ -277,6 +270,14 @@ class Connection:
         if also >= 0:
             poll.register(also, select.POLLIN)
         return bool(poll.poll(max(0.0, timeout_s) * 1000))
+
+    def _limited(self, timeout_s: float) -> socket.socket:
+        """Return the socket, whose next call takes this long at most, or one percent longer."""
+        found = self._opened()
+        known = found.gettimeout()
+        if known is None or abs(known - timeout_s) > timeout_s / 100:  # setting it is a system call
+            found.settimeout(timeout_s)
+        return found
 
     def _opened(self) -> socket.socket:
         if self._socket is None:

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Final
 
 from quire._common.durable import SafeFolder
 from quire.errors import RefusedError
-from quire.formats.adapters import end_index_of
 from quire.handles.journal.acknowledgement import History
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class AppendIds:
         self, client: bytes, queue: ServedQueue, found: Appended, number: int, count: int
     ) -> None:
         """Note that messages are about to be appended."""
-        end = end_index_of(queue.queue)
+        end = queue.end_index
         found.is_busy, found.begun, found.searched_from = True, number + count, end
         self._store(client, queue.topic, found.place, (number, number + count, end, -1))
 

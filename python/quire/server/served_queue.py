@@ -16,7 +16,6 @@ from quire.formats.adapters import (
     adapter_of,
     count_of,
     cycles_of,
-    end_index_of,
     journal_of,
     numbering_of,
     tailer_of,
@@ -91,6 +90,12 @@ class ServedQueue:
     def format(self) -> str:
         """The name of its format."""
         return adapter_of(self.queue).name
+
+    @property
+    def end_index(self) -> int:
+        """The index after the last message; 0 if there is none."""
+        last = self.queue.last_index
+        return 0 if last is None else last + self.numbering.step
 
     def append(self, message: bytes, *, may_wait: bool) -> int | None:
         """
@@ -323,7 +328,7 @@ class ServedQueue:
         tailer = self.new_tailer()
         if start:
             index = first_from(self.queue, start)
-            index = end_index_of(self.queue) if index == NO_INDEX else index
+            index = self.end_index if index == NO_INDEX else index
             if index:
                 tailer.move_to_index(index)
         return tailer

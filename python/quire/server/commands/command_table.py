@@ -135,9 +135,10 @@ class Arguments:
 
     def takes(self, word: str) -> bool:
         """Take the next one if it is this word."""
-        if self.word() != word.encode():
+        at, request = self._at, self._request  # asked several times by each command
+        if at >= len(request) or request[at].upper() != word.encode():
             return False
-        self._at += 1
+        self._at = at + 1
         return True
 
     def next(self) -> bytes:
