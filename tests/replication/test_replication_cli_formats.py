@@ -36,7 +36,8 @@ def payloads(path: Path) -> list[bytes]:
 
 def made(path: Path, style: str) -> Path:
     if style == "quick-queue":
-        with quire.quick_queue.open(path) as quick, quick.appender() as producer:
+        small = quire.quick_queue.open(path, page_bytes=1 << 16)
+        with small as quick, quick.appender() as producer:
             producer.write_bytes(b"one")
         return path
     queue = quire.vanilla.open(path) if style == "vanilla" else quire.open(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import traceback
 from collections.abc import Callable
@@ -139,7 +140,7 @@ def test_metadata_is_bound_to_the_message_after_it(tmp_path: Path, to: int) -> N
     assert notes(vault) == [*expected, {"note": 3}]
     [file] = vault.glob("*.cq4")
     content = bytearray(file.read_bytes())
-    places = [at for at in range(len(content)) if content.startswith(MARKER, at)]
+    places = [found.start() for found in re.finditer(re.escape(MARKER), content)]
     marked = [at for at in places if content[at - 1] & METADATA]
     (word,) = struct.unpack_from("<I", content, marked[0] - 4)
     length = word & 0x3FFF_FFFF
