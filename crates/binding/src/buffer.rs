@@ -1,4 +1,4 @@
-//! Python objects that a message is made into: without memory for one, an error. PyO3's own
+//! Creates Python objects that hold a message. Out of memory is an error here; PyO3's own
 //! constructors panic.
 //!
 //! The buffer protocol, both ways: kernel bytes for Python, and Python bytes for the kernel.

@@ -1,4 +1,4 @@
-//! Letting go of the interpreter.
+//! Detaching from the Python interpreter.
 
 use pyo3::prelude::*;
 use quire_kernel::os::detached::Detached;

@@ -1,4 +1,4 @@
-//! Only in the build that tests make: see the kernel's `probe/fault.rs`.
+//! Fault points, in test builds only: see the kernel's `probe/fault.rs`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Checks of the files of queues, and their repair: rows that Python makes objects of.
+//! Checks and repairs of queue files, reported as rows that Python turns into objects.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

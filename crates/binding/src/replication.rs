@@ -1,4 +1,4 @@
-//! Batches of documents, from a source's queue and into a replica.
+//! Batches of documents, read from a source's queue and written into a replica.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Requests of a server's clients, as Python objects.
+//! Requests from a server's clients, as Python objects.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyListMethods, PyTuple};

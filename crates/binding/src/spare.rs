@@ -1,5 +1,5 @@
-//! Memory of batches that Python has let go of: the next batch is read into it. Memory that is fresh
-//! costs a page fault for each of its pages, more than the messages in it.
+//! Reuses the memory of batches that Python has released for the next batch. Fresh memory costs a
+//! page fault per page, more than decoding the messages in it.
 
 use std::sync::{Arc, Mutex, Weak};
 

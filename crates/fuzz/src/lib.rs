@@ -1,10 +1,10 @@
-//! Hostile files: how they are damaged, and the invariants whatever they contain.
+//! Hostile files: how they are damaged, and the invariants that hold whatever they contain.
 //!
 //! - [`model`] is an independent parser of headers, to check the kernel against;
 //! - [`reading`] reads and writes a directory in every way, within limits;
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
-//! - [`packed`] decompresses any bytes as a message, and has every message come back;
+//! - [`packed`] decompresses any bytes as a message, and checks that messages survive a round trip;
 //! - [`requests`] parses any bytes as what a client sends to a server;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
 //! - [`group`] uses a side file of a consumer group, and [`ring`] a ring of asynchronous appends, with

@@ -1,4 +1,4 @@
-//! One function for each kind of hostile input. It panics on a finding.
+//! One function for each kind of hostile input, which panics on a finding.
 
 use std::cell::RefCell;
 use std::path::PathBuf;

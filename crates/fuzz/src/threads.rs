@@ -1,4 +1,4 @@
-//! Threads that append to a queue, roll it and follow it, each as its part of the input says.
+//! Threads that append to a queue, roll it and follow it, each directed by its part of the input.
 
 use std::path::Path;
 use std::sync::Arc;

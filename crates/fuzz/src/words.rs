@@ -1,4 +1,4 @@
-//! Files whose words are changed: each ten bytes of an input name one, and what becomes of it.
+//! Files whose words are changed: each ten bytes of an input give a word and its new value.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! Every input of the corpus once more: seeds, and what `make fuzz` found.
+//! Replays every input of the corpus: seeds, and finds of `make fuzz`.
 
 #![allow(clippy::unwrap_used)] // to panic is to report a find
 

@@ -1,5 +1,5 @@
-//! What a check of a queue's files found wrong, as values: which rule, where, what was there and what
-//! belongs there. The texts for people are in Python.
+//! Findings of a check of a queue's files, as values: which rule is broken, where, the value found
+//! and the value expected. The texts for people are in Python.
 
 use std::path::{Path, PathBuf};
 

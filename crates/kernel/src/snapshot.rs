@@ -1,5 +1,5 @@
-//! What a consistent copy of a queue in use consists of: files up to an end, before which nothing but
-//! the content of messages changes, and bytes that complete what was being written.
+//! A consistent copy of a queue in use: files up to an end, before which nothing but the content of
+//! messages changes, and bytes that complete unfinished writes.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
-//! Every interleaving of sleepers and appenders at the word by which they agree: `RUSTFLAGS="--cfg
-//! loom" cargo test --release --test loom_waiting`. In ordinary builds this file is empty.
+//! Every interleaving of sleepers and appenders at the word that synchronises them:
+//! `RUSTFLAGS="--cfg loom" cargo test --release --test loom_waiting`. In ordinary builds this file
+//! is empty.
 #![cfg(loom)]
 
 use loom::sync::Arc;

@@ -1,5 +1,5 @@
-//! Buffers that grow with a message, and say when there is no memory for it. A `Vec` would end the
-//! process.
+//! Buffers that grow with a message, and return an error when out of memory. A `Vec` would abort
+//! the process.
 
 use crate::error::{Result, WireError};
 

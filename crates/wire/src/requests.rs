@@ -1,5 +1,5 @@
-//! Requests of clients of Redis (`docs/remote.md`): arrays of bulk strings of RESP, in the pieces in
-//! which they arrive; and `XADD` as messages.
+//! Requests from Redis clients (`docs/remote.md`): RESP arrays of bulk strings, parsed from the
+//! pieces in which they arrive; and `XADD` as messages.
 
 use std::fmt::Write as _;
 use std::mem;

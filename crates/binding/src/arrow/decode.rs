@@ -1,4 +1,4 @@
-//! Arrow columns: schemas in, buffers out.
+//! Messages to Arrow columns: a schema goes in, buffers come out.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Arrow's columns in, messages out.
+//! Arrow columns to messages.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! What the messages of a queue look like, for a schema that nobody declared.
+//! Infers a schema from a sample of a queue's messages, for queues without a declared one.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,5 @@
-//! A document whose handlers are coroutines: awaiting it runs them one after the other, and calls those
-//! of the events that follow.
+//! A document whose handlers are coroutines: awaiting it runs them in sequence, then calls the
+//! handlers of the document's remaining events.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Message history: as an object, and as the state of each thread that its writers pass on.
+//! Message history: as an object, and as thread-local state that the thread's writers pass on.
 
 use quire_wire::out::Out;
 use std::cell::RefCell;

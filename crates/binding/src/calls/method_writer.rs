@@ -1,4 +1,5 @@
-//! Calls that append: each becomes one document, built in a buffer and appended at once.
+//! Method calls as messages: each call becomes one document, built in a buffer and appended at
+//! once.
 
 use quire_wire::out::Out;
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Messages as objects, decoded without their tailer's lock: that may call Python code.
+//! Messages decoded to objects, without holding the tailer's lock: decoding may call Python code.
 
 use pyo3::prelude::*;
 use quire_kernel::chronicle::read::tailer::{Ask, DocumentPlace, Tailer};

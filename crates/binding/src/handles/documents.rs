@@ -1,5 +1,5 @@
-//! Where documents to read come from: the files of a queue, or a Python handle that receives them from
-//! elsewhere.
+//! Sources of documents to read: the files of a queue, or a Python handle that receives them from
+//! another machine.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an append promises about replicas: it waits until they have its message.
+//! The replication guarantee of an append: it waits until replicas have its message.
 
 use std::sync::Arc;
 use std::time::Duration;

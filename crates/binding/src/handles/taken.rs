@@ -1,4 +1,5 @@
-//! A document that was stepped over, to be decoded without its tailer's lock.
+//! A document that its tailer has already moved past, so it can be decoded without the tailer's
+//! lock.
 
 use pyo3::prelude::*;
 use quire_kernel::Result;

@@ -1,4 +1,5 @@
-//! Decimal numbers and integers of any size between Python and the bytes of Java's.
+//! Decimal numbers and integers of any size converted between Python's types and the bytes of
+//! Java's.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;

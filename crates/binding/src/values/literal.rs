@@ -1,4 +1,4 @@
-//! Values of `Literal` types: one of a few, checked when it is written and when it is read.
+//! Values of `Literal` types, checked on writing and on reading.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBool;

@@ -1,4 +1,4 @@
-//! Declared types: how their values are written, and what is made of values that are read.
+//! Declared types: how their values are written, and to which objects they are read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

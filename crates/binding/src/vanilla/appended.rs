@@ -1,4 +1,4 @@
-//! Values as the text that `append` writes, and the dates and times that are read from it.
+//! Values as the text that `append` writes, and dates and times parsed from such text.
 
 use std::borrow::Cow;
 

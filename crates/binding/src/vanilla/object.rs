@@ -1,4 +1,4 @@
-//! Java's objects and Python's values.
+//! Conversion between Java objects and Python values.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
 //! Every document of a file as text, byte for byte as Java's `DumpMain` shows it (`docs/format.md`
-//! §8.9). A dump comes in pieces, so that a file of any length passes through little memory.
+//! §8.9). A dump is produced in pieces, so a file of any length needs little memory.
 
 use std::fmt::Write;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What members have and have not acknowledged, as others see it and may change it.
+//! Acknowledged and pending messages of a group, as seen and changed from outside its members.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A group of a queue: its side file, and what it says without being a member.
+//! A consumer group of a queue: its side file, and queries that need no membership.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

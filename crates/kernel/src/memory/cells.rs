@@ -1,5 +1,5 @@
 //! Shared words and bytes at file positions. Each method's name states its memory ordering; each
-//! store takes the [`Step`] it is.
+//! store takes its [`Step`], the name of its fault point.
 //!
 //! Backed by a file mapping, or in `loom` builds by a model of one; the code above is the same.
 

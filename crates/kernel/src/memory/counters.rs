@@ -1,5 +1,5 @@
-//! Shared words that only count: no protocol depends on them, so their order is left open, and a
-//! store is no step.
+//! Shared counters: no protocol depends on them, so accesses are relaxed, and stores have no fault
+//! point.
 
 use std::fs::File;
 use std::io;

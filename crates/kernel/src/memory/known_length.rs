@@ -1,5 +1,4 @@
-//! The length of a file as one process knows it. Its threads look at the file at the same time, and
-//! the file grows.
+//! The length of a growing file as known to one process, whose threads update it concurrently.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};

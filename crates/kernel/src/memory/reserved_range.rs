@@ -1,4 +1,5 @@
-//! What of a file its only writer has reserved: a file of the older formats has one at a time.
+//! The range of a file that its only writer has reserved: a file of the older formats has one
+//! writer at a time.
 
 use std::ops::Range;
 use std::sync::Arc;

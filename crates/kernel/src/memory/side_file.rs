@@ -1,4 +1,4 @@
-//! The header of a side file of one length: a magic word, stored last by those who make the file.
+//! The header of a side file of one length: a magic word, stored last when the file is created.
 
 use std::path::Path;
 

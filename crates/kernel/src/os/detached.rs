@@ -1,12 +1,13 @@
-//! The rule of waiting, held by types: a wait for a disk or for other threads needs a [`Detached`].
+//! Types that enforce the rule of waiting: a wait for a disk or for other threads needs a
+//! [`Detached`].
 //!
-//! A thread that waits with Python's interpreter attached stops all threads of Python. The state of a
-//! handle whose holder may wait, as for a sync, is a [`SharedState`]: with the interpreter attached a
-//! thread only tries to lock it.
+//! A thread that waits with Python's interpreter attached stops all threads of Python. The state of
+//! a handle whose lock may be held during a wait, as for a sync, is a [`SharedState`]: with the
+//! interpreter attached a thread only tries to lock it.
 //!
-//! A handler of a signal may use the handle that the interrupted thread was using. So who runs
-//! handlers needs a token of its own, `&mut Detached`, and what a handler could wait for borrows the
-//! token as long as it is held.
+//! A handler of a signal may use the handle that the interrupted thread was using. So code that
+//! runs handlers needs a token of its own, `&mut Detached`, and a guard that a handler could wait
+//! for borrows the token while it is held.
 
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

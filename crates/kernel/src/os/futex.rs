@@ -1,5 +1,5 @@
-//! Sleeping until a word changes: the system's futexes. Where it has none, a sleep only ends by its
-//! time.
+//! Sleeping until a word changes, by the system's futexes. Without futexes a sleep ends only by
+//! timeout.
 
 use std::sync::atomic::AtomicU32;
 

@@ -1,5 +1,5 @@
-//! Whether anybody else, in any container, has a file open: the kernel knows, and a lease reveals
-//! it.
+//! Whether another process, in any container, has a file open: the kernel knows, and a lease
+//! reveals it.
 
 use std::fs::File;
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
-//! A file that is filled under a name of its own, and gets its final one when it is complete, so that
-//! nobody sees a part of it.
+//! A file that is written under a temporary name, and gets its final one when it is complete, so
+//! that no process sees part of it.
 
 use std::fs::File;
 use std::io;

@@ -1,5 +1,5 @@
-//! A directory that stays the same one, whatever its path names now: files are opened, made and
-//! renamed in the directory that was opened.
+//! A directory handle that stays valid if its path is renamed or replaced: files are opened,
+//! created and renamed in the directory that was opened.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};

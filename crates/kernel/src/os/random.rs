@@ -1,4 +1,4 @@
-//! Randomness of the system.
+//! Random bytes from the system.
 
 use std::io;
 use std::path::Path;

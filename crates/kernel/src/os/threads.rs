@@ -1,4 +1,4 @@
-//! The threads that handles run beside their callers.
+//! Background threads owned by handles.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};

@@ -1,5 +1,5 @@
 //! Records every change of a queue's files, in order, for tests of the state after a power cut
-//! (`tests/power_loss`). Without the feature `power-loss` each of these does nothing.
+//! (`tests/power_loss`). Without the feature `power-loss` these functions do nothing.
 
 #[cfg(feature = "power-loss")]
 pub use on::*;

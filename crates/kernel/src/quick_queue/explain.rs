@@ -1,4 +1,4 @@
-//! The bytes of one message, and the entry of the index that names them.
+//! The bytes of one message, and the index entry that points to them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A message as a tailer hands it over.
+//! A message as a tailer returns it.
 
 use std::sync::Arc;
 

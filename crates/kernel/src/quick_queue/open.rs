@@ -1,4 +1,4 @@
-//! What is at a path, and how it is to be opened.
+//! Decides how to open a path, by its existing files.
 
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
-//! What a copy of a queue holds while its writers go on.
+//! What a copy holds of a queue whose writers are still running.
 //!
 //! The index is read up to its end first. Data is only appended to, and was stored before the entry
 //! that names it: so the copy has the data of each producer up to the end of its last message.
 //!
-//! In the copy no producer is alive. So what readers would take from a producer's profile is stored there:
-//! an entry that was pending is complete where its message is proven, and each profile is that of a
-//! producer which was closed after its last message.
+//! In the copy no producer is alive. So what readers would take from a producer's profile is stored
+//! in the copy: an entry that was pending is complete where its message is proven, and each profile
+//! is that of a producer which was closed after its last message.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Checking a Quick-Queue: every entry names a message, in pages that are there. Entries are filled
+//! Checking a Quick-Queue: every entry points to a message, in existing pages. Entries are filled
 //! from the first on, so the walk ends at the first free one of the last page.
 
 use std::collections::HashSet;

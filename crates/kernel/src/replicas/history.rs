@@ -1,5 +1,5 @@
-//! Which history of a queue an index belongs to. A message may lose its index: its queue becomes a
-//! replica, and puts it aside; or a repair cuts it off. Another message gets the index then.
+//! Which history of a queue an index belongs to. A message may lose its index to another message:
+//! its queue becomes a replica and sets the message aside, or a repair cuts it off.
 //!
 //! ```text
 //! appender   A1 load the history               cutter, or new epoch, holding the source's lock
@@ -10,17 +10,17 @@
 //! ```
 //!
 //! SYNC POINT: all of these are acquire and release. If W1 finds an index that S1 has stored after C2,
-//! W2 finds the new history, and the wait ends with an error. If W2 finds that of A1, the index of W1
-//! is of the same history, or of C1: nobody has had the place of the message since A2, so that it
-//! is the message that replicas have. S1 never comes between C1 and C3: both have the lock, which a
-//! source keeps as long as it has sessions. A repair has the write lock as well: nothing is appended
-//! between C1 and the end of C3. A replica that puts messages aside has the append lock, and
+//! W2 finds the new history, and the wait ends with an error. If W2 finds that of A1, the index of
+//! W1 is of the same history, or of C1: no other message has had this index since A2, so replicas
+//! have this very message. S1 never comes between C1 and C3: both hold the source's lock, which a
+//! source keeps while it has sessions. A repair also holds the write lock: nothing is appended
+//! between C1 and the end of C3. A replica that sets messages aside holds the append lock, and
 //! acknowledges nothing itself.
 //!
-//! Killed between C1 and C2, nothing was cut; what was begun is begun again. Killed after C2, C3 is
-//! completed by the next repair, or sink, and waiters get an error for messages that may still be
-//! there. A1 before C2 and A2 after it ends in such an error, too. The error may be a false alarm; an
-//! acknowledgement never is.
+//! If the cutter is killed between C1 and C2, nothing was cut, and the next one starts over. If it
+//! is killed after C2, the next repair or sink completes C3, and waiters get an error for messages
+//! that may still exist. A1 before C2 and A2 after it ends in such an error, too. The error may be
+//! a false alarm; an acknowledgement never is.
 
 use super::layout::{self, NO_INDEX, SLOTS, at};
 use super::quorum::Quorum;

@@ -1,4 +1,4 @@
-//! How many members of the in-sync set have to have a message.
+//! How many members of the in-sync set must have a message.
 
 /// How many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! its name, and Java ignores it.
 //!
 //! The source's process is the only one that stores what replicas have; `forget` and the lease are
-//! single words. A start of the machine makes what the file says of before void: a power cut may
-//! have taken messages that replicas acknowledged, and the clock of the lease starts at 0.
+//! single words. A restart of the machine invalidates the file's content: a power cut may have lost
+//! messages that replicas acknowledged, and the clock of the lease restarts at 0.
 
 use std::fs::File;
 use std::io;

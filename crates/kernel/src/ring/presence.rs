@@ -1,5 +1,5 @@
 //! Whether the ring's files are still those of the queue's directory. Messages put into a file that
-//! nobody else can find would be lost with the processes that have it open.
+//! has lost its name would be lost with the processes that have it open.
 
 use std::sync::atomic::Ordering;
 

@@ -1,19 +1,20 @@
 //! Who may change which word of a ring, and in which order.
 //!
 //! A producer (any number, in any processes):
-//! 1. finds the first free slot n, from the tail on, and where its bytes start: at the end of those
-//!    of n - 1, or at the drainer's position;
+//! 1. finds the first free slot n, from the tail on, and where its bytes start: at the end of slot
+//!    n - 1's bytes, or at the drainer's position;
 //! 2. CAS the descriptor from EMPTY(n) to WORKING. EMPTY names the slot, so the CAS cannot succeed
-//!    in a later round; if it succeeds, nobody else has taken n, so what step 1 found still holds;
+//!    in a later round; if it succeeds, no other producer has taken n, so what step 1 found still
+//!    holds;
 //! 3. raise the tail; 4. store the bytes; 5. CAS the descriptor from WORKING to COMMITTED.
 //!
 //! The drainer (only one: it holds the lock on the file) goes from slot to slot:
 //! 6. store what it is about to do (the intent), append the message, and note in the queue's table
-//!    that it is there;
+//!    that it is appended;
 //! 7. store the drained bytes; 8. store EMPTY(n + slots); 9. store the drained slots.
 //!
 //! A drainer that releases the lock before the ring is removed clears its intent: from then on
-//! others may append messages that are equal to it.
+//! other writers may append messages equal to the intended ones.
 //!
 //! A producer that dies before 2 has changed nothing. Before 5 it leaves WORKING with its number,
 //! and the lock for that number ends with it: the drainer abandons the slot. A drainer that dies in
@@ -22,8 +23,8 @@
 //! continues there.
 //!
 //! A producer that finds no room may close the ring and continue in a larger one:
-//! 10. make the new ring, which nobody knows yet; 11. CAS the successor from 0 to its name: if
-//!     another producer was faster, that one's is the successor;
+//! 10. create the new ring, which no other process knows yet; 11. CAS the successor from 0 to its
+//!     name: if another producer was faster, that one's is the successor;
 //! 12. CAS the descriptor of the first free slot from EMPTY to CLOSED. Producers try each slot in
 //!     turn, so they stop there and continue in the successor.
 //!

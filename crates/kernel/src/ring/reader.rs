@@ -1,8 +1,8 @@
 //! A ring as its readers use it: a tailer at the end of the queue drains a run of messages itself,
 //! unless another thread or process is draining, and then reads them from the queue.
 //!
-//! It holds the drainer's lock for one run only, and tries for the write lock once, so nobody waits
-//! for it. It continues after a dead drainer as other drainers do.
+//! It holds the drainer's lock for one run only, and tries for the write lock once, so no other
+//! thread waits for it. It continues after a dead drainer as other drainers do.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The bases of differences that were read last, for the messages after them.
+//! A cache of the most recently read bases of differences, for the messages after them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -3,9 +3,9 @@
 //! the user names.
 //!
 //! The index of a message and the queue's id are authenticated with it, so that a message which was
-//! moved does not open. A nonce is counted up from a random start: should one come twice all the same,
-//! as on the copy of a running machine, this cipher only shows whether the same bytes were written to
-//! the same index.
+//! moved does not open. A nonce is counted up from a random start: should one repeat nevertheless,
+//! as on a copy of a running machine, this cipher only reveals whether the same bytes were written
+//! to the same index.
 
 use std::fmt;
 use std::path::Path;

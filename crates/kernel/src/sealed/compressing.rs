@@ -1,4 +1,4 @@
-//! What compresses and decompresses the messages of a queue.
+//! Compression and decompression of a queue's messages.
 
 use std::path::Path;
 

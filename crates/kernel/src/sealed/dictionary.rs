@@ -1,7 +1,8 @@
 //! Dictionaries of zstd, trained on messages of a queue, which lie beside them (`docs/format.md` §1.13).
 //!
-//! A dictionary is named by a hash of its content, so that no two queues mean different ones by one
-//! number, and a damaged one is noticed. `dictionary.quire` names the one to compress with.
+//! A dictionary is named by a hash of its content, so that one number never means different
+//! dictionaries in two queues, and damage is noticed. `dictionary.quire` names the one to compress
+//! with.
 
 use std::fmt;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Messages that are stored as their difference to one before them, the base (`docs/format.md` §1.14).
-//! The wire types `DELTA_BINARY` and `DEFAULT_ZERO_BINARY` store messages so.
+//! Messages that are stored as their difference from an earlier one, the base (`docs/format.md`
+//! §1.14). The wire types `DELTA_BINARY` and `DEFAULT_ZERO_BINARY` store messages so.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,6 @@
-//! The fields of a message, for `DEFAULT_ZERO_BINARY` (`docs/format.md` §1.14): what is between the
-//! values is that of the base, and a value that is a default, or that of the base, takes two bits.
+//! The fields of a message, for `DEFAULT_ZERO_BINARY` (`docs/format.md` §1.14): the bytes between
+//! values are those of the base, and a value that is a default, or equal to the base's, takes two
+//! bits.
 
 use std::ops::Range;
 

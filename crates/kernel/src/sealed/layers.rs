@@ -1,5 +1,5 @@
-//! What becomes of a message between a caller and the file, where that depends on its index: it may be
-//! stored as the difference to one before it, and it may be encrypted.
+//! Transformations of a message between caller and file that depend on its index: it may be stored
+//! as the difference from an earlier one, and it may be encrypted.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! The leaves of a cycle: a hash of each message, of its index, and of the metadata before it.
+//! The leaves of a cycle: per message, one hash of its index, of the metadata before it, and of its
+//! bytes.
 //!
-//! A leaf is the hash of 0, the index in 8 bytes, the number of bytes that follow for metadata (0 or
-//! 32), those, and the hash of the message: a proof binds the index even when it is checked without
-//! the message. Those for metadata are the hash of the header words and payloads of all metadata
-//! documents since the message before. The file header and index arrays are left out: their words
-//! change.
+//! A leaf is the hash of 0, the index in 8 bytes, the length of the metadata hash (0 or 32), that
+//! hash, and the hash of the message: a proof binds the index even when it is checked without the
+//! message. The metadata hash covers the header words and payloads of all metadata documents since
+//! the preceding message. The file header and index arrays are left out: their words change.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,4 @@
-//! Numbers in groups of seven bits, as compressed messages have them (`docs/format.md` §1.13).
+//! Numbers in groups of seven bits, as in compressed messages (`docs/format.md` §1.13).
 
 /// An unsigned number in groups of seven bits, the lowest first.
 pub(super) struct Number([u8; 5], usize);

@@ -1,8 +1,8 @@
 //! Compressed messages as they are stored (`docs/format.md` §1.13): one value that holds the payload.
 //!
-//! gzip and lzw are values that Java's library decompresses; by something in their streams, which it
-//! skips, they differ from such a value that a user has written. What Java has no reader for is in a
-//! type of our own.
+//! gzip and lzw values are those that Java's library decompresses; a mark in their streams, which
+//! it skips, distinguishes them from compressed values written by a user. Algorithms that Java
+//! cannot read have a type of our own.
 
 use quire_wire::WireError;
 use quire_wire::compress::{Method as Blob, UNPACKED_MAX};

@@ -1,7 +1,7 @@
 //! Compression of messages before they are appended (`docs/format.md` §1.13).
 //!
-//! A message is compressed where that makes it shorter. One that is not compressed, and looks as if it
-//! were, is wrapped: so what a message holds never depends on how the queue was opened.
+//! A message is compressed if that makes it shorter. An uncompressed message that looks compressed
+//! is wrapped, so its content never depends on how the queue was opened.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A stream of parts that a connection carries compressed: each part is compressed with all before it
-//! in view, and can be read once it is there.
+//! A compressed stream of parts over a connection: each part is compressed in the context of all
+//! earlier ones, and can be decompressed as soon as it arrives.
 
 use zstd::stream::raw::{Decoder, Encoder, InBuffer, Operation, OutBuffer};
 use zstd::zstd_safe::{CParameter, DParameter};

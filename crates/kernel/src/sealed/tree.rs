@@ -1,7 +1,7 @@
-//! Merkle trees as RFC 9162 has them (§2.1): SHA-256, with a byte in front by which a leaf differs from a
-//! node, so that no node can be taken for a message.
+//! Merkle trees as RFC 9162 has them (§2.1): SHA-256, with a prefix byte that distinguishes leaves
+//! from nodes, so that no node can be taken for a message.
 //!
-//! The tree grows by appending. Its roots of perfect subtrees, the peaks, are all that is kept: at
+//! The tree grows by appending. Only the roots of its perfect subtrees, the peaks, are kept: at
 //! most 64 hashes.
 
 use sha2::{Digest, Sha256};

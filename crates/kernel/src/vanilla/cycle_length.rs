@@ -1,9 +1,9 @@
-//! How long the cycles of a queue are.
+//! The cycle length of a queue.
 //!
-//! Directories have the names of days where cycles are days, and where they are weeks. Where names do
-//! not show it, Quire keeps the length of a queue that it makes, or that is named, in `.cycle-length`, which
-//! Java skips. Without it, directories that all begin a week may be of either: nothing is appended
-//! before the caller says which it is.
+//! Directories are named by days both for daily and for weekly cycles. If names do not show the
+//! length, Quire stores it in `.cycle-length`, which Java skips, when it creates the queue or the
+//! caller names the length. Without that file, directories that all begin a week are ambiguous:
+//! nothing is appended until the caller names the length.
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};

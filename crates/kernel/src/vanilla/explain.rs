@@ -1,4 +1,4 @@
-//! The bytes of one message: its record, and the entry that names it.
+//! The bytes of one message: its record, and the entry that points to it.
 
 use std::path::Path;
 

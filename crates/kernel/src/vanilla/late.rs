@@ -1,5 +1,5 @@
-//! Earlier cycles that a slow writer may still append to: those that were left, and those that were
-//! passed because they were empty or had no directory.
+//! Earlier cycles that a slow writer may still append to: cycles that the tailer has left, and
+//! cycles it skipped because they were empty or had no directory.
 
 use std::ops::Range;
 use std::time::Instant;

@@ -7,7 +7,8 @@
 //! | 16 | index of the next message of the cycle before, where a slow writer may still append; -1: none |
 //! | 24 | process id of the tailer that has the lock of the file |
 //! | 32 | epoch milliseconds of when it took it |
-//! | 40 | index of the first message of the first cycle that was passed without a message and is still looked at; 0: none |
+//! | 40 | index of the first message of the first cycle that was skipped as empty and is still
+//! watched; 0: none |
 //! | 48, 56 | as 16, of two cycles before that one; 0: none |
 
 use std::fs::File;

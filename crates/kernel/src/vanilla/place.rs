@@ -1,4 +1,4 @@
-//! A place in a cycle that is read.
+//! A tailer's place in the cycle being read.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! What a copy of a cycle holds while writers go on.
+//! What a copy holds of a cycle whose writers are still running.
 //!
 //! 1. The index is read up to its end. Entries before it are complete and do not change.
-//! 2. Each of them names a record, which was complete before it. Data files are only appended to, so the
-//!    copy has each up to its last named record. What follows has no entry yet, or never got one as its
-//!    writer died.
+//! 2. Each of them points to a record, which was complete before it. Data files are only appended
+//!    to, so the copy has each up to its last named record. What follows has no entry yet, or never
+//!    got one as its writer died.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

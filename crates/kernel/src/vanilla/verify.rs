@@ -1,7 +1,8 @@
-//! Checking a cycle of a Vanilla Chronicle: each entry names a record, each record has an entry.
+//! Checking a cycle of a Vanilla Chronicle: each entry points to a record, each record has an
+//! entry.
 //!
-//! Records are looked at before entries. So of a writer at work only its last record may lack an
-//! entry, and that is no finding while it has its file open.
+//! Records are read before entries. So only the last record of a running writer may lack an entry,
+//! which is not a finding while the writer has its file open.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The tasks of an event loop that wait: a pipe that the loop watches says that some are due.
+//! The waiting tasks of an event loop: a pipe that the loop watches becomes readable when some are
+//! due.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};

@@ -1,5 +1,5 @@
-//! The side file with the [`Word`] of a queue: a magic word, the word, and zeros. It has one length,
-//! and is made by the first who sleeps. Java ignores files of this name.
+//! The side file with the [`Word`] of a queue: a magic word, the word, and zeros. It has one
+//! length, and is created by the first process that sleeps. Java ignores files of this name.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The word by which sleepers and appenders agree. It is odd while somebody sleeps, or is about to,
-//! and each change makes it greater by one:
+//! The word that synchronises sleepers and appenders. It is odd while a sleeper sleeps or is about
+//! to, and each change increments it:
 //!
 //! - W1. a sleeper makes an even word odd, and keeps the value;
 //! - W2. a fence;
@@ -7,15 +7,15 @@
 //! - W4. it sleeps while the word has the value of W1.
 //!
 //! - P1. an appender publishes its message: the CAS of a header;
-//! - P2. it loads the word, and is through if that is even;
+//! - P2. it loads the word, and is done if that is even;
 //! - P3. it makes the odd word even;
 //! - P4. it wakes all sleepers.
 //!
 //! SYNC POINT: P1 and P2 are sequentially consistent, and W2 is a fence of that order. Either P2 sees
-//! W1, or W3 sees P1: no wake-up is lost. A value never comes back, so that W4 fails if an appender
-//! came between, even where another sleeper has made the word odd again. A sleeper that dies leaves at
-//! most an odd word, which costs the next appender one needless wake-up; an appender that dies
-//! between P1 and P4 leaves sleepers to their next look.
+//! W1, or W3 sees P1: no wake-up is lost. Values do not repeat, so W4 fails if an appender came
+//! between, even if another sleeper has made the word odd again. A sleeper that dies leaves at most
+//! an odd word, which costs the next appender one needless wake-up; if an appender dies between P1
+//! and P4, sleepers find the message at their next poll.
 
 #[cfg(loom)]
 use loom::sync::atomic::{Ordering, fence};

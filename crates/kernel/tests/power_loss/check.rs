@@ -1,4 +1,4 @@
-//! What must hold of every image: see `docs/durability.md`.
+//! Invariants of every image: see `docs/durability.md`.
 
 use std::path::Path;
 use std::sync::Arc;

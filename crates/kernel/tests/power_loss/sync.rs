@@ -1,4 +1,4 @@
-//! What `sync()` covers, and what it says when the system cannot.
+//! Which messages `sync()` covers, and its error when the system cannot sync.
 
 use std::fs::File;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What is done to a queue while its changes are recorded, and what may be expected of it later.
+//! The operations on a queue while its changes are recorded, and the state expected later.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Rows of Arrow columns as text: CSV, an object of JSON a line, or cells with tabs between them.
+//! Rows of Arrow columns as text: CSV, one JSON object per line, or cells separated by tabs.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Characters that a terminal does not show but obeys: they move its cursor or reorder its text.
+//! Characters that a terminal interprets instead of showing: they move its cursor or reorder its
+//! text.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Objects of message classes, made of the fields that were read.
+//! Builds objects of message classes from the fields that were read.
 
 use pyo3::intern;
 use pyo3::prelude::*;

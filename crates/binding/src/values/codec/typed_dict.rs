@@ -1,4 +1,4 @@
-//! Messages that are dictionaries, of the keys and types that a `TypedDict` declares.
+//! Messages that are dictionaries with the keys and types that a `TypedDict` declares.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};

@@ -1,4 +1,5 @@
-//! What an appender keeps of append times (`docs/rolling.md`): after each call, without the write lock.
+//! Append times that an appender records (`docs/rolling.md`), after each call and without the write
+//! lock.
 
 use crate::chronicle::format::time_index;
 use crate::chronicle::protocol::time_index::Points;

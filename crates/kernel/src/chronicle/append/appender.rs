@@ -1,6 +1,6 @@
-//! Writing at the end of a queue (`docs/protocol.md` §5). Every way to append takes the write lock, by
-//! [`Appender::with_write_lock`] or without waiting, and goes through [`Appender::holding`]: what it
-//! stores it stores by way of the [`End`] that it gets there.
+//! Writing at the end of a queue (`docs/protocol.md` §5). Every kind of append takes the write
+//! lock, by [`Appender::with_write_lock`] or without waiting, and goes through
+//! [`Appender::holding`], which passes it the [`End`] to store through.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! The thread of `durability="batch"`: it syncs what was appended, every so often and when the queue
+//! The thread of `durability="batch"`: it syncs appended messages periodically and when the queue
 //! closes. It starts with the queue's first appender, and holds no lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};

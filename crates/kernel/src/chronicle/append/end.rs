@@ -4,8 +4,8 @@
 //! 1. check the append lock;
 //! 2. take the write lock;
 //! 3. choose the cycle: the clock's, or the listing's highest if that is greater;
-//! 4. open or create its file, and roll if it is another one;
-//! 5. load the write position again: others may have moved it;
+//! 4. open or create its file, and roll if the cycle has changed;
+//! 5. reload the write position, which other appenders may have moved;
 //! 6. walk from there to the first 0 header, counting messages;
 //! 7. make room;
 //! 8. publish (`publish.rs`): 8a check the lock word, 8b copy the payload after a 0 header, 8c store
@@ -15,7 +15,8 @@
 //! 10. release the write lock: the guard of step 2 is dropped.
 //!
 //! Steps 1, 2 and 10 are the appender's `with_write_lock`, which hands out the [`End`] in between.
-//! Between two messages 4 to 7 mostly have nothing to do: [`Tail::is_ready_for`] says so with two loads.
+//! For most messages steps 4 to 7 have nothing to do: [`Tail::is_ready_for`] finds out with two
+//! loads.
 
 use std::ops::Range;
 use std::sync::Arc;

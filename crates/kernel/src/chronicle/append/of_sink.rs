@@ -1,4 +1,4 @@
-//! What the sink of a replica does, which keeps the append lock.
+//! Appends of a replica's sink, which keeps the append lock.
 
 use super::appender::{Appender, Purpose};
 use super::end;

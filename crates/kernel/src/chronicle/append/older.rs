@@ -1,14 +1,14 @@
-//! Ending the files of older cycles (`docs/protocol.md` §7.2). Others wait while the write lock is held,
-//! so an appender looks at them before it takes the lock for its first append:
+//! Ending the files of older cycles (`docs/protocol.md` §7.2). Other processes wait while the write
+//! lock is held, so an appender examines older files before it takes the lock for its first append:
 //!
-//! 1. each older file but the last is looked at, oldest first, without the lock;
-//! 2. one that lacks its end-of-file marker is ended under the lock, which is released again;
-//! 3. `normalisedEOFsTo` is raised to the last one that was looked at.
+//! 1. each older file but the last is examined, oldest first, without the lock;
+//! 2. a file that lacks its end-of-file marker is ended under the lock, which is then released;
+//! 3. `normalisedEOFsTo` is raised to the last file examined.
 //!
-//! The append itself looks at what came since, by [`End::normalise_up_to`]. A marker stays once it is
-//! there, so nothing that others do in between makes the word wrong. A crash anywhere leaves it too low.
-//! Rolling does not raise it: a Java writer whose clock lags may make a file for a cycle that was left
-//! out, and the next appender is to end it.
+//! The append itself examines files created since, by [`End::normalise_up_to`]. Markers are never
+//! removed, so concurrent appenders cannot make the word too high; a crash at any step leaves it
+//! too low. Rolling does not raise it: a Java writer whose clock lags may create a file for a
+//! skipped cycle, which the next appender is to end.
 
 use super::appender::Appender;
 use super::end::End;

@@ -1,10 +1,10 @@
 //! The pretoucher that a user runs, by steps, in a thread, or in a process of its own.
 //!
-//! A step (1) finds the file that appends go to, and creates it if the cycle has none; (2) creates
-//! that of the next cycle shortly before its time, if asked to; (3) reserves and populates space
-//! after the last message; (4) releases pages well before it. Space is prepared as the thread for
-//! fast appenders does it (`memory/pretouch.rs`), which then has nothing left to do. No step waits
-//! for the write lock: where that is taken, the next step tries again.
+//! A step (1) finds the file that appends go to, and creates it if the cycle has none; (2) if
+//! requested, creates the next cycle's file shortly before that cycle starts; (3) reserves and
+//! populates space after the last message; (4) releases pages well before it. Space is prepared in
+//! the same way as by the thread for fast appenders (`memory/pretouch.rs`), which then has nothing
+//! left to do. No step waits for the write lock: if it is held, the next step tries again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,10 +1,10 @@
 //! Which files a sync covers (`docs/durability.md`).
 //!
-//! `chronicle.lastIndexMSynced` says how far the queue was synced, by whichever process. It is a
-//! hint: its file may have been moved away since, and what was appended afterwards lies below it. An
-//! appender therefore also knows the oldest file it has written to since its own last sync. Where the
-//! word names nothing that is there, files are taken from the newest down to the first that was not
-//! changed for longer than the system takes to write back dirty pages. No file is mapped for this.
+//! `chronicle.lastIndexMSynced` says how far any process has synced the queue. It is a hint: its
+//! file may have been moved away since, and later appends may lie below it. An appender therefore
+//! also remembers the oldest file it has written to since its own last sync. If the word names a
+//! missing message, files are synced from the newest down to the first that has been unchanged for
+//! longer than the system takes to write back dirty pages. No file is mapped for this.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

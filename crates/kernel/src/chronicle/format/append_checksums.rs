@@ -1,5 +1,5 @@
-//! The checksums that appenders leave beside a cycle (`docs/format.md` §1.11): a header, then a record
-//! for each message, by its sequence.
+//! The side file of a cycle's message checksums (`docs/format.md` §1.11): a header, then one record
+//! per message, by sequence.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! Documents on their way to a replica: those of one cycle that follow one another
+//! A batch of consecutive documents of one cycle, on their way to a replica
 //! (`docs/replication.md`, "Batch"). All integers are little-endian.
 //!
 //! ```text
-//!  0  i64  index of the first message, or of the message that comes next where there is none
+//!  0 i64 index of the first message, or of the next one if the batch has no message
 //!  8  u32  metadata documents between the message before it and the first document
 //! 12  u32  documents
 //! 16  u32  flags: 1, the cycle has ended after them

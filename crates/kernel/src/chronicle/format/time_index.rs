@@ -1,8 +1,8 @@
 //! The append times of a cycle (`docs/format.md` §1.8): a header, then points. A point says that the
 //! first `messages` messages of the cycle had been appended by a time.
 //!
-//! Both halves of a point are words of a number and 16 bits that check it, so that each is stored at
-//! once, and the greater word is that of the greater number.
+//! Each half of a point is one word: a number above 16 check bits. So it is stored at once, and
+//! words compare as their numbers do.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! The side file of what appenders have appended: a checksum of each message.
+//! The side file of checksums of a cycle's messages, written by appenders.
 //!
-//! A writer adds to it after it has published messages and let go of the write lock, each record by
-//! one store. Killed before that, it leaves messages without a record, as Java does: nothing is known
-//! of those. A record is of what was appended last under its index, so that it may be stored over one
-//! of a message that a power cut took.
+//! A writer adds to it after it has published messages and released the write lock, each record by
+//! one store. A writer killed before that leaves messages without a record, as Java does; these
+//! cannot be checked. A record is of the last message appended under its index, so it may replace
+//! the record of a message lost in a power cut.
 
 use std::fs::File;
 use std::io;

@@ -1,9 +1,10 @@
 //! Compressed roll files: `NAME.cq4.zst` in place of `NAME.cq4` (`docs/format.md` §1.7).
 //!
-//! A summary, in a frame that zstd skips, zstd frames, each of which is decompressed by itself, and a
-//! table of them: the bytes of a finished roll file. Older files have one frame, and no table. Where
-//! the roll file is there as well, it alone counts. A reader decompresses what it reads into a file
-//! without a name and maps that read-only, so nothing is ever appended.
+//! The file holds a summary, in a frame that zstd skips; the bytes of a finished roll file, in
+//! frames that are decompressed independently; and a table of the frames. Older files have one
+//! frame and no table. If the roll file exists as well, the compressed one is ignored. A reader
+//! decompresses what it reads into an unnamed file and maps that read-only, so nothing is ever
+//! appended.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,13 +1,13 @@
-//! Birth of a roll file (`docs/protocol.md`, "Create").
+//! Creating a roll file (`docs/protocol.md`, "Create").
 //!
 //! 1. create the file, make it long enough, reserve its space; 2. CAS its first header from 0 to
 //!    "not complete"; 3. write the header document; 4. publish both index arrays after it; 5. CAS
 //!    the first header to its length; 6. note the file in the listing.
 //!
 //! A crash before 2 leaves an empty file, which the next appender initialises in place. A crash
-//! before 5 leaves a file nobody reads: the next appender waits a moment, in case a writer without
-//! the lock is at work, and renames it to `.discard`. A crash before 6 leaves a file that others
-//! find when they list the directory.
+//! before 5 leaves a file that no reader opens: the next appender waits briefly, in case a writer
+//! without the lock is still creating it, and renames it to `.discard`. A crash before 6 leaves a
+//! file that other processes find when they list the directory.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

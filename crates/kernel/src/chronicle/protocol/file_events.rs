@@ -1,7 +1,7 @@
-//! Which roll files a queue has open, as events for a listener.
+//! Events for a listener: which roll files a queue opens and closes.
 //!
-//! The kernel calls nobody: it may hold the write lock when it opens a file. It notes the event; the
-//! listener's thread takes it, without any lock.
+//! The kernel does not call the listener, since it may hold the write lock when it opens a file. It
+//! queues the event, and the listener's thread takes it without holding any lock.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,9 @@
-//! The first documents of a roll file, its header and the upper index array, compared with what belongs
-//! there.
+//! Checks and restores the first documents of a roll file: its header and the upper index array.
 //!
-//! Most of their bytes are the same in every file of a queue. Where some are damaged, what follows
-//! shows what they were: the header's length is right if the upper array begins after it, and that
-//! array's if the first lower one begins after it. Only these bytes are ever stored: none of a message,
-//! and none of the words that appenders change.
+//! Most of their bytes are the same in every file of a queue. The documents that follow confirm the
+//! lengths: the header's is right if the upper array begins after it, and that array's if the first
+//! lower one begins after it. Only these constant bytes are ever restored: never those of a
+//! message, nor words that appenders change.
 
 use std::ops::Range;
 use std::path::Path;

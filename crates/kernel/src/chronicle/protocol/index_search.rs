@@ -1,14 +1,14 @@
 //! Searching the index (`docs/protocol.md` §9.4): from which message to walk.
 //!
-//! An entry is believed once the messages from the entry before it are as many as the two say, and
-//! those before the first entry of its array too. So no single damaged word leads to another
-//! message than the one that is looked for. Entries that are wrong are skipped; a search ends
-//! after as many looks as the file could have good reasons for, whatever its arrays say.
+//! An entry is trusted once the number of messages between it and the preceding entry is what the
+//! two imply; the same goes for the messages before the first entry of its array. So no single
+//! damaged word leads to a wrong message. Wrong entries are skipped; the number of probes is
+//! bounded by what a sound file of this size could need, whatever its arrays say.
 //!
-//! Where a damaged message lies between an entry and the one before it, nobody can count them. Then
-//! it is believed if the messages up to the entry after it, or up to the last message, are as many
-//! as they should be: what lies after the damage can be reached. Where a message there is damaged
-//! as well, those before that one must be fewer.
+//! If a damaged message lies between an entry and the preceding one, the messages there cannot be
+//! counted. The entry is then trusted if the number of messages up to the next entry, or up to the
+//! last message, is right: so messages after the damage can be reached. If that range has a damaged
+//! message too, the number of messages before it must be lower.
 
 use super::hints::{self, Pair};
 use super::roll_file::{Known, Slot, View};

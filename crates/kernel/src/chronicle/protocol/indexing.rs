@@ -7,7 +7,7 @@
 //! - 9d. store the slot, raise `used`, raise `lastIndex`.
 //!
 //! A crash in between leaves a message without a slot: searches walk over it. An array that was
-//! published and not linked is a metadata document nobody looks at.
+//! published but not linked is a metadata document that readers ignore.
 
 use super::hints;
 use super::lock::guard::{DetachedGuard, WriteGuard};

@@ -8,8 +8,8 @@
 //! Java does not read compressed files, so the words leave them out; `quire.firstCompressed` names
 //! the first.
 //!
-//! Nothing that every opener does may take longer the more files there are. So the words are
-//! believed where the directory has not changed since the file of the highest cycle was made.
+//! Opening a queue must not take longer the more files it has. So the words are trusted if the
+//! directory has not changed since the file of the highest cycle was created.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

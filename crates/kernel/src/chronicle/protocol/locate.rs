@@ -1,6 +1,6 @@
 //! Finding positions (`docs/protocol.md`, "Locate"): by write position, by index, by walking.
 //!
-//! What the words and index arrays say is a hint. Every answer is confirmed by walking documents,
+//! The words and index arrays are hints. Every answer is confirmed by walking documents,
 //! and a missing, stale or damaged hint only makes the walk longer (`index_search.rs`).
 
 use std::cell::RefCell;

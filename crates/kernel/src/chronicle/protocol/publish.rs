@@ -1,10 +1,10 @@
 //! Making one document visible: step 8 of an append (`append/end.rs`). The order is the
 //! protocol:
 //!
-//! - 8a. look at the lock word: it may have been taken away while this process was stopped;
+//! - 8a. check the lock word: the lock may have been taken by force while this process was stopped;
 //! - 8b. store the payload after a header that is still 0;
 //! - 8c. store eight zero bytes at its end, so that the next header reads 0;
-//! - 8d. look at the lock word again;
+//! - 8d. check the lock word again;
 //! - 8e. CAS the header from 0 to the length, with release.
 //!
 //! A crash before 8e leaves bytes after a 0 header, which the next writer overwrites. A crash after it

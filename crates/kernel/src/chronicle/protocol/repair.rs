@@ -1,21 +1,22 @@
-//! What a power cut, or a crash of the system, left (`docs/durability.md`).
+//! Repairs files after a power cut or a crash of the system (`docs/durability.md`).
 //!
-//! The system writes pages to the medium in an order of its own. Of what was not synced any part may
-//! be missing, so that documents end at a hole while words and index slots lead past it. Files
-//! that were not changed since the machine was started are looked at before they are written to:
+//! The system writes pages to the medium in any order. Any part of what was not synced may be
+//! missing, so documents may end at a hole while words and index slots point past it. Files
+//! unchanged since the machine started are checked before they are written to:
 //!
-//! 1. walk from the last synced message, or the start, to the first header that is no complete
+//! 1. walk from the last synced message, or the start, to the first header that is not a complete
 //!    document: the end;
-//! 2. if words or slots lead past it: keep what lies there in a file beside;
-//! 3. take those words and slots back; 4. zero what lies after the end, and sync;
-//! 5. set the file's time: it is looked at once.
+//! 2. if words or slots point past it: keep the bytes there in a side file;
+//! 3. reset those words and slots; 4. zero the bytes after the end, and sync;
+//! 5. set the file's time, so that it is checked only once.
 //!
-//! A crash in between changes nothing of that: the next opener does it again. Older files come first,
-//! and before the first change a key of the table says from which cycle on files are looked at, as
-//! each of these steps makes a file look changed.
+//! After a crash in between, the next opener starts over. Older files come first, and before the
+//! first change a table key records the cycle from which files are to be checked, since each of
+//! these steps makes a file look changed.
 //!
-//! A clock that was set forward makes files of living writers look old. The lock keeps those out
-//! meanwhile, none of their messages is after the end, and no space that they reserved is given back.
+//! If the clock was set forward, files of live writers look old. That is harmless: the lock keeps
+//! those writers out meanwhile, none of their messages is after the end, and the space that they
+//! reserved stays reserved.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

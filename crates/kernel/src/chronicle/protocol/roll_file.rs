@@ -1,4 +1,4 @@
-//! An open roll file, and the checked way to look into it.
+//! An open roll file, and checked access to its bytes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,4 +1,4 @@
-//! Side files that grow by chunks, which are mapped one at a time.
+//! Side files that grow in chunks, mapped one at a time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

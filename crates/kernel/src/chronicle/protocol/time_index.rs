@@ -1,10 +1,10 @@
-//! The side file of a cycle's append times: points, one for each millisecond with appends at most.
+//! The side file of a cycle's append times: points, at most one per millisecond.
 //!
-//! A writer adds to it after it has published messages and let go of the write lock: 1. unless the
-//! last point is of its millisecond or later, it takes the next one by a CAS of the time; 2. it raises
-//! the point's count of messages. All writers may do so at once: a time is never earlier than the one
-//! before it, and a count says no more than that those messages are there. Killed before 1 or 2, a
-//! writer leaves messages without a point, which then count as of the next point's time.
+//! A writer adds to it after it has published messages and released the write lock: 1. unless the
+//! last point is of its millisecond or later, it claims the next one by a CAS of the time; 2. it
+//! raises the point's count of messages. Writers may do so concurrently: times never decrease, and
+//! a count only states that those messages exist. A writer killed before 1 or 2 leaves messages
+//! without a point, which then get the next point's time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,7 +1,7 @@
 //! Roll files whose first header is not ready: whether one was only begun, or holds messages.
 //!
-//! The creator of a file publishes its first header before anyone appends. A file that holds messages
-//! after a header that is not ready was therefore damaged: it is neither put aside nor skipped.
+//! The creator of a file publishes its first header before anyone appends. A file with messages
+//! after a header that is not ready was therefore damaged: it is neither discarded nor skipped.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! When appended messages are on the medium: what a queue promises, and how far that was kept.
+//! Durability of appended messages: what a queue promises, and how far it has synced.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

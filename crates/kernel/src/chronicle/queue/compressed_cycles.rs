@@ -1,4 +1,4 @@
-//! Cycles whose files were compressed: read as others are, and never written.
+//! Cycles whose files were compressed: read like others, but never written.
 
 use std::path::PathBuf;
 

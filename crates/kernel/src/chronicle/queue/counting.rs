@@ -1,4 +1,4 @@
-//! The metrics of a queue: those that its handles count in, and those that other processes count.
+//! The metrics of a queue: counted by its own handles, and by other processes.
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! Older files that cannot be read: they are logged, and stop nobody who needs
-//! other files (`docs/durability.md`, "Damaged files").
+//! Older files that cannot be read: they are logged, and other files stay usable
+//! (`docs/durability.md`, "Damaged files").
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Finding a time by the append times that writers keep.
+//! Finding the first message of a time by recorded append times.
 
 use super::handle::Queue;
 use crate::chronicle::format::time_index;

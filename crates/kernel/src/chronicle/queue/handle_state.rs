@@ -1,4 +1,4 @@
-//! Where a handle stands, as far as that is known without waiting and without looking at files.
+//! The state of a handle, as far as it is known without waiting and without file access.
 
 /// A look at a handle that another thread may be using.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

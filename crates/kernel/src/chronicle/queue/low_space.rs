@@ -1,8 +1,8 @@
-//! The warning before a disk is full, while there is time to do something about it.
+//! A warning before the disk is full, while there is time to act.
 //!
-//! It is looked for at most once a second, when an appender looks around, so that it costs a message
-//! nothing; and each second by the threads that an appender may have beside it anyway (`pretouch.rs`,
-//! `committer.rs`), whether or not anything is appended.
+//! Free space is checked at most once a second, in an appender's periodic checks, so that it costs
+//! a message nothing; and each second by background threads that an appender may have anyway
+//! (`pretouch.rs`, `committer.rs`), whether or not anything is appended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

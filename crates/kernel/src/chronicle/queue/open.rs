@@ -1,4 +1,4 @@
-//! What is at a path, and how it is to be opened: the rules about options and what exists already.
+//! Decides how to open a path: the rules that combine options with the existing files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

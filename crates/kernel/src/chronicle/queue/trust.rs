@@ -1,4 +1,4 @@
-//! Who else may change a queue.
+//! Whether other users may change a queue.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
-//! What shows that a roll file had messages, although it has no header any more: a tailer's position,
-//! how far the queue was synced or replicated, and the times of its appends.
+//! Evidence that a roll file without a header had messages: a tailer's position, how far the queue
+//! was synced or replicated, and its append times.
 //!
-//! The creator of a file publishes its header before anyone appends. A file without one may therefore
-//! have been begun and never finished, unless one of these speaks of its messages.
+//! The creator of a file publishes its header before anyone appends. A file without a header may
+//! therefore never have been finished, unless there is such evidence.
 
 use super::handle::Queue;
 use crate::chronicle::format::{table, time_index};

@@ -1,4 +1,4 @@
-//! What a tailer may see that reads only messages which a replica has acknowledged.
+//! Limits a tailer to messages that a replica has acknowledged.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A buffer of messages that are on their way into the queue. A tailer that reads through one drains
-//! it before it says that there is nothing yet, and then finds the messages at their indexes.
+//! A buffer of messages that are on their way into the queue. A tailer that reads through one
+//! drains it before it reports the end of the queue, and then finds the messages at their indexes.
 
 use crate::Result;
 use crate::os::detached::Detached;

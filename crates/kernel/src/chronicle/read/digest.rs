@@ -2,7 +2,7 @@
 //! (`docs/replication.md`, "Digest").
 //!
 //! It is the BLAKE3 hash of the header words and payloads of all documents from the start of the cycle
-//! up to a place, as a batch carries them. The file header and index arrays are left out.
+//! up to a given position, as a batch carries them. The file header and index arrays are left out.
 
 use crate::Result;
 use crate::chronicle::format::batch::ReplicaEnd;

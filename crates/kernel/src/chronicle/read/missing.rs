@@ -1,4 +1,4 @@
-//! What becomes of a tailer whose next messages were deleted before it read them.
+//! Handling of messages that were deleted before a tailer read them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,4 +1,4 @@
-//! Where to go on reading, by the history that messages carry (`docs/format.md` §8.8).
+//! Where to resume reading, by the history in messages (`docs/format.md` §8.8).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How far a read got, in one step or in many.
+//! Progress of a read, in one step or several.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Places where reading is held up although later messages are there (`docs/protocol.md` §9.3): how
-//! long one has to stay as it is before it is left, and how a read waits for that.
+//! Positions where reading stalls although there are later messages (`docs/protocol.md` §9.3): how
+//! long one must stay unchanged before it is skipped, and how a read waits for that.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};

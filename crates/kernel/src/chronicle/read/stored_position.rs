@@ -1,4 +1,4 @@
-//! The names of tailers: where one stopped, kept in the table store.
+//! Named tailers: positions kept in the table store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -1,5 +1,4 @@
-//! The index of a roll file: arrays are linked again or made, entries name their messages, counts are
-//! what the entries say.
+//! Repairs the index of a roll file: links or creates arrays, and corrects entries and counts.
 
 use std::collections::HashSet;
 

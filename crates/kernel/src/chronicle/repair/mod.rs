@@ -1,14 +1,14 @@
-//! Restoring what [`verify`](super::verify) finds wrong, under the write lock and file by file.
+//! Repairs what [`verify`](super::verify) finds wrong, under the write lock and file by file.
 //!
-//! 1. a table that cannot be read is built again from what of it can be read ([`table`]);
-//! 2. the queue is opened for writing: that makes a missing table and missing keys, frees the lock of
-//!    a dead holder, and examines files after a restart;
+//! 1. a damaged table is rebuilt from its readable entries ([`table`]);
+//! 2. the queue is opened for writing: that creates a missing table and missing keys, frees the
+//!    lock of a dead holder, and checks files after a restart;
 //! 3. other stale locks are freed; 4. each file with findings is repaired ([`roll_file`]): its end,
 //!    its index ([`index`]), its words, its end-of-file marker; 5. the listing is refreshed.
 //!
-//! Every step is decided by what is in the files, and leaves the evidence for the ones after it: who
-//! dies in between leaves a queue whose repair ends in the same bytes. Messages that are missing in
-//! the middle of a file are left alone, since the index still reaches the ones after them.
+//! Every step depends on the files alone, and preserves the evidence for later steps: if a repair
+//! dies in between, the next one ends in the same bytes. Messages that are missing in the middle of
+//! a file are left alone, since the index still reaches the messages after them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is known of the replicas of a queue whose messages are about to be cut off.
+//! Replica states of a queue whose messages are about to be cut off.
 
 use crate::Result;
 use crate::chronicle::protocol::lock::guard::DetachedGuard;

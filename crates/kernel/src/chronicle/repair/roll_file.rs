@@ -1,4 +1,4 @@
-//! One roll file, in the order in which a writer would have written it:
+//! Repairs one roll file, in the order in which a writer would have written it:
 //!
 //! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
 //!    last, once it no longer counts as replicated, and while no service writes to the queue;

@@ -1,5 +1,5 @@
-//! A table that cannot be read, built again: its entries are found by their form, one by one, and
-//! written to a new file that takes its place at once. The old one stays as `.discard`.
+//! Rebuilds a damaged table: entries are recognised one by one by their form, and written to a new
+//! file that replaces the table atomically. The old table stays as `.discard`.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

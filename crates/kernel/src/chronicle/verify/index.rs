@@ -1,5 +1,5 @@
-//! The index of a roll file: each message that is due has an entry, and each entry names its
-//! message.
+//! Checks the index of a roll file: each message that is due has an entry, and each entry points to
+//! its message.
 
 use super::walk::{Ending, Walked};
 use crate::Result;

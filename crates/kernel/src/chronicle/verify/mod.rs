@@ -1,10 +1,10 @@
 //! Checking a queue, a copy of some of its files, or one file, against every rule of
-//! `docs/protocol.md` and `docs/format.md`. Nothing is changed and nobody is kept waiting: the queue
-//! may be in use.
+//! `docs/protocol.md` and `docs/format.md`. Nothing is changed and no other process is kept
+//! waiting: the queue may be in use.
 //!
-//! - [`walk`] goes through the documents of a file, and over what cannot be read; [`scan`] finds those
-//!   that nothing leads to;
-//! - [`words`] and [`index`] compare with it what readers find messages by;
+//! - [`walk`] goes through the documents of a file, skipping unreadable parts; [`scan`] finds
+//!   documents that nothing points to;
+//! - [`words`] and [`index`] compare with these the hints by which readers find messages;
 //! - [`quiet`] distinguishes unfinished steps of a dead writer from those of a live one;
 //! - [`roll_file`] puts these together, [`table`] checks `metadata.cq4t`.
 

@@ -1,8 +1,8 @@
 //! Distinguishing steps that a writer left unfinished from those that it is about to finish,
 //! without taking the write lock.
 //!
-//! A writer holds the write lock while it changes words in steps. A word that is unchanged after
-//! the lock was seen free, or held by a dead process, was left unfinished.
+//! A writer holds the write lock while it changes words in steps. So if a word is unchanged after
+//! the lock was seen free, or held by a dead process, it was left unfinished.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! One roll file.
+//! Checks one roll file.
 
 use std::path::Path;
 use std::sync::Arc;

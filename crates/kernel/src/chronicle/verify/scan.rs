@@ -1,4 +1,4 @@
-//! Documents that no word, entry or earlier document leads to, found by looking at every place where
+//! Documents that no word, entry or earlier document leads to, found by trying every offset where
 //! one may begin.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! The table: its keys, its locks, the listing, and the positions of named tailers.
+//! Checks the table: its keys, its locks, the listing, and the positions of named tailers.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The documents of a roll file, one after the other, and over what cannot be read to the next
+//! Walks the documents of a roll file in order; from an unreadable part it skips to the next
 //! message that the index reaches.
 
 use super::scan;

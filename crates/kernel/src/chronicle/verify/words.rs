@@ -1,4 +1,4 @@
-//! The words of a roll file that say where its last message is.
+//! Checks the words of a roll file that locate its last message.
 
 use super::walk::Walked;
 use crate::Result;

@@ -1,5 +1,5 @@
-//! What goes wrong with the fields of a message: it is not self-describing, so a reader must know
-//! their order.
+//! Errors in the fields of a message: messages are not self-describing, so a reader must know the
+//! order of fields.
 
 /// A field cannot be packed, or not be unpacked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

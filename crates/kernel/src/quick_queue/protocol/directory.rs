@@ -1,4 +1,4 @@
-//! What a directory holds: which form of queue, of which page size, with which pages.
+//! The content of a queue's directory: its form, its page size and its pages.
 
 use std::path::{Path, PathBuf};
 

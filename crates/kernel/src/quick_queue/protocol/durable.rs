@@ -1,4 +1,4 @@
-//! What a sync covers: all that is in the queue when it begins, by any writer.
+//! Which messages a sync covers: all that are in the queue when it begins, by any writer.
 //!
 //! Readers stop at an entry that is missing, and deliver what a complete entry names. So a message
 //! is durable only together with the entries before it, and with their messages. First the data is

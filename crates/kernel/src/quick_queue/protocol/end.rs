@@ -1,4 +1,4 @@
-//! Where an index ends: its newest page is searched by halving, however long it is.
+//! Finds the end of an index, by a binary search of its newest page.
 
 use super::directory::{Form, Span};
 use super::entries::Entries;

@@ -1,17 +1,17 @@
-//! An entry that is claimed and not complete: is its producer at work, or dead?
+//! Entries that are claimed but not complete: their producer may be at work, or dead.
 //!
 //! A producer stores a message and its end before it claims an entry, so the data of every claimed
 //! entry is whole. What a pending entry lacks is where the message begins, and its producer's profile
 //! says that: it is the older of the two ends, provided that both ends belong to this message. Readers
 //! deliver such a message without storing anything; its producer, once restarted, completes the entry.
 //!
-//! A producer of Java's does not: it goes on, and the ends are of later messages. What was delivered
-//! stays so for readers that come later, as the producer's data has no gap: the message begins where
-//! the producer's entries before it end, if those after it begin where it ends. A gap, left by a
+//! A Java producer does not: it continues, and its profile then has the ends of later messages.
+//! Later readers still deliver the message if the producer's data has no gap: it begins where the
+//! preceding message of the producer ends, if the next one begins where it ends. A gap, left by a
 //! producer that died before it claimed an entry, makes the sums differ.
 //!
-//! Where nothing proves the beginning, the entry is skipped once its producer is dead, or further: a
-//! producer completes an entry before it goes on to the next one.
+//! If the beginning cannot be proven, the entry is skipped once its producer is dead or has claimed
+//! a later entry: a producer completes an entry before it claims the next one.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A producer's profile as a file: stored to by the producer, or by a repair.
+//! The file of a producer's profile, written by the producer or by a repair.
 
 use std::path::Path;
 use std::sync::Arc;

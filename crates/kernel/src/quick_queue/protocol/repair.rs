@@ -1,10 +1,10 @@
-//! After a power cut: the medium may hold later stores and lack earlier ones.
+//! Repair after a power cut: the medium may hold later stores and lack earlier ones.
 //!
-//! Readers stop at the first entry that is free, and a writer finds it by halving, which takes that
-//! all before it are taken. So the first writer after the machine was started walks over the entries
-//! that the system may not have written in time. The queue ends before the first one that is free,
-//! or whose message lies in a page that is missing; what comes after that is cleared, as a sync
-//! covers none of it. Profiles are set to what is left.
+//! Readers stop at the first free entry, and a writer finds it by a binary search, which assumes
+//! that all entries before it are taken. So the first writer after a start of the machine walks
+//! over the entries that the system may not have written back. The queue ends before the first
+//! entry that is free, or whose message lies in a missing page; later entries are cleared, as no
+//! sync covered them. Profiles are set to match the remaining entries.
 
 use std::collections::HashMap;
 use std::path::Path;

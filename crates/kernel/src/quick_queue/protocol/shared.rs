@@ -10,7 +10,7 @@
 //!
 //! After a death before 4 nothing refers to the message, and the next one is stored over it. After a
 //! later one the entry is pending (`pending.rs`): opened again, the producer completes it. Step 3
-//! says where to look, so that nothing but what others appended since is searched.
+//! records where to search, so that only entries appended since then are searched.
 
 use std::path::Path;
 

@@ -1,11 +1,11 @@
-//! The single writer.
+//! The single writer of a queue.
 //!
 //! 1. The message is stored after the last one.
 //! 2. Its address is stored in the next index entry.
 //! 3. The entry's stamp is stored with release: readers see the message.
 //!
 //! A writer that dies before the third step leaves bytes that the next one stores over. The
-//! original has no lock; a second writer of Quire is refused by that of `quick-queue.lock`.
+//! original has no lock; a second Quire writer is refused by the lock on `quick-queue.lock`.
 
 use std::path::Path;
 

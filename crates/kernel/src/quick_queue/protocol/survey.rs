@@ -1,5 +1,5 @@
-//! What it takes to open a queue, at a cost that does not grow with its pages: of many, the newest page
-//! of the index is searched by halving.
+//! Gathers what opening a queue needs, at a cost that hardly grows with its pages: the newest page
+//! of the index is found by a binary search.
 
 use std::path::Path;
 

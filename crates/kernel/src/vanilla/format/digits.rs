@@ -1,10 +1,10 @@
 //! Numbers in decimal digits, without an exponent, as the `Bytes` of Java's Chronicle 3 write and read
 //! them.
 //!
-//! A float becomes the first digits of the middle between it and the next greater one: as few as
-//! Java's reader takes for the float. That reader is a little off for some digits, so these are at
-//! times one more than the shortest. Where Java's writer loses precision itself, far from 1, Quire
-//! writes the shortest digits.
+//! A float becomes the leading digits of the midpoint between it and the next greater float: the
+//! fewest that Java's reader converts back to it. That reader is a little off for some digits, so
+//! these are at times one more than the shortest. Where Java's writer loses precision itself, far
+//! from 1, Quire writes the shortest digits.
 
 use std::fmt::Write;
 

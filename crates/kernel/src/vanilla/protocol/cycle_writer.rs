@@ -8,12 +8,12 @@
 //!    see the message.
 //! 5. Of a synchronous append, the index file is written to the medium.
 //!
-//! A writer that dies before step 4 leaves a record that no entry names: nobody sees it. An append
-//! that fails takes its record back.
+//! A writer that dies before step 4 leaves a record that no entry points to, which readers never
+//! see. An append that fails withdraws its record.
 //!
-//! Retention may remove the cycle of a writer that stood still for a minute. So after step 4, once a
-//! second at most, the writer looks whether its index file still has its name: an entry in a file that
-//! lost it is an error, as nobody reads that message.
+//! Retention may remove the cycle of a writer that was paused for a minute. So after step 4, at
+//! most once a second, the writer checks whether its index file still has its name: an entry in a
+//! file without its name is an error, as no reader finds that message.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

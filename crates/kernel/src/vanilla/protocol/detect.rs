@@ -1,4 +1,5 @@
-//! How a cycle's files are laid out. They do not say it: it is what makes their entries name records.
+//! Detects the layout of a cycle's files. The files do not state it: it is the layout under which
+//! their entries point to records.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,8 +1,10 @@
-//! Which cycles there are, at a cost that does not grow with them while nothing changes.
+//! Lists the cycles of a queue, at a cost that does not grow with their number while nothing
+//! changes.
 //!
-//! The directories are listed once. Afterwards the times of change are looked at of those in which a
-//! later cycle would get its directory: one for each level of the pattern. Of many cycles in one
-//! directory, the first and the last are kept there, and opening the queue does not list it again.
+//! The directories are listed once. Afterwards only the modification times of directories that
+//! would get a later cycle's directory are checked: one for each level of the pattern. If a
+//! directory has many cycles, the first and the last are cached there, so that opening the queue
+//! does not list it again.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

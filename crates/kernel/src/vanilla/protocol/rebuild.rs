@@ -1,10 +1,10 @@
 //! A lost or damaged index made again from the data files.
 //!
-//! Entries that name a record keep their places. Records that no entry names, as of a lost page of
-//! the index or of a writer that died before its last entry, fill the free places, thread by thread:
-//! files do not say in which order threads wrote. What is left free is closed up. The old files stay
-//! beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced at once: a rebuild that
-//! was interrupted is made good by another one.
+//! Entries that point to a record keep their places. Records without an entry, due to a lost page
+//! of the index or a writer that died before its last entry, fill the free places, thread by
+//! thread: files do not record in which order threads wrote. Remaining free places are closed up.
+//! The old files stay beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced
+//! atomically: an interrupted rebuild is completed by another one.
 
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! What was appended and synced while changes were recorded.
+//! Records which messages were appended and synced while changes were recorded.
 
 use std::collections::BTreeMap;
 

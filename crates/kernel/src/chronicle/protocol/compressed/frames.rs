@@ -1,5 +1,5 @@
-//! The content of a compressed file with a seek table: each frame is decompressed when a part of it
-//! is read, and once.
+//! The content of a compressed file with a seek table: each frame is decompressed once, when a part
+//! of it is first read.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Making a compressed file, and comparing one with its roll file.
+//! Creating a compressed file, and comparing it with its roll file.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! A compressed file of one frame, as `zstd` itself makes one: it is decompressed from its start to
-//! its end before anything of it is read.
+//! A compressed file of one frame, as the `zstd` command makes: it is decompressed whole before any
+//! part is read.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};

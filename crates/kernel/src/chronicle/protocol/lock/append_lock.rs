@@ -3,8 +3,9 @@
 //! ```text
 //! UNLOCKED or a dead sink's pid --CAS--> pid of the sink --CAS--> UNLOCKED, when it is promoted
 //! ```
-//! The word stays when the sink ends, or dies: nobody appends to a replica until the next sink takes
-//! the lock over or the replica is promoted. A crash between any two steps leaves the word as it was.
+//! The word stays set when the sink ends or dies: no process appends to a replica until the next
+//! sink takes over the lock or the replica is promoted. A crash between any two steps leaves the
+//! word as it was.
 
 use std::sync::Arc;
 

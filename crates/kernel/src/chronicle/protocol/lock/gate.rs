@@ -1,6 +1,6 @@
-//! The append lock (`docs/protocol.md`, "Append"). It is looked at before the write lock is taken, as
-//! Java does, and again under it: a process that closes a queue takes both in this order, and
-//! counts on no append after that.
+//! Checks of the append lock (`docs/protocol.md`, "Append"). An appender checks it before taking
+//! the write lock, as Java does, and again under it: a process that closes a queue to appends takes
+//! both in this order, and relies on no append happening after that.
 
 use crate::chronicle::format::table;
 use crate::os::process;

@@ -1,5 +1,6 @@
-//! The write lock while it is held. Whatever stores takes a [`WriteGuard`]: without one, stores to roll
-//! files do not compile. What waits under the lock, as for space, takes a [`DetachedGuard`].
+//! The write lock while it is held. Functions that store to roll files take a [`WriteGuard`];
+//! without one they do not compile. Functions that wait under the lock, as for space, take a
+//! [`DetachedGuard`].
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,11 +2,11 @@
 //! [`HELD_SINCE`](crate::chronicle::format::table::HELD_SINCE), milliseconds since 1970 above the pid that
 //! took the lock.
 //!
-//! 1. before the lock is taken the key is looked for, and made where there is room for one;
-//! 2. the record is stored under the lock; 3. it is cleared before the lock is let go.
+//! 1. before the lock is taken the key is looked up, and created if the table has room;
+//! 2. the record is stored under the lock; 3. it is cleared before the lock is released.
 //!
-//! It counts only beside a lock word with its pid. An append leaves none: it takes less time than a look at
-//! the clock is worth, and a crash leaves the record beside the lock word of the dead holder.
+//! It is valid only if the lock word has the same pid. Appends store none, being too short to be
+//! worth reading the clock. A crash leaves the record along with the lock word of the dead holder.
 
 use std::sync::OnceLock;
 

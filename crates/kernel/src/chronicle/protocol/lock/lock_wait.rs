@@ -1,5 +1,5 @@
 //! How long the next append of a thread waits for the write lock, or for room in the ring. An event
-//! loop's thread must not wait in the kernel: it tries, and goes on with other tasks in between.
+//! loop's thread must not block in the kernel: it tries repeatedly and runs other tasks in between.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! The document that a thread of this process has open, which holds the write lock.
 //!
-//! It is known by a number of its own: a lock that was taken from it must not be given back, nor its
-//! document published, by way of a later one.
+//! Each has a unique number, so that a document that lost the lock by force can neither release the
+//! lock of a later document nor be published under it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,11 +1,12 @@
 //! Waiting for the write lock, and taking it from a dead holder (`docs/protocol.md`, "Recovery").
 //!
 //! 1. spin, then yield, then sleep, trying the CAS each time;
-//! 2. from the first millisecond on look whether the holder lives: a Quire process holds a shared
-//!    record lock on the byte of its pid, which the system drops when it dies and which is seen
-//!    across pid namespaces; for others the pid must exist and map the table;
-//! 3. a dead holder's word is forced at once in mode `Dead`; a living one is waited for until the
-//!    timeout and looked at a last time, then it is an error, or in mode `Always` the word is forced.
+//! 2. after the first millisecond, check whether the holder is alive: a Quire process holds a
+//!    shared record lock on the byte of its pid, which the system drops when it dies and which is
+//!    seen across pid namespaces; for others the pid must exist and map the table;
+//! 3. in mode `Dead`, a dead holder's word is forced at once; a live holder is waited for until the
+//!    timeout and checked one last time, after which the wait is an error or, in mode `Always`, the
+//!    word is forced.
 //!
 //! A crash anywhere here changes nothing: forcing is one CAS.
 

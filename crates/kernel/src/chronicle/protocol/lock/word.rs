@@ -1,12 +1,12 @@
-//! The write lock word (`docs/protocol.md`, "Write lock"): who holds it may change roll files.
+//! The write lock word (`docs/protocol.md`, "Write lock"): its holder may change roll files.
 //!
 //! ```text
 //! UNLOCKED --CAS--> pid of the holder --CAS--> UNLOCKED
 //! ```
-//! 1. take: CAS from `UNLOCKED` to the own pid. The threads of a process take turns at it
-//!    (`guard.rs`);
-//! 2. hold: before a header is published the word is looked at again;
-//! 3. release: CAS from the own pid to `UNLOCKED`. If that fails the lock was taken away.
+//! 1. take: CAS from `UNLOCKED` to the own pid. The threads of a process first take an in-process
+//!    lock (`guard.rs`);
+//! 2. hold: check the word again before publishing a header;
+//! 3. release: CAS from the own pid to `UNLOCKED`. If that fails, the lock was taken by force.
 //!
 //! The word keeps the pid of a holder that dies; `recovery.rs` notices and forces the word.
 

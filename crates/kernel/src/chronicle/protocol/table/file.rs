@@ -1,12 +1,12 @@
-//! The file of the table store: its first document, and the locks around its making.
+//! The file of the table store: its first document, and the locks held while it is created.
 //!
 //! Creating the table, under the key lock (a record lock on one byte):
 //! 1. make the file long enough and reserve its space;
 //! 2. CAS the first header from 0 to "not complete" (or find it so: its creator died);
 //! 3. write the header document; 4. publish its header.
 //!
-//! A table that was never completed, or was cut before the end of its first document, says nothing
-//! about its queue: it is made again.
+//! A table that was never completed, or was cut short within its first document, says nothing about
+//! its queue and is created again.
 
 use std::fs::File;
 use std::path::Path;

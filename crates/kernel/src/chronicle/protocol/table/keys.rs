@@ -1,12 +1,13 @@
 //! The entries of the table store: finding one, and adding or removing one under the key lock.
 //!
 //! 1. walk the keys again; 2. write the entry after a 0 header, and zeros after it; 3. CAS the
-//!    header. A crash before the last step leaves nothing anybody sees.
+//!    header. A crash before the last step leaves nothing visible.
 //!
-//! An entry is removed by one CAS, which makes a metadata document of it: readers, Java's too, skip
-//! those. Processes that had it open may still store to its value, so its room is not used again as long as there
-//! may be one: it is marked as free when the table is opened and nobody else has it open, and from
-//! then on it may be used, as nobody comes to know of a removed key. That is done once the table is full.
+//! An entry is removed by one CAS, which turns it into a metadata document: readers, including
+//! Java's, skip those. Processes that had looked it up may still store to its value, so its room is
+//! not reused while such a process may exist: it is marked as free when a process opens the table
+//! and no other process has it open. From then on it may be reused, since a removed key cannot be
+//! looked up. Marking is done once the table is full.
 
 use quire_wire::codes::PADDING;
 use quire_wire::latin1;

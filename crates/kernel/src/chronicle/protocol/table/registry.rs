@@ -1,8 +1,8 @@
-//! The tables this process has open for writing, each once.
+//! The tables that this process has open for writing, each opened only once.
 //!
-//! The lock on this list is held for no more than a look at it: nothing waits, and no system call is
-//! made, while other threads want to open other queues. Threads that open the same table take turns
-//! at its own gate.
+//! The lock on this list is held only briefly, without waits or system calls, so that threads can
+//! open other queues meanwhile. Threads that open the same table are serialised by that table's
+//! gate.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};

@@ -1,4 +1,4 @@
-//! The file of a table: all queues that a process has open on it share it, and its locks.
+//! The file of a table, shared with its locks by all of a process's open queues on it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
-//! Which named tailers are in use: one reader at a time has a name.
+//! Which named tailers are in use: at most one open tailer per name.
 //!
 //! The reader holds a record lock on a byte of the table that belongs to the key, so that no two
-//! names share one. Two further bytes say who holds it and since when, as the system does not say
-//! for locks of an open file description. The system drops all of them with the process. Within the
-//! process, whose queues share one description, a list does the same.
+//! names share one. Two further bytes encode the holder and since when it holds the lock, which the
+//! system does not report for locks of an open file description. The system drops all of them with
+//! the process. Within the process, whose queues share one description, a list does the same.
 
 use std::collections::HashMap;
 use std::io;

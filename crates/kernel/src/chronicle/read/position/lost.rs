@@ -1,4 +1,4 @@
-//! Where a cursor goes on after what was lost or deleted.
+//! Where a cursor continues after lost or deleted messages.
 
 use super::{Cursor, State};
 use crate::chronicle::protocol::locate::{self, Located};

@@ -1,5 +1,5 @@
-//! What a cursor does where later messages are there and its own file does not lead on: at an end
-//! without a marker, and before a file that is not ready (`docs/protocol.md` §9.3).
+//! A cursor that cannot advance although there are later messages: at an end without a marker, and
+//! before a file that is not ready (`docs/protocol.md` §9.3).
 
 use super::Cursor;
 use crate::chronicle::protocol::locate::check_nothing_behind;

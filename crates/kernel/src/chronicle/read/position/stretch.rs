@@ -1,4 +1,4 @@
-//! Messages that lie one after the other, for batches: what holds for all of them is looked at once.
+//! Runs of consecutive messages, for batches: what holds for all of a run is checked once.
 
 use super::{Cursor, Direction, State};
 use crate::Result;

@@ -1,4 +1,4 @@
-//! Many messages by one call.
+//! Reading many messages with one call.
 
 use super::step::{MESSAGES_BETWEEN_PAUSES, through};
 use super::{Ask, How, Inner, Scan, Tailer, Take, What};

@@ -1,4 +1,4 @@
-//! Where a tailer goes: its direction, and moves other than by reading on.
+//! Moving a tailer: its direction, and seeks.
 
 use super::{Direction, Inner, Tailer};
 use crate::Result;

@@ -1,4 +1,5 @@
-//! What a replica gets: documents as they lie in the files, metadata too (`docs/replication.md`).
+//! Reading for a replica: documents as they are in the files, including metadata
+//! (`docs/replication.md`).
 
 use super::step::MESSAGES_BETWEEN_PAUSES;
 use super::{Ask, Found, How, Inner, Scan, State, Tailer, What};

@@ -1,7 +1,7 @@
 //! One step of a tailer: it finds the next document, hands it out, and steps over it.
 //!
-//! Steps that may take long pause every so often, so that the caller can look for an interrupt while
-//! it holds nothing of the tailer, and then continue where they stopped.
+//! Steps that may take long pause now and then, so that the caller can check for an interrupt
+//! without holding the tailer, and then continue where they stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
