@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::window::Window;
 use crate::os::process;
 
-/// What looks after the disk of the file that was appended to last.
+/// A callback that checks the disk space of the most recently appended file.
 pub type Watch = Arc<dyn Fn(&Window) + Send + Sync>;
 
-/// How often it does.
+/// How often [`Watch`] is called.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The pretoucher of a queue.

@@ -28,7 +28,7 @@ impl ReservedRange {
         start >= self.range.start && end <= self.range.end
     }
 
-    /// Reserves a range, and a step after it, up to `limit`: stores into it cannot fail.
+    /// Reserves a range and a step after it, up to `limit`, so that stores into it cannot fail.
     #[cold]
     pub fn extend(
         &mut self,

@@ -43,7 +43,7 @@ pub fn first_entries(
             continue;
         }
         let kind = match entry.file_type() {
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             FileType::Unknown => statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
             known => known,

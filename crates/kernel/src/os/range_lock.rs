@@ -84,7 +84,7 @@ impl<'a> Wait<'a> {
         Self { token, start, timeout: timeout.max(SHORTEST_WAIT), pause }
     }
 
-    /// Pauses; after the timeout, returns how long the wait was.
+    /// Pauses once; after the timeout, returns how long the wait was instead.
     fn is_over(&mut self) -> Option<Duration> {
         let waited = self.start.elapsed();
         if waited >= self.timeout {
@@ -111,9 +111,9 @@ struct Held<'a> {
 }
 
 impl<'a> RecordLock<'a> {
-    /// Waits for the lock until `timeout`, but at least until others can have extended a file.
-    /// The description is shared with other threads, which take the same `turn`. On timeout, the
-    /// error names the holder.
+    /// Waits for the lock until `timeout`, but at least `SHORTEST_WAIT`. The description may be
+    /// shared with other threads, which must pass the same `in_process`. On timeout, the error
+    /// names the holder.
     pub fn wait(
         file: &'a File,
         in_process: &'a InProcessMutex,

@@ -44,7 +44,7 @@ use super::format::{
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
-/// No ring gets to slots or positions beyond this: words that do are damaged.
+/// No ring reaches slots or positions beyond this: greater words are damaged.
 const LATEST: u64 = 1 << 61;
 
 /// A ring's words.
@@ -95,7 +95,7 @@ enum Look {
     Found(Next),
     /// Free for the next round.
     Freed,
-    /// Its bytes end where the drained ones do.
+    /// Already drained: its bytes end at the drained position.
     Drained,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Ring<'a> {
             if is_last {
                 return Err(Refused::Full);
             }
-            // Otherwise another producer took the slot.
+            // None: another producer took the slot.
             if let Some(claimed) = self.try_claim(slot, producer, metadata, length, earlier) {
                 return claimed;
             }
@@ -264,7 +264,7 @@ impl<'a> Ring<'a> {
         self.store(claim, offset, &sum(claim.slot, head, body));
     }
 
-    /// Step 5; false if the slot was abandoned, because this process was taken for dead.
+    /// Step 5; false if the slot was abandoned, because the drainer took this process for dead.
     #[must_use]
     pub fn commit(self, claim: &Claim) -> bool {
         let at = self.layout.descriptor(claim.slot);
@@ -369,7 +369,7 @@ impl<'a> Ring<'a> {
         self.cells.load_acquire(HIGH_WATER)
     }
 
-    /// What there is to drain.
+    /// What to drain next.
     #[must_use]
     pub fn next(self) -> Next {
         let tail = self.tail();
@@ -401,7 +401,7 @@ impl<'a> Ring<'a> {
         (slot, self.descriptor(slot) != Descriptor::Empty(slot))
     }
 
-    /// What there is to drain after an entry that is not freed yet.
+    /// What to drain after an entry that is not freed yet.
     #[must_use]
     pub fn after(self, entry: &Entry) -> Next {
         match self.look(entry.slot + 1, entry.next()) {
@@ -515,13 +515,13 @@ impl<'a> Ring<'a> {
         self.cells.load_acquire(DRAINED_SLOTS)
     }
 
-    /// How many slots are taken, about.
+    /// Approximately how many slots are taken.
     #[must_use]
     pub fn pending(self) -> u64 {
         self.tail().saturating_sub(self.drained()).min(self.layout.slots)
     }
 
-    /// How many bytes are taken, about.
+    /// Approximately how many bytes are taken.
     #[must_use]
     pub fn used(self) -> u64 {
         let (tail, drained) = (self.tail(), self.cells.load_acquire(DRAINED_BYTES));

@@ -40,7 +40,7 @@ impl<'a> Word<'a> {
         Self { cells, position }
     }
 
-    /// W1; returns the value to sleep at. [`settle`] and a look at the queue come next.
+    /// W1; returns the value to sleep at. The caller must then call [`settle`] and poll the queue.
     #[must_use]
     pub fn arm(self) -> u32 {
         let mut found = self.cells.load_word_seq_cst(self.position);
@@ -54,20 +54,20 @@ impl<'a> Word<'a> {
         found
     }
 
-    /// The value, for one who keeps that of W1.
+    /// The current value, to compare with that of W1.
     #[must_use]
     pub fn value(self) -> u32 {
         self.cells.load_word_seq_cst(self.position)
     }
 
-    /// P2: whether somebody sleeps, after a message was published.
+    /// P2, after a message was published: whether a reader sleeps.
     #[inline]
     #[must_use]
     pub fn is_armed(self) -> bool {
         is_armed(self.cells.load_word_seq_cst(self.position))
     }
 
-    /// P3; whether it is this caller who has to wake the sleepers.
+    /// P3; whether this caller must wake the sleepers.
     #[must_use]
     pub fn clear(self) -> bool {
         let found = self.cells.load_word_seq_cst(self.position);
@@ -84,7 +84,7 @@ const fn is_armed(value: u32) -> bool {
     value % 2 == 1
 }
 
-/// W2: between arming words and looking at their queues.
+/// W2, between arming words and polling their queues. SYNC POINT with P1 and P2 (see the module).
 pub fn settle() {
     fence(Ordering::SeqCst);
 }
