@@ -10,12 +10,12 @@ use crate::{Error, Result, warnings};
 #[derive(Default)]
 pub struct AppendTimes {
     points: Option<Points>,
-    /// The cycle whose side file cannot be written: an append does not fail for it.
+    /// The cycle whose side file cannot be written; that is not an error of appends.
     failed: Option<i32>,
 }
 
 impl AppendTimes {
-    /// Notes that the message of an index, and all before it, have been appended by now.
+    /// Notes that the message at an index, and all before it, have been appended by now.
     pub fn note(&mut self, queue: &Queue, index: i64, now_ms: i64) {
         let Ok((cycle, sequence)) = queue.roll().split(index) else { return };
         if self.failed == Some(cycle) {

@@ -23,7 +23,7 @@ use crate::os::interrupt::Signals;
 use crate::probe::fault::step;
 use crate::{Result, warnings};
 
-/// After this many files the word is raised: an interrupted look does not begin again.
+/// The word is raised after this many files, so that an interrupted pass need not start over.
 const NOTE_EVERY: usize = 256;
 
 impl Appender {
@@ -67,13 +67,13 @@ impl End<'_, DetachedGuard<'_>> {
         self.normalise_up_to(self.cycle().min(newest), true)
     }
 
-    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
-    /// how far that was done, once there was more than the latest file to look at.
+    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` records how
+    /// far that was done, if there was more than the latest file to examine.
     pub(super) fn normalise_up_to(&self, cycle: i32, always_note: bool) -> Result<()> {
         let (queue, table) = (self.queue(), self.table());
         let older = queue.cycles_between(normalised_to(table)?, cycle)?;
         for cycle in &older {
-            // That nobody appended when the queue's last cycle ended is no event: a later start is one.
+            // No warning for the last cycle: having no appends since it ended is normal.
             if always_note || older.last() != Some(cycle) {
                 end_missed(queue, *cycle, self.guard())?;
             } else {

@@ -6,11 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// What its name has in place of the roll file's suffix.
+/// The suffix that replaces the roll file's.
 const SUFFIX: &str = "times.quire";
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireTm1");
-/// Of a file that must not be used any more: messages of its cycle were lost.
+/// The magic word of a file that must no longer be used, because messages of its cycle were lost.
 pub const RETIRED: u64 = u64::from_le_bytes(*b"QuireTm0");
 pub const MAGIC_AT: u64 = 0;
 /// The word of the cycle's number.
@@ -50,7 +50,7 @@ pub fn word(number: u64, position: u64) -> Option<u64> {
     (number <= LARGEST).then(|| (number + 1) << CHECK_BITS | check(number + 1, position))
 }
 
-/// The number of a word at a position; None if it is not the word of any.
+/// The number of a word at a position; None if its check bits do not match.
 #[must_use]
 pub fn number(word: u64, position: u64) -> Option<u64> {
     let stored = word >> CHECK_BITS;
