@@ -28,34 +28,35 @@ use super::side_file::{ReplicaStates, index_of, word_of};
 use crate::Result;
 use crate::probe::fault::step;
 
-/// As long as it stays the same, an index of the queue belongs to one message.
+/// The history of a queue: while it stays the same, an index belongs to one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
     /// The number of the source's epoch.
     pub epoch: u64,
-    /// How often messages were taken from the queue's end.
+    /// How often messages were removed from the queue's end.
     pub cuts: u64,
 }
 
 impl ReplicaStates {
-    /// The current history. A waiter takes it before the append.
+    /// The current history (A1, W2). A waiter loads it before its append.
     #[must_use]
     pub fn history(&self) -> History {
         History { epoch: self.epoch(), cuts: self.word_at(layout::CUTS_AT) }
     }
 
-    /// What n members have, and then the history to which that belongs.
+    /// W1 and W2: the index that n members have acknowledged, and then the history that it belongs
+    /// to.
     #[must_use]
     pub fn reached(&self, quorum: Quorum) -> (Option<i64>, History) {
         let acknowledged = self.acknowledged(quorum);
         (acknowledged, self.history())
     }
 
-    /// Begins an epoch, unless this is its number already: what replicas acknowledged in an earlier
-    /// one counts no more. The caller has the source's lock.
+    /// Begins an epoch, unless this is the current one: acknowledgements of earlier epochs no
+    /// longer count. The caller holds the source's lock.
     ///
-    /// Another source may have reigned since then, and the replicas, or this queue, may have lost what
-    /// they had: a message that gets the same index now is another one. Members stay members.
+    /// Another source may have been active since then, and replicas or this queue may have lost
+    /// messages: the same index may now belong to another message. Members stay members.
     pub fn begin_epoch(&self, epoch: u64) -> Result<()> {
         self.check_writable()?;
         if self.epoch() == epoch {
@@ -71,9 +72,9 @@ impl ReplicaStates {
         Ok(())
     }
 
-    /// Notes that the queue ends, or is about to end, with this message; None: before the first, or
-    /// it is not known. Nothing after it counts as replicated any more, and waits for messages that
-    /// were appended before the cut end with an error. The caller holds the source's lock.
+    /// Notes that the queue ends, or is about to end, with this message; None if it has none, or
+    /// unknown. Later messages no longer count as replicated, and waits for messages appended
+    /// before the cut end with an error. The caller holds the source's lock.
     pub fn note_cut(&self, last: Option<i64>) -> Result<()> {
         self.check_writable()?;
         for slot in 0..SLOTS {

@@ -249,7 +249,7 @@ fn array_damage(window: &Window, position: u64, index_count: u32) -> Result<Opti
     Ok(Some(Damage { position, bytes, words: vec![(position, upper.word)] }))
 }
 
-/// Whether an index array's document begins at a position, as far as its first bytes show.
+/// Whether an index array's document begins at a position, judging by its first bytes.
 fn has_array(window: &Window, position: u64, index_count: u32) -> Result<bool> {
     let found = read(window, position, HEADER + PREAMBLE_MAX)?;
     let Some((word, payload)) = found.split_first_chunk::<4>() else { return Ok(false) };
@@ -274,7 +274,7 @@ fn read(window: &Window, position: u64, count: usize) -> Result<Vec<u8>> {
 }
 
 impl Damage {
-    /// Stores what belongs there; false if the words changed meanwhile.
+    /// Stores the correct bytes; false if the words changed meanwhile.
     fn mend(&self, window: &Window, guard: &WriteGuard<'_>) -> Result<bool> {
         guard.check_held()?;
         let end = |(at, bytes): &(u64, Vec<u8>)| at + bytes.len() as u64;

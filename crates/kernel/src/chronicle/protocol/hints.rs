@@ -12,19 +12,19 @@ use crate::chronicle::format::store::StoreLayout;
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
-/// How often a reader looks again at a pair of words that a writer is about to complete.
+/// How often a reader reloads a pair of words that a writer is about to complete.
 const PAIR_RETRIES: u32 = if cfg!(loom) { 2 } else { 128 };
 /// With fewer position bits in a sequence word two positions may look the same.
 const LEAST_POSITION_BITS: u32 = 24;
 
-/// What the two words say.
+/// The meaning of the write position and the sequence word together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     /// There is no message yet.
     Empty,
     /// The message at this position has this sequence.
     Known(u64, u64),
-    /// There is a message at this position; the word belongs to another one.
+    /// There is a message at this position, but the sequence word belongs to another message.
     Unnumbered(u64),
 }
 

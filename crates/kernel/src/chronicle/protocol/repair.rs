@@ -55,7 +55,7 @@ impl End {
     }
 }
 
-/// A file to look at.
+/// A file to check.
 struct Due {
     path: PathBuf,
     cycle: i32,
@@ -63,7 +63,7 @@ struct Due {
     synced: Option<u64>,
 }
 
-/// Whether the newest file was not changed since the machine was started, or a repair not ended.
+/// Whether the newest file is unchanged since the machine was started, or a repair is unfinished.
 pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
     if begun_from(table)?.is_some() {
         return Ok(true);
@@ -74,11 +74,12 @@ pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
     Ok(changed.zip(clock::machine_started()).is_some_and(|(changed, started)| changed < started))
 }
 
-/// Looks at the newest files.
+/// Checks and repairs the newest files.
 pub fn repair(names: Names<'_>, table: &TableStore, guard: &DetachedGuard<'_>) -> Result<()> {
     let due = due(names, table)?;
     if let Some(oldest) = due.first() {
-        // Others may be writing where this process saw the end, once the lock was taken away.
+        // If the lock was taken by force, another process may be writing at the end that this one
+        // found.
         guard.check_held()?;
         set_begun_from(table, guard, i64::from(oldest.cycle))?;
         lower_normalised(table, oldest.cycle)?;
@@ -91,14 +92,16 @@ pub fn repair(names: Names<'_>, table: &TableStore, guard: &DetachedGuard<'_>) -
     }
 }
 
-/// The files to look at, oldest first: should this end early, the newest still shows that it is due.
+/// The files to check, oldest first: if the repair is interrupted, the newest file still shows that
+/// it is due.
 fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
     let Some(started) = clock::machine_started() else { return Ok(Vec::new()) };
     let begun_from = begun_from(table)?;
     let synced = table.value(table.words().last_synced, -1);
     let synced = names.roll.split(synced).ok().filter(|_| synced >= 0);
     let cycles = listing::list_uncompressed(names)?;
-    // A later file was synced and moved away since: that says nothing of the ones that are left.
+    // A synced index beyond the last cycle is of a file moved away since, and says nothing about
+    // the remaining ones.
     let synced = synced.filter(|(synced, _)| cycles.last().is_some_and(|last| synced <= last));
     let (mut due, mut newest) = (Vec::new(), None);
     for cycle in cycles.into_iter().rev() {
@@ -119,7 +122,7 @@ fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
     Ok(due)
 }
 
-/// The first cycle of a repair that was not ended.
+/// The first cycle of an unfinished repair.
 fn begun_from(table: &TableStore) -> Result<Option<i32>> {
     let Some(position) = table.find(table::REPAIR_FROM)? else { return Ok(None) };
     let from = table.value(position, table::NO_LOWEST);
@@ -140,7 +143,7 @@ fn set_begun_from(table: &TableStore, guard: &DetachedGuard<'_>, cycle: i64) -> 
     }
 }
 
-/// The markers of these files may be lost: who appends next looks at them again.
+/// The end-of-file markers of these files may be lost: the next appender examines them again.
 fn lower_normalised(table: &TableStore, oldest: i32) -> Result<()> {
     if let Some(position) = table.find(table::NORMALISED_TO)? {
         let below = i64::from(oldest) - 1;
@@ -209,7 +212,7 @@ fn repair_file(names: Names<'_>, guard: &DetachedGuard<'_>, due: &Due) -> Result
     Ok(())
 }
 
-/// The file counts as looked at until the machine is started again.
+/// Marks the file as checked until the machine is started again.
 fn done(file: &File, path: &Path) {
     if let Err(error) = fault::call!("restart.file.touch", files::touch(file)) {
         warnings::leave(format!(
@@ -220,7 +223,7 @@ fn done(file: &File, path: &Path) {
     }
 }
 
-/// Step 1; None where the file has its end marker, or holds what a power cut does not leave.
+/// Step 1; None if the file has its end marker, or damage that a power cut does not cause.
 fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
     let from = match synced.map(|sequence| (sequence, locate::locate(view, sequence))) {
         Some((sequence, Ok(Located::Found(position)))) => Some(Known { position, sequence }),
@@ -234,7 +237,8 @@ fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
             Ok(Met::End(Slot::EndOfData)) => return Ok(None),
             Ok(Met::End(_)) => return Ok(Some(End { position: walk.at.position, last })),
             Err(Error::Corrupt { .. }) => {
-                // The file's last document, and its growth is lost: nothing names a later one.
+                // The file's last document, whose file growth was lost: no hint points to a later
+                // one.
                 let position = walk.at.position;
                 let end = End { position, last };
                 let after = End { position: position + HEADER_LEN, last };
@@ -251,7 +255,7 @@ fn upper(view: &mut View, end: &End) -> Result<Option<ArrayLayout>> {
     if position < end.position { view.array(position) } else { Ok(None) }
 }
 
-/// Whether the write position, or an index slot, names a place after the end.
+/// Whether the write position, or an index slot, points past the end.
 fn leads_behind(view: &mut View, end: &End) -> Result<bool> {
     let len = view.file().window.file_len();
     let is_behind = |position| position >= end.position && position < len;
@@ -289,7 +293,7 @@ fn first_free(view: &View, end: &End) -> u64 {
     }
 }
 
-/// Step 3: what is after the end gets no name any more.
+/// Step 3: resets the words and slots that point past the end.
 fn take_back(view: &mut View, end: &End, _guard: &DetachedGuard<'_>) -> Result<()> {
     let (layout, shape) = (view.file().layout.clone(), view.file().shape);
     let next = end.next_sequence();

@@ -15,7 +15,7 @@ use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
 use crate::{Result, warnings};
 
-/// Writes the end-of-file marker; false if it was there.
+/// Writes the end-of-file marker; false if the file already had it.
 pub fn write_eof(view: &mut View, growth: Growth, guard: &DetachedGuard<'_>) -> Result<bool> {
     loop {
         let end = locate::end(view)?;

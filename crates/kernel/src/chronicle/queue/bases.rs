@@ -14,7 +14,7 @@ pub struct Stored<'a> {
     pub difference: Difference<'a>,
 }
 
-/// The base of a message in its file; `open` decrypts and decompresses what was stored otherwise.
+/// The base of a message in its file; `open` decrypts and decompresses stored bytes.
 pub fn base_in(
     view: &mut View,
     at: Stored<'_>,

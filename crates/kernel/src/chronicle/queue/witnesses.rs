@@ -14,13 +14,13 @@ use crate::{Error, Result};
 const WORDS: [&str; 3] = [table::LAST_SYNCED, table::LAST_REPLICATED, table::LAST_ACKNOWLEDGED];
 
 impl Queue {
-    /// An error where a cycle's file is there and not ready although it had messages.
+    /// An error if a cycle's file exists and is not ready although it had messages.
     pub fn check_held_none(&self, cycle: i32) -> Result<()> {
         if !self.is_unready(cycle)? {
             return Ok(());
         }
         let Some(witness) = self.witness_of(cycle)? else { return Ok(()) };
-        // Someone may have made the file meanwhile, and the witness speak of that one.
+        // Another process may have finished the file meanwhile, and the evidence be about that one.
         if !self.is_unready(cycle)? {
             return Ok(());
         }
@@ -32,7 +32,7 @@ impl Queue {
         Err(Error::corrupt(what, &path, 0, found, expected))
     }
 
-    /// What speaks of messages in a cycle.
+    /// Evidence that a cycle had messages, if any.
     fn witness_of(&self, cycle: i32) -> Result<Option<String>> {
         let entries = self.table_entries()?;
         let is_word = |key: &str| WORDS.iter().any(|word| word.eq_ignore_ascii_case(key));
@@ -42,7 +42,7 @@ impl Queue {
         }
         let tailers = table::named_tailers(&entries);
         let mut tailers = tailers.into_iter();
-        // It is the index of the message to read next: those before it were read.
+        // A tailer's index is that of the next message: the messages before it were read.
         let tailer = tailers.find(|(_, next)| self.is_in(next.saturating_sub(1), cycle));
         if let Some((name, next)) = tailer {
             return Ok(Some(format!("index={next:#x} of the tailer {name}")));
@@ -58,7 +58,7 @@ impl Queue {
         })
     }
 
-    /// Whether an index is that of a message which a cycle can have.
+    /// Whether an index belongs to a message of a cycle.
     fn is_in(&self, index: i64, cycle: i32) -> bool {
         let last = self.roll().sequence_mask();
         self.roll().split(index).is_ok_and(|(found, sequence)| found == cycle && sequence < last)

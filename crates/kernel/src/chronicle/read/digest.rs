@@ -12,10 +12,10 @@ use crate::chronicle::queue::handle::Queue;
 use crate::os::detached::Detached;
 use crate::os::interrupt;
 
-/// Signals are looked for after this many documents.
+/// Signals are checked after this many documents.
 const BETWEEN_LOOKS: u64 = 1 << 14;
 
-/// The digest of a cycle up to a place; None if the queue has no such place.
+/// The digest of a cycle up to a position; None if the queue does not have it.
 pub fn digest(
     queue: &Queue,
     place: ReplicaEnd,
@@ -42,7 +42,7 @@ pub fn digest_of_cycle(
 /// Sequence of the next message, metadata since the last one, and whether the cycle has ended there.
 type End = (u64, u32, bool);
 
-/// The digest up to a place, or to the end of the cycle; None if there is no such place.
+/// The digest up to a position, or to the end of the cycle; None if the queue does not have it.
 fn walk(
     queue: &Queue,
     cycle: i32,

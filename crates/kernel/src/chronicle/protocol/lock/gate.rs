@@ -6,15 +6,15 @@ use crate::chronicle::format::table;
 use crate::os::process;
 use crate::{Error, Result};
 
-/// Whether nobody holds the append lock; `word` is that of the lock.
+/// Whether the append lock is free; `word` is its lock word.
 #[inline]
 #[must_use]
 pub const fn is_open(word: u64) -> bool {
     word == table::UNLOCKED
 }
 
-/// An error while the append lock is held, as by a replication sink; `word` is that of the lock. Its
-/// holder may write metadata.
+/// An error while the append lock is held, as by a replication sink; `word` is its lock word. The
+/// holder itself may append metadata.
 #[cold]
 pub fn check(word: u64, metadata: bool) -> Result<()> {
     if is_open(word) {

@@ -12,16 +12,16 @@ use crate::os::detached::Detached;
 pub struct Sent {
     /// The bytes of the batch.
     pub batch: Vec<u8>,
-    /// Where the replica ends with it.
+    /// Where the replica ends after applying it.
     pub end: ReplicaEnd,
 }
 
 /// What a step did with a document.
 enum Taken {
     This,
-    /// It belongs to its file alone.
+    /// Skipped: it belongs to its file.
     Passed,
-    /// It is of a later cycle.
+    /// Left: it belongs to a later cycle.
     NotThis,
 }
 
@@ -60,9 +60,9 @@ impl Tailer {
         Ok(true)
     }
 
-    /// The documents after `from`, where the replica ends and the tailer is, of one cycle and up to
-    /// about `most_bytes`; only those before the message `until`, if that is given. An empty batch says
-    /// that the cycle has ended.
+    /// The documents of one cycle after `from`, where the replica ends and the tailer is, up to
+    /// about `most_bytes`, and only before the message `until`, if given. An empty batch says that
+    /// the cycle has ended.
     pub fn read_for_replica(
         &self,
         may_wait: &Detached,
@@ -134,7 +134,7 @@ impl Tailer {
 }
 
 impl Inner {
-    /// Reads what no replica has, too: this is for one.
+    /// Removes the limit to acknowledged messages, since this reads for a replica.
     fn see_all(&mut self) {
         if self.acknowledged.take().is_some() {
             self.cursor.set_looked_through(self.filter.is_some());
