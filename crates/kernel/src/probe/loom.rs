@@ -20,9 +20,9 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub struct Mapping {
     narrow: Vec<AtomicU32>,
     wide: Vec<AtomicU64>,
-    /// The companions, of 32 bits of the file each.
+    /// The companion words, one per 32 bits of the file.
     touched: Vec<AtomicU32>,
-    /// The cells, of 32 bits of the file each; none where threads stand for processes.
+    /// The cells, one per 32 bits of the file; empty if threads stand for processes.
     shared: Vec<UnsafeCell<()>>,
 }
 
@@ -39,20 +39,20 @@ impl Mapping {
         }
     }
 
-    /// The same, for threads that stand for processes: what another process stores after its lock was
-    /// taken from it may race. It changes what is read, and Rust says nothing of it.
+    /// The same, for threads that stand for processes: stores of a process that lost its lock by
+    /// force may race. That changes what is read, but is outside of Rust's memory model.
     #[must_use]
     pub fn between_processes(len: u64) -> Self {
         Self { shared: Vec::new(), ..Self::zeroed(len) }
     }
 
-    /// It is.
+    /// Always true.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
         true
     }
 
-    /// None that a recorder would know.
+    /// An address that no recorder knows.
     #[must_use]
     pub const fn address(&self) -> usize {
         0
@@ -98,7 +98,7 @@ impl Mapping {
         self.store(position, bytes);
     }
 
-    /// Stores whole words, relaxed, which others may be loading.
+    /// Stores whole words, relaxed; other threads may be loading them.
     pub(crate) fn store_each(&self, position: u64, bytes: &[u8]) {
         self.cells(position, bytes.len() as u64).for_each(|cell| cell.with(|_| ()));
         self.store(position, bytes);

@@ -61,7 +61,7 @@ fn message_parts(pages: &Pages, entry: Entry) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Its fields, in their order.
+/// The fields of the entry, in order.
 fn entry_parts(
     file: &Path,
     position: u64,

@@ -25,7 +25,7 @@ pub enum Bytes<'a> {
         /// Where the message is in it.
         at: Published,
     },
-    /// Of several pages.
+    /// Copied from several pages.
     Copied(&'a [u8]),
 }
 

@@ -29,7 +29,7 @@ pub fn cycle(directory: &Path, asked: Asked, report: &mut Report) -> Result<()> 
     Ok(())
 }
 
-/// Where entries and records are.
+/// The files of a cycle's entries and records.
 struct CycleFiles<'a> {
     directory: &'a Path,
     layout: Layout,
@@ -43,7 +43,7 @@ impl CycleFiles<'_> {
     }
 }
 
-/// The first entry that names no record, and the first that repeats one.
+/// Findings for the first entry that points to no record, and the first that repeats one.
 fn entries(files: &CycleFiles<'_>, compared: &Compared) -> Vec<Finding> {
     let kept: HashSet<_> = compared.kept.iter().map(|(sequence, _)| *sequence).collect();
     let named: HashSet<_> = compared.kept.iter().map(|(_, entry)| *entry).collect();

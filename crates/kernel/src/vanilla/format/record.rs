@@ -3,19 +3,19 @@
 
 /// Bytes of the length word.
 pub const HEADER: u64 = 4;
-/// A word that is no length: the record begins after it.
+/// A padding word instead of a length: the record begins after it.
 pub const PADDING: u32 = 1;
 /// Payloads are shorter than this.
 pub const LENGTH_LIMIT: u64 = 1 << 30;
 
-/// What a length word says.
+/// The meaning of a length word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// Nothing is published here.
     Unpublished,
     /// This number of payload bytes follows.
     Bytes(u32),
-    /// No length: other bytes were stored here.
+    /// Not a length: other bytes were stored here.
     Invalid,
 }
 
