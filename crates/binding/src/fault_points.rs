@@ -17,7 +17,7 @@ fn fault_hits() -> Vec<(&'static str, u64)> {
     fault::hits()
 }
 
-/// Adds the two to the module.
+/// Adds both functions to the module.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_fault, module)?)?;
     module.add_function(wrap_pyfunction!(fault_hits, module)?)

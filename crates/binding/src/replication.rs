@@ -32,7 +32,7 @@ const fn kernel_end((next, metadata, is_ended): End) -> ReplicaEnd {
     ReplicaEnd { next, metadata, is_ended }
 }
 
-/// Before the first document of a queue.
+/// The end of an empty replica.
 const START: ReplicaEnd = ReplicaEnd { next: 0, metadata: 0, is_ended: true };
 
 #[doc = stub!("BatchReader")]

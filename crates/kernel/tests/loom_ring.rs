@@ -22,7 +22,7 @@ fn ring(layout: Layout) -> Arc<Cells> {
     Arc::new(cells)
 }
 
-/// All interleavings with so few preemptions: without a bound it takes too long.
+/// All interleavings with at most this many preemptions: without a bound it takes too long.
 fn bounded(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);

@@ -17,14 +17,15 @@ fn cells() -> Arc<Cells> {
     Arc::new(Cells::new(Mapping::zeroed(24)))
 }
 
-/// As `loom::model`, with up to two preemptions: every interleaving of three threads takes minutes.
+/// Like `loom::model`, with up to two preemptions: every interleaving of three threads takes
+/// minutes.
 fn of_three(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(model);
 }
 
-/// P1 to P3: whether this appender has to wake the sleepers.
+/// P1 to P3: whether this appender must wake the sleepers.
 fn append(cells: &Cells, header: u64) -> bool {
     cells.publish_header(header, 0, 1, Step::named("publish.header.cas")).unwrap();
     let word = Word::new(cells, WORD);
@@ -59,7 +60,8 @@ fn a_sleeper_sees_the_message_or_is_woken() {
     });
 }
 
-// Red with: a word that is 1 while somebody sleeps and 0 otherwise, as another sleeper sets it back.
+// Red with: a word that is 1 while a reader sleeps and 0 otherwise, as another sleeper sets it
+// back.
 #[test]
 fn a_sleeper_that_was_announced_a_message_does_not_sleep_when_another_arms_the_word() {
     of_three(|| {
@@ -71,7 +73,7 @@ fn a_sleeper_that_was_announced_a_message_does_not_sleep_when_another_arms_the_w
         let other = thread::spawn(move || begin_to_sleep(&other, SECOND));
 
         let asleep = begin_to_sleep(&cells, HEADER);
-        // W4 comes last: what was woken before it is not asleep.
+        // W4 comes last: a wake-up before it has no effect.
         append.join().unwrap();
         other.join().unwrap();
 

@@ -60,7 +60,7 @@ impl Encoder {
     }
 }
 
-/// A column of Arrow, borrowed.
+/// A borrowed Arrow column.
 struct Column {
     length: usize,
     start: usize,

@@ -53,7 +53,7 @@ impl Seen {
     }
 }
 
-/// The sorts of values, what is under each name, what is in lists.
+/// The sorts of values, those under each name, and those in lists.
 fn found<'py>(py: Python<'py>, seen: &infer::Seen) -> PyResult<Bound<'py, PyTuple>> {
     let sorts: Vec<_> = seen.sorts().map(infer::Sort::name).collect();
     let fields = seen.fields().iter().map(|(name, seen)| Ok((name, found(py, seen)?)));

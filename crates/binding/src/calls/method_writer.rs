@@ -282,7 +282,7 @@ impl Target {
         }
     }
 
-    /// A message as the queue's wire type has it.
+    /// Converts a message to the queue's wire type.
     fn in_wire(&self, message: Out) -> failure::Result<Out> {
         match self {
             Self::Queue(appender) => in_wire_of(appender.get().kernel.queue(), message),

@@ -44,7 +44,8 @@ fn put_back(py: Python<'_>, tailer: &Tailer, taken: &Taken, failure: Failure) ->
     error
 }
 
-/// Moves back after an error, which is the one to raise: a tailer closed meanwhile has no position.
+/// Moves back after an error. Failures are ignored, as the first error is the one to raise, and a
+/// tailer closed meanwhile has no position.
 fn return_to(py: Python<'_>, tailer: &Tailer, place: &DocumentPlace) {
     let _ = detached(py, |may_wait| tailer.return_to(may_wait, place));
 }

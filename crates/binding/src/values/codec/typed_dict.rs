@@ -11,7 +11,7 @@ use crate::values::failure::Result;
 use crate::values::{classes, encode};
 
 impl Codec {
-    /// Appends the values under their keys. What the class does not have is refused, or kept.
+    /// Appends the values under their keys. Unknown keys are refused, or kept.
     pub(super) fn put_items(
         &self,
         plan: &Plan,
@@ -43,7 +43,7 @@ impl Codec {
         if written < items.len() { self.put_others(plan, out, items, depth) } else { Ok(()) }
     }
 
-    /// Appends what the class does not have.
+    /// Appends unknown keys.
     #[cold]
     fn put_others(
         &self,
