@@ -69,8 +69,8 @@ fn each_message_has_one_owner() {
     });
 }
 
-// Red with: a claim that is prepared again although it is the newest; and with one that is completed
-// without a second look at which is the newest.
+// Red with: a claim that is prepared again although it is the newest; and with a claim that is
+// completed without checking again which is the newest.
 #[test]
 fn a_claim_that_is_used_again_moves_no_frontier() {
     model(|| {
@@ -173,7 +173,7 @@ fn the_delay_of_an_offer_is_that_of_its_last_owner() {
 }
 
 /// Another process lengthens a lease while its owner renews it.
-// Red with: a renewal that looks at the former deadline before its loop.
+// Red with: a renewal that loads the former deadline before its loop.
 #[test]
 fn an_extension_by_another_that_is_reported_is_kept() {
     model(|| {

@@ -101,7 +101,7 @@ fn grow(first: &Cells) {
     ring.close().unwrap();
 }
 
-/// Puts a message into the ring that is open; whether that is the first one.
+/// Puts a message into the ring that is open; returns whether that is the first one.
 fn put_into_newest(rings: &[Arc<Cells>; 2], byte: u8) -> bool {
     match put(&rings[0], byte) {
         Err(Refused::Closed) => {

@@ -45,7 +45,7 @@ fn is_awake(cells: &Cells, value: u32, is_woken: bool) -> bool {
 }
 
 // Red with: no fence of the sleeper; no fence (here, for the order of two accesses elsewhere) of the
-// appender; the look at the queue before the word is armed.
+// appender; the queue polled before the word is armed.
 #[test]
 fn a_sleeper_sees_the_message_or_is_woken() {
     loom::model(|| {

@@ -145,7 +145,7 @@ impl<'a> Dump<'a> {
         Self { source, position: 0, sequence: None, past: None, is_over: false }
     }
 
-    /// Appends what comes next, until `out` holds `enough` bytes; false once the file is over.
+    /// Appends further text until `out` holds `enough` bytes; false at the end of the file.
     pub fn put_more(&mut self, out: &mut String, enough: usize) -> Result<bool> {
         while !self.is_over && out.len() < enough {
             if self.past.is_some_and(|past| next_number(self.sequence) >= past) {

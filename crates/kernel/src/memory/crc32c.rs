@@ -17,7 +17,8 @@ pub fn add(sum: u32, bytes: &[u8]) -> u32 {
     if std::arch::is_x86_feature_detected!("sse4.2")
         && std::arch::is_x86_feature_detected!("pclmulqdq")
     {
-        // SAFETY: the processor has what the function needs.
+        // SAFETY: the processor supports SSE4.2 and PCLMULQDQ (checked), all that the function
+        // requires.
         return !unsafe { by_instruction(!sum, bytes) };
     }
     !by_table(!sum, bytes)

@@ -10,8 +10,8 @@
 //! no size, and a call is the call. With the feature `fault-points`, which only tests build, both
 //! are counted, and one of them can be armed, for its Nth time: to kill the process right after the
 //! step, to have the call fail instead of being made, or to stop the calling thread before or after
-//! the step until it may go on (a pause point). What a crash at each name leaves behind is
-//! described in `docs/protocol.md`, "Fault points".
+//! the step until it may continue (a pause point). The effect of a crash at each name is described
+//! in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
 pub use armed::{after, arm, before, hits, is_unmended, reached};

@@ -476,7 +476,7 @@ impl Words {
     }
 }
 
-/// What the header says about the file.
+/// The content of the header.
 struct Header {
     layout: Layout,
     number: u64,

@@ -73,7 +73,7 @@ pub enum Refused {
     Damaged,
 }
 
-/// What the drainer finds next.
+/// The next slot for the drainer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing to drain.

@@ -7,8 +7,7 @@
 //! | 16 | index of the next message of the cycle before, where a slow writer may still append; -1: none |
 //! | 24 | process id of the tailer that has the lock of the file |
 //! | 32 | epoch milliseconds of when it took it |
-//! | 40 | index of the first message of the first cycle that was skipped as empty and is still
-//! watched; 0: none |
+//! | 40 | index of the first message of the first cycle skipped as empty and still watched; 0: none |
 //! | 48, 56 | as 16, of two cycles before that one; 0: none |
 
 use std::fs::File;
@@ -109,7 +108,7 @@ impl NamedPosition {
     }
 }
 
-/// A position, with what is still needed of earlier cycles.
+/// A position, with those still needed in earlier cycles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kept {
     /// The index of the next message; None: the first.

@@ -49,7 +49,7 @@ pub struct Appender {
     checksums: Option<SharedState<AppendChecksums>>,
 }
 
-/// What the write lock is taken for.
+/// The purpose of taking the write lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A message: refused while a replication sink keeps the append lock, and after a failed sync.

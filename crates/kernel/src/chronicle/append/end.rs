@@ -128,7 +128,7 @@ pub struct End<'a, G> {
     now_ms: Option<i64>,
     /// The cycle that is appended to.
     cycle: i32,
-    /// What was appended so far.
+    /// The messages appended so far.
     pub appended: Appended,
     /// Messages stored in the run and not yet visible.
     stored: Stored,
@@ -482,7 +482,7 @@ impl End<'_, DetachedGuard<'_>> {
     }
 
     /// This cycle, or the next one if it is compressed, or if its file is of version 4, which is
-    /// ended: appending goes on in version 5.
+    /// ended: appends continue in version 5.
     fn after_ended(&self, mut cycle: i32) -> Result<i32> {
         while cycle < i32::MAX && (self.queue().is_compressed(cycle) || self.end_old(cycle)?) {
             cycle = listing::newest(self.table, cycle + 1);

@@ -32,7 +32,7 @@ const STEPS_AHEAD: u64 = 8;
 /// This many bytes before the last message stay mapped; pages are released in pieces of this size.
 const KEPT: u64 = 8 << 20;
 
-/// What a pretoucher does besides preparing space.
+/// Options of a pretoucher besides preparing space.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices {
     /// Create the file of the next cycle before its time.

@@ -2,7 +2,7 @@
 //! (`docs/replication.md`, "Batch"). All integers are little-endian.
 //!
 //! ```text
-//!  0 i64 index of the first message, or of the next one if the batch has no message
+//!  0  i64  index of the first message, or of the next one if the batch has no message
 //!  8  u32  metadata documents between the message before it and the first document
 //! 12  u32  documents
 //! 16  u32  flags: 1, the cycle has ended after them

@@ -62,7 +62,7 @@ pub const UNLOCKED: u64 = 0x8000_0000_0000_0000;
 pub const NO_HIGHEST: i64 = i32::MIN as i64;
 /// `listing.lowestCycle` while there is no file.
 pub const NO_LOWEST: i64 = i32::MAX as i64;
-/// What the index words hold before there is one.
+/// The value of index words before there is an index.
 pub const NO_INDEX: i64 = -1;
 
 /// Start of the record lock around the creation of keys; its length is 1.
@@ -88,7 +88,7 @@ pub const fn holder(word: u64) -> u32 {
     (word & 0xFFFF_FFFF) as u32
 }
 
-/// What the table's header says about its queue.
+/// The table's header: the constant properties of its queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Chronicle's name of the wire type.

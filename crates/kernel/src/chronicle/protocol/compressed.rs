@@ -36,7 +36,7 @@ const CONTENT_MAX: u64 = 1 << 40;
 const RATIO_MAX: u64 = 1 << 15;
 /// The least size of a message: its header.
 const LEAST_MESSAGE: u64 = 4;
-/// How far content may go on after the end-of-file marker: the rest of the last block.
+/// How far content may continue after the end-of-file marker: the rest of the last block.
 const TAIL_MAX: u64 = 1 << 32;
 /// Bytes of a frame's header that suffice to read the length of its content.
 const FRAME_HEADER: usize = 18;

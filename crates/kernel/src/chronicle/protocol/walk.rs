@@ -10,7 +10,7 @@ pub struct Walk<'v> {
     pub at: Known,
 }
 
-/// What a walk met.
+/// The result of stepping to the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
     /// A message.

@@ -112,7 +112,7 @@ impl Word {
         matches!(self.state, State::PreparedToHold | State::PreparedToOffer)
     }
 
-    /// What a prepared claim becomes once it is linked.
+    /// The state of a prepared claim once it is linked.
     #[must_use]
     pub const fn linked(self) -> Self {
         match self.state {

@@ -2,7 +2,7 @@
 //!
 //! A new claim starts where the newest one ends. A member
 //! 1. prepares a free claim: the state names the owner that fills it in;
-//! 2. stores its range and its deadline, which nobody else reads yet;
+//! 2. stores its range and its deadline, which no other member reads yet;
 //! 3. completes the newest claim if that one's owner has not reached step 5;
 //! 4. links its own as the newest, by compare-and-swap of the one word that names it. If another
 //!    member was faster it starts over with the messages after that claim;

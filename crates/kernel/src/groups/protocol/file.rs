@@ -1,9 +1,9 @@
 //! Side files: opened and checked, created, and replaced.
 //!
-//! A side file gets its name once it is complete, so nobody sees a partial one. A file that is
+//! A side file gets its name once it is complete, so no process sees a partial one. A file that is
 //! damaged, or whose group is to start elsewhere, is replaced under the change lock, a byte of the
-//! file itself: 1. it is marked, so that nobody joins it any more; 2. the new one is renamed into
-//! its place. Members of the old one notice the mark and have to open the group again.
+//! file itself: 1. it is marked, so that no member joins it any more; 2. the new one is renamed
+//! into its place. Members of the old one notice the mark and have to open the group again.
 
 use std::fs::File;
 use std::io;

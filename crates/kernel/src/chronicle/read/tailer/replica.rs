@@ -98,7 +98,7 @@ impl Tailer {
                 Ok(Scan::Held(then)) => break Scan::Held(then),
                 Ok(Scan::Paused) => break Scan::Paused,
                 Ok(_) => break Scan::Nothing,
-                // What was read comes first; the next call meets the error again.
+                // Return the documents read so far; the next call meets the error again.
                 Err(_) if !batch.is_empty() => break Scan::Paused,
                 Err(error) => return Err(error),
             }
