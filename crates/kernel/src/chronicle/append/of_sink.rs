@@ -23,8 +23,8 @@ impl Appender {
         self.with_write_lock(signals, Purpose::Replica, None, |_| Ok(()))
     }
 
-    /// Resets table entries that lie after the message `end`, from which on the sink that keeps the
-    /// append lock removed messages.
+    /// Moves table entries back to the queue's new end after the sink, which keeps the append lock,
+    /// removed the messages from `end` on.
     pub fn forget_from(&self, signals: Signals<'_>, end: i64) -> Result<()> {
         self.with_write_lock(signals, Purpose::Replica, None, |found| found.forget_from(end))
     }

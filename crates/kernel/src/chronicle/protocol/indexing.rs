@@ -24,7 +24,7 @@ use crate::{Error, Result};
 pub struct IndexWriter {
     upper: Option<ArrayLayout>,
     lower: Option<(u64, ArrayLayout)>,
-    /// The slot of the lower array that is known to be writable.
+    /// The upper array's slot of the lower array that is known to be writable.
     writable: Option<u64>,
 }
 

@@ -84,8 +84,8 @@ impl End<'_, DetachedGuard<'_>> {
         self.table.shared.check_present()
     }
 
-    /// Resets table entries that lie after the message `end`, which was removed from the queue with
-    /// all later ones: named tailers, synced and acknowledged indexes, ended cycles.
+    /// Moves table entries back to the queue's new end after the messages from `end` on were
+    /// removed: named tailers, synced and acknowledged indexes, ended cycles.
     pub fn forget_from(&mut self, end: i64) -> Result<()> {
         let (queue, table) = (self.queue, self.table);
         let (cycle, _) = queue.roll().split(end)?;

@@ -84,7 +84,7 @@ impl TableStore {
     /// Ends one queue's use; the last one closes the file, and with it the presence lock.
     pub fn close(&self) {
         self.shared.leave(|file| {
-            // Before the presence lock ends, which shows others that the lock's holder is alive.
+            // Before the presence lock ends, which shows that the lock's holder is alive.
             drop(self.take_document(self.document.number()));
             self.leave_file(file);
         });
