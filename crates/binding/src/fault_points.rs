@@ -4,8 +4,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::probe::fault;
 
-/// Restarts the counters, with this fault armed: `name:N:kill`, `name:N:ERRNO`, `name:N:before:DIR`,
-/// `name:N:after:DIR`, or none.
+/// Restarts the counters, with this fault armed: `name:N:kill`, `name:N:ERRNO`,
+/// `name:N:before:DIR`, `name:N:after:DIR`, or none.
 #[pyfunction]
 fn set_fault(fault: &str) -> PyResult<()> {
     fault::arm(fault).map_err(PyValueError::new_err)

@@ -4,8 +4,8 @@
 //! - [`quick_queue`] and [`vanilla`] are the same for Quick-Queues, with their fields, and for
 //!   Vanilla Chronicles;
 //! - [`groups`] are consumer groups and their members;
-//! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
-//!   messages;
+//! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns
+//!   of messages;
 //! - [`replication`] are batches of documents for replicas, and [`replica_states`] what each
 //!   replica has acknowledged;
 //! - [`requests`] are requests from a server's clients;

@@ -19,8 +19,8 @@ pub struct Spare(Mutex<State>);
 struct State {
     /// Whether the last batch had messages, so that there may be more.
     is_reading: bool,
-    /// Two for each column: one batch is usually read while the one before is still in use. An empty
-    /// vector has no memory.
+    /// Two for each column: one batch is usually read while the one before is still in use. An
+    /// empty vector has no memory.
     columns: [[Vec<u8>; 2]; COLUMNS],
 }
 
@@ -50,7 +50,8 @@ impl Spare {
         })
     }
 
-    /// Frees the spare memory; buffers still lent are freed when they return. The reader has closed.
+    /// Frees the spare memory; buffers still lent are freed when they return. The reader has
+    /// closed.
     pub fn clear(&self) {
         // The memory is freed without the lock.
         let _kept = self.0.try_lock().map(|mut state| std::mem::take(&mut *state));

@@ -112,8 +112,8 @@ fn laid_out(sample: &Sample, form: u8, edits: &[u8]) -> PathBuf {
     SCRATCH.with(|scratch| scratch.with(&files))
 }
 
-/// The words that are changed: the header, and descriptors around those in use, with the places after
-/// the drained ones for both samples.
+/// The words that are changed: the header, and descriptors around those in use, with the places
+/// after the drained ones for both samples.
 fn places() -> Vec<u64> {
     let layout = Layout::of(LEAST_CAPACITY);
     let header = [0, format::VERSION_AT, format::CAPACITY_AT, format::SLOTS_AT, format::TAIL];

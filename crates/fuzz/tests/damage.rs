@@ -1,5 +1,6 @@
 //! Golden queues cut short and with single bits changed. `tests/attack/test_damage.py` runs this:
-//! `QUIRE_TORTURE=1` tries every byte and every bit, other shares and the short form a choice of them.
+//! `QUIRE_TORTURE=1` tries every byte and every bit, other shares and the short form a choice of
+//! them.
 
 #![allow(clippy::unwrap_used)] // to panic is to report a find
 
@@ -41,7 +42,8 @@ fn sorted(dir: &Path) -> Vec<std::path::PathBuf> {
     paths
 }
 
-/// Which part of the queues this process tries, and how many parts there are: `QUIRE_DAMAGE_PART=0/4`.
+/// Which part of the queues this process tries, and how many parts there are:
+/// `QUIRE_DAMAGE_PART=0/4`.
 fn part() -> (usize, usize) {
     let asked = std::env::var("QUIRE_DAMAGE_PART").unwrap_or_else(|_| "0/1".into());
     let (part, parts) = asked.split_once('/').unwrap();

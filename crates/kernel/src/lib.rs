@@ -15,7 +15,8 @@
 //! - [`waiting`] wakes readers that sleep until there is a message, and [`replicas`] is the shared
 //!   state of a queue's replicas;
 //! - [`probe`] is the seam for tests;
-//! - [`Error`], [`finding`], [`snapshot`], [`explained`] and [`warnings`] are shared by all of them.
+//! - [`Error`], [`finding`], [`snapshot`], [`explained`] and [`warnings`] are shared by all of
+//!   them.
 //!
 //! This crate does not depend on Python.
 

@@ -1,5 +1,6 @@
 //! Every interleaving of a run of documents that one header shows and its readers:
-//! `RUSTFLAGS="--cfg loom" cargo test --release --test loom_runs`. In ordinary builds this file is empty.
+//! `RUSTFLAGS="--cfg loom" cargo test --release --test loom_runs`. In ordinary builds this file is
+//! empty.
 #![cfg(loom)]
 
 use std::sync::atomic::AtomicBool;

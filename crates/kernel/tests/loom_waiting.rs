@@ -39,13 +39,14 @@ fn begin_to_sleep(cells: &Cells, header: u64) -> Option<u32> {
     (cells.load_header_acquire(header) == 0).then_some(value)
 }
 
-/// Whether a sleep at a value ends: by a change that the system sees, or by a wake-up after it began.
+/// Whether a sleep at a value ends: by a change that the system sees, or by a wake-up after it
+/// began.
 fn is_awake(cells: &Cells, value: u32, is_woken: bool) -> bool {
     is_woken || Word::new(cells, WORD).value() != value
 }
 
-// Red with: no fence of the sleeper; no fence (here, for the order of two accesses elsewhere) of the
-// appender; the queue polled before the word is armed.
+// Red with: no fence of the sleeper; no fence (here, for the order of two accesses elsewhere) of
+// the appender; the queue polled before the word is armed.
 #[test]
 fn a_sleeper_sees_the_message_or_is_woken() {
     loom::model(|| {

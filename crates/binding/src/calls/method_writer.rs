@@ -137,7 +137,8 @@ impl Call {
         visit.call(&self.method)
     }
 
-    // A writer's attributes are this method of such objects: calling it takes no tuple of arguments.
+    // A writer's attributes are this method of such objects: calling it takes no tuple of
+    // arguments.
     #[doc = stub!("Call.call")]
     #[pyo3(signature = (first = First::Missing, /, *rest, **named))]
     fn call(

@@ -1,6 +1,6 @@
 //! The Python classes for the kernel's handles: [`queue`], [`appender`],
-//! [`tailer`], and their documents [`read_document`], [`write_document`] (with the classes that read
-//! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
+//! [`tailer`], and their documents [`read_document`], [`write_document`] (with the classes that
+//! read and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!
 //! [`pretoucher`] prepares files ahead of appenders, [`ring`] buffers asynchronous appends, and
 //! [`file_events`] reports opened and closed files to a listener. [`payload`] is a message passed

@@ -63,8 +63,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Writes the messages of a list, a tuple or an iterator, each taken by `take`, with `write`; returns
-/// the last index.
+/// Writes the messages of a list, a tuple or an iterator, each taken by `take`, with `write`;
+/// returns the last index.
 pub fn in_batches<'py, I>(
     payloads: &Bound<'py, PyAny>,
     take: impl for<'a> Fn(&'a Bound<'_, PyAny>) -> PyResult<Message<'a>>,

@@ -128,8 +128,8 @@ pub fn columns<T: RawTailer>(
     columns.finish(rows).map_err(to_py)
 }
 
-/// Reads up to `count` messages in steps and checks signals in between; an interrupt moves the tailer
-/// back. `step` gets the number of messages to read, and whether they are the first.
+/// Reads up to `count` messages in steps and checks signals in between; an interrupt moves the
+/// tailer back. `step` gets the number of messages to read, and whether they are the first.
 fn in_steps(
     py: Python<'_>,
     tailer: &impl RawTailer,

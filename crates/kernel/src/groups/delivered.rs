@@ -44,7 +44,8 @@ pub enum Changed {
     TooLate,
 }
 
-/// The messages of a side file's group that were delivered and are not acknowledged, by their index.
+/// The messages of a side file's group that were delivered and are not acknowledged, by their
+/// index.
 pub fn delivered(path: &Path) -> Result<Vec<Delivered>> {
     let Found::Whole(side) = file::open(path, false)? else { return Ok(Vec::new()) };
     let claims = Claims::new(&side.cells, Layout::FILE);

@@ -288,8 +288,8 @@ impl Cells {
         self.memory.address_of(position, count)
     }
 
-    /// Header word at any position, load-acquire byte by byte: in version 4 files, whose headers are
-    /// unaligned. A complete header no longer changes.
+    /// Header word at any position, load-acquire byte by byte: in version 4 files, whose headers
+    /// are unaligned. A complete header no longer changes.
     #[cfg(not(loom))]
     #[must_use]
     pub fn observe_header_unaligned(&self, position: u64) -> (u32, Observed) {

@@ -122,9 +122,9 @@ impl Mapping {
         // else refers to yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), from, count) };
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: both ranges are those of a mapping of ours. The system replaces the second one in one
-        // step: concurrent loads see the file's bytes or the new ones, as if another process had
-        // stored them.
+        // SAFETY: both ranges are those of a mapping of ours. The system replaces the second one in
+        // one step: concurrent loads see the file's bytes or the new ones, as if another process
+        // had stored them.
         let moved =
             unsafe { libc::mremap(from.cast(), self.len, self.len, flags, to.cast::<c_void>()) };
         if moved == libc::MAP_FAILED {
@@ -257,10 +257,10 @@ impl Mapping {
         let tail = head + (count - head) / 8 * 8;
         bytes.reserve(count);
         let to = bytes.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        // SAFETY: all offsets are below `count`, which is in range (checked) and has room (reserved), and
-        // at the end `count` bytes were written. The words are aligned, as `head` leads to a multiple of
-        // 8 and mappings start at a page; so are halves of them before and after. They are loaded as
-        // `byte` loads.
+        // SAFETY: all offsets are below `count`, which is in range (checked) and has room
+        // (reserved), and at the end `count` bytes were written. The words are aligned, as `head`
+        // leads to a multiple of 8 and mappings start at a page; so are halves of them before and
+        // after. They are loaded as `byte` loads.
         unsafe {
             let copy_half = |at: usize| {
                 let half = AtomicU32::from_ptr(from.add(at).cast()).load(Ordering::Relaxed);
@@ -301,8 +301,8 @@ impl Mapping {
         let at = self.checked(position, count);
         // SAFETY: in range (checked), and `count` is at most the length, a `usize`. The word that
         // publishes the bytes was loaded with acquire order (`Published`), and by the protocols no
-        // thread of this process stores to them from then on. Not guaranteed is that no other process
-        // does: one that breaks the protocols changes what is read here, not where.
+        // thread of this process stores to them from then on. Not guaranteed is that no other
+        // process does: one that breaks the protocols changes what is read here, not where.
         #[allow(clippy::cast_possible_truncation)]
         unsafe {
             std::slice::from_raw_parts(at, count as usize)
@@ -332,8 +332,8 @@ impl Mapping {
 /// One byte of a range that the caller has checked.
 #[inline]
 fn byte(from: *mut u8, offset: usize) -> u8 {
-    // SAFETY: callers pass the start of a range of a mapping that they have checked, and an offset in
-    // it. Other threads of this process store to such bytes through atomics, or not at all.
+    // SAFETY: callers pass the start of a range of a mapping that they have checked, and an offset
+    // in it. Other threads of this process store to such bytes through atomics, or not at all.
     unsafe { AtomicU8::from_ptr(from.add(offset)) }.load(Ordering::Relaxed)
 }
 

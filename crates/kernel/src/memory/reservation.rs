@@ -1,8 +1,8 @@
 //! The reservation policy of all three formats: how many blocks of a file are reserved, and pages
 //! populated, ahead of the writer.
 //!
-//! Each step pauses the thread that takes it. One that is needed at once is small if the appender is
-//! slow, large if it is fast, and never larger than a fraction of the file's content
+//! Each step pauses the thread that takes it. One that is needed at once is small if the appender
+//! is slow, large if it is fast, and never larger than a fraction of the file's content
 //! ([`Reservation::step`]).
 //! Where the disk has no room for a whole step, exactly what is needed is reserved
 //! (`Window::reserve_step`).

@@ -276,10 +276,10 @@ impl Window {
         Ok(done)
     }
 
-    /// Makes positions from `start` to `end` writable through `region`: extends the file to at least
-    /// `len` bytes, reserves its blocks, populates its pages. Returns the end of the writable part.
-    /// Other processes may keep the file locked for up to `timeout`. After an error, nothing was
-    /// stored.
+    /// Makes positions from `start` to `end` writable through `region`: extends the file to at
+    /// least `len` bytes, reserves its blocks, populates its pages. Returns the end of the writable
+    /// part. Other processes may keep the file locked for up to `timeout`. After an error, nothing
+    /// was stored.
     pub fn writable(
         &self,
         may_wait: &Detached,

@@ -1,4 +1,5 @@
-//! The first entries of a directory, however many it has: the standard library reads a thousand at once.
+//! The first entries of a directory, however many it has: the standard library reads a thousand at
+//! once.
 
 use std::ffi::OsString;
 use std::io;

@@ -5,8 +5,9 @@
 //! has joined, in the order in which they did, and releases them in the opposite order. State of
 //! handles needs no such care: a child never uses the handles of its parent.
 //!
-//! The system calls these hooks within `fork`, after those of Python's `os.register_at_fork`: a lock
-//! that one of them waits for, as that of `logging`, may be held by a thread which opens a queue.
+//! The system calls these hooks within `fork`, after those of Python's `os.register_at_fork`: a
+//! lock that one of them waits for, as that of `logging`, may be held by a thread which opens a
+//! queue.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};

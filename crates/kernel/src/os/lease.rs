@@ -34,8 +34,8 @@ pub fn is_only_writer(file: &File) -> bool {
 
     /// From `magic.h`; missing in the crate.
     const OVERLAYFS_SUPER_MAGIC: i64 = 0x794c_7630;
-    // A process that opens the file while the lease is held has this signal sent here; it is ignored
-    // unless a handler is set. Without it, the signal would end this process.
+    // A process that opens the file while the lease is held has this signal sent here; it is
+    // ignored unless a handler is set. Without it, the signal would end this process.
     const SIGNAL: libc::c_int = libc::SIGURG;
     // On overlayfs, mappings refer to the underlying file and are not counted here.
     if rustix::fs::fstatfs(file).map_or(true, |found| found.f_type == OVERLAYFS_SUPER_MAGIC) {

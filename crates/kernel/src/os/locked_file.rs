@@ -121,7 +121,8 @@ impl LockedFile {
         })
     }
 
-    /// Waits for a lock among processes, and holds it until the file closes or the lock is released.
+    /// Waits for a lock among processes, and holds it until the file closes or the lock is
+    /// released.
     pub fn keep(
         &self,
         path: &Path,

@@ -6,9 +6,9 @@
 //!
 //! Holders of the same description do not exclude each other, and the first of them to unlock ends
 //! the exclusion of other processes for all. So threads that share a description also take its
-//! [`InProcessMutex`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will do. What is
-//! locked is a [`LockedFile`](super::locked_file::LockedFile), but for the moment in which a mapped
-//! file grows.
+//! [`InProcessMutex`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will
+//! do. What is locked is a [`LockedFile`](super::locked_file::LockedFile), but for the moment in
+//! which a mapped file grows.
 
 use std::fs::File;
 use std::io;
@@ -218,8 +218,8 @@ fn control(file: &File, command: libc::c_int, range: Range, kind: i32) -> io::Re
         l_len: range.length,
         l_pid: 0,
     };
-    // SAFETY: the descriptor is open, as `file` is borrowed, and both commands take such a struct, which
-    // outlives the call.
+    // SAFETY: the descriptor is open, as `file` is borrowed, and both commands take such a struct,
+    // which outlives the call.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }

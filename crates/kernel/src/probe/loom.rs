@@ -3,15 +3,17 @@
 //! A position is used at one width only, as in the files: 64-bit words and 32-bit words are kept
 //! apart, and payload bytes are 32-bit words with relaxed access.
 //!
-//! `loom` reorders an access with the last one of the same word alone, and a load of the same thread
-//! hides that of another: it never tries the store of a load and a store before the other's load
-//! (<https://github.com/tokio-rs/loom/issues/166>). So each access stores to a companion of its word
-//! first, which nothing reads: it orders nothing, and no two accesses of a word are left unordered.
+//! `loom` reorders an access with the last one of the same word alone, and a load of the same
+//! thread hides that of another: it never tries the store of a load and a store before the other's
+//! load (<https://github.com/tokio-rs/loom/issues/166>). So each access stores to a companion of
+//! its word first, which nothing reads: it orders nothing, and no two accesses of a word are left
+//! unordered.
 
 //!
 //! What the mapping copies in plainly must not race with any other access of the same bytes in this
-//! process: that would be undefined, whatever the bytes are. So each plain store takes a cell of its 32
-//! bits for itself, each other access shares it, and `loom` reports those that nothing orders.
+//! process: that would be undefined, whatever the bytes are. So each plain store takes a cell of
+//! its 32 bits for itself, each other access shares it, and `loom` reports those that nothing
+//! orders.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -9,13 +9,13 @@
 //! source     S1 store acknowledged indexes, holding the source's lock
 //! ```
 //!
-//! SYNC POINT: all of these are acquire and release. If W1 finds an index that S1 has stored after C2,
-//! W2 finds the new history, and the wait ends with an error. If W2 finds that of A1, the index of
-//! W1 is of the same history, or of C1: no other message has had this index since A2, so replicas
-//! have this very message. S1 never comes between C1 and C3: both hold the source's lock, which a
-//! source keeps while it has sessions. A repair also holds the write lock: nothing is appended
-//! between C1 and the end of C3. A replica that sets messages aside holds the append lock, and
-//! acknowledges nothing itself.
+//! SYNC POINT: all of these are acquire and release. If W1 finds an index that S1 has stored after
+//! C2, W2 finds the new history, and the wait ends with an error. If W2 finds that of A1, the index
+//! of W1 is of the same history, or of C1: no other message has had this index since A2, so
+//! replicas have this very message. S1 never comes between C1 and C3: both hold the source's lock,
+//! which a source keeps while it has sessions. A repair also holds the write lock: nothing is
+//! appended between C1 and the end of C3. A replica that sets messages aside holds the append lock,
+//! and acknowledges nothing itself.
 //!
 //! If the cutter is killed between C1 and C2, nothing was cut, and the next one starts over. If it
 //! is killed after C2, the next repair or sink completes C3, and waiters get an error for messages

@@ -60,8 +60,8 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// Opens the ring that is being drained; None if there is none. No other process opens it before
-    /// [`RingFile::is_opened`].
+    /// Opens the ring that is being drained; None if there is none. No other process opens it
+    /// before [`RingFile::is_opened`].
     pub fn open(dir: &Arc<OwnDirectory>, signals: &mut Signals<'_>) -> Result<Option<Self>> {
         for _ in 0..RENAMES {
             match Self::open_at(dir, FILE_NAME, signals) {

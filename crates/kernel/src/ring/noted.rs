@@ -1,9 +1,9 @@
 //! The ring's progress as noted in the queue's table: how many slots of which chain are in the
 //! queue.
 //!
-//! The table is synced with the queue's files and the ring is not, so that after a power cut the ring
-//! may be that of an earlier moment, with messages that the queue has kept. The word may reach the
-//! medium before the messages it counts, but then these were not synced.
+//! The table is synced with the queue's files and the ring is not, so that after a power cut the
+//! ring may be that of an earlier moment, with messages that the queue has kept. The word may reach
+//! the medium before the messages it counts, but then these were not synced.
 
 use super::file::RingFile;
 use super::format::IDENTITIES;

@@ -120,8 +120,8 @@ impl Entry {
     }
 }
 
-/// What a drainer was about to do: messages of `count` slots from `slot` on, at indexes from `index`
-/// on.
+/// What a drainer was about to do: messages of `count` slots from `slot` on, at indexes from
+/// `index` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intent {
     pub slot: u64,

@@ -1,4 +1,5 @@
-//! Dictionaries of zstd, trained on messages of a queue, which lie beside them (`docs/format.md` §1.13).
+//! Dictionaries of zstd, trained on messages of a queue, which lie beside them (`docs/format.md`
+//! §1.13).
 //!
 //! A dictionary is named by a hash of its content, so that one number never means different
 //! dictionaries in two queues, and damage is noticed. `dictionary.quire` names the one to compress

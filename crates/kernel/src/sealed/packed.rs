@@ -1,4 +1,5 @@
-//! Compressed messages as they are stored (`docs/format.md` §1.13): one value that holds the payload.
+//! Compressed messages as they are stored (`docs/format.md` §1.13): one value that holds the
+//! payload.
 //!
 //! gzip and lzw values are those that Java's library decompresses; a mark in their streams, which
 //! it skips, distinguishes them from compressed values written by a user. Algorithms that Java

@@ -1,6 +1,7 @@
 //! Vanilla Chronicle: the directories that Java Chronicle 3.x writes (`docs/vanilla.md`).
 //!
-//! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads from it;
+//! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads
+//!   from it;
 //! - [`indexed`] reads the other type of Java Chronicle 3, which is two files;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - `verify` compares entries with records, `snapshot` lists the content of a copy, `explain`

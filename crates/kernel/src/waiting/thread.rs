@@ -1,8 +1,8 @@
-//! The thread that sleeps for all tailers of the process which wait for a message. It starts with the
-//! first wait, and ends when there has been none for a while.
+//! The thread that sleeps for all tailers of the process which wait for a message. It starts with
+//! the first wait, and ends when there has been none for a while.
 //!
-//! It sleeps at the words of all queues at once (W1 to W4 of [`word`](super::word)), and at one of its
-//! own, which a new wait changes. No signal handler runs in it.
+//! It sleeps at the words of all queues at once (W1 to W4 of [`word`](super::word)), and at one of
+//! its own, which a new wait changes. No signal handler runs in it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

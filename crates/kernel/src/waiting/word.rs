@@ -11,11 +11,11 @@
 //! - P3. it makes the odd word even;
 //! - P4. it wakes all sleepers.
 //!
-//! SYNC POINT: P1 and P2 are sequentially consistent, and W2 is a fence of that order. Either P2 sees
-//! W1, or W3 sees P1: no wake-up is lost. Values do not repeat, so W4 fails if an appender came
-//! between, even if another sleeper has made the word odd again. A sleeper that dies leaves at most
-//! an odd word, which costs the next appender one needless wake-up; if an appender dies between P1
-//! and P4, sleepers find the message at their next poll.
+//! SYNC POINT: P1 and P2 are sequentially consistent, and W2 is a fence of that order. Either P2
+//! sees W1, or W3 sees P1: no wake-up is lost. Values do not repeat, so W4 fails if an appender
+//! came between, even if another sleeper has made the word odd again. A sleeper that dies leaves at
+//! most an odd word, which costs the next appender one needless wake-up; if an appender dies
+//! between P1 and P4, sleepers find the message at their next poll.
 
 #[cfg(loom)]
 use loom::sync::atomic::{Ordering, fence};

@@ -1,5 +1,5 @@
-//! Messages as JSON, and JSON as messages, in the form of Java's JSON wire (`docs/format.md` §8.11);
-//! a typed value is wrapped in an object, as in `{"@Trade":{"price":1.5}}`.
+//! Messages as JSON, and JSON as messages, in the form of Java's JSON wire (`docs/format.md`
+//! §8.11); a typed value is wrapped in an object, as in `{"@Trade":{"price":1.5}}`.
 
 use crate::out::{Out, room};
 use std::fmt;

@@ -14,7 +14,8 @@ use crate::reader;
 use crate::writer;
 use crate::writer::put_type_prefix;
 
-/// Encodes a YAML document as a message, as Java does: an integer of more than 64 bits becomes a float.
+/// Encodes a YAML document as a message, as Java does: an integer of more than 64 bits becomes a
+/// float.
 pub fn yaml(text: &str) -> Result<Vec<u8>> {
     parsed(text, false)
 }

@@ -1,5 +1,5 @@
-//! The checksums of the messages that an appender writes (`docs/integrity.md`): stored after each call,
-//! without the write lock, from the bytes in the file.
+//! The checksums of the messages that an appender writes (`docs/integrity.md`): stored after each
+//! call, without the write lock, from the bytes in the file.
 
 use crate::chronicle::format::append_checksums::{self, record};
 use crate::chronicle::protocol::append_checksums::Records;

@@ -275,8 +275,8 @@ impl Appender {
         let timer = Timer::start(self.queue.metrics().filter(|_| self.is_locked()));
         let taken = recovery::wait_to_write(table, mode, timeout, signals);
         timer.took(Latency::LockWait);
-        // Checked after the wait: once the last queue is closed, the table is unmapped, and the lock
-        // is private to this process.
+        // Checked after the wait: once the last queue is closed, the table is unmapped, and the
+        // lock is private to this process.
         self.check_open()?;
         taken.map_err(|mut error| {
             if let (Error::LockTimeout { waited_ms: all_ms, .. }, LockWait::HasWaited(_)) =

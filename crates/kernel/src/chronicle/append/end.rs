@@ -8,10 +8,10 @@
 //! 5. reload the write position, which other appenders may have moved;
 //! 6. walk from there to the first 0 header, counting messages;
 //! 7. make room;
-//! 8. publish (`publish.rs`): 8a check the lock word, 8b copy the payload after a 0 header, 8c store
-//!    zeros after it, 8d check the lock word again, 8e CAS the header;
-//! 9. leave hints (`hints.rs`, `indexing.rs`): 9a raise the write position, 9b store the sequence word,
-//!    9c find or add the index array, 9d store the slot;
+//! 8. publish (`publish.rs`): 8a check the lock word, 8b copy the payload after a 0 header, 8c
+//!    store zeros after it, 8d check the lock word again, 8e CAS the header;
+//! 9. leave hints (`hints.rs`, `indexing.rs`): 9a raise the write position, 9b store the sequence
+//!    word, 9c find or add the index array, 9d store the slot;
 //! 10. release the write lock: the guard of step 2 is dropped.
 //!
 //! Steps 1, 2 and 10 are the appender's `with_write_lock`, which hands out the [`End`] in between.

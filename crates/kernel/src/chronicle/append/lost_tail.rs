@@ -1,9 +1,9 @@
 //! Named tailers whose file lost its tail, as after a power cut or a restore from an older copy.
 //!
-//! Such a tailer's stored position lies past the end of the file. Once the file has been appended to
-//! past that position nothing shows the loss, and the tailer would skip the messages that filled the
-//! gap. So an appender checks before its first append to a file, under the write lock: a position
-//! past the end is moved back to the end, where the first message after the loss will be.
+//! Such a tailer's stored position lies past the end of the file. Once the file has been appended
+//! to past that position nothing shows the loss, and the tailer would skip the messages that filled
+//! the gap. So an appender checks before its first append to a file, under the write lock: a
+//! position past the end is moved back to the end, where the first message after the loss will be.
 
 use super::tail::Tail;
 use crate::chronicle::format::table::{TAILER_PREFIX, is_replicated};

@@ -69,7 +69,8 @@ pub const fn max_messages(index_count: u32, index_spacing: u32) -> u64 {
     if slots < mask { slots } else { mask }
 }
 
-/// The highest cycle whose index fits above `shift` bits of a sequence: no more than an `i32` holds.
+/// The highest cycle whose index fits above `shift` bits of a sequence: no more than an `i32`
+/// holds.
 const fn highest_cycle(shift: u32) -> u64 {
     (i64::MAX >> shift).cast_unsigned()
 }
@@ -188,8 +189,8 @@ impl RollCycle {
         Ok(name + SUFFIX)
     }
 
-    /// The cycle whose file, or compressed file, has this name, suffix included; None if it does not
-    /// follow the pattern.
+    /// The cycle whose file, or compressed file, has this name, suffix included; None if it does
+    /// not follow the pattern.
     #[must_use]
     pub fn cycle_of_file(&self, name: &str, epoch_ms: i64) -> Option<i32> {
         let mut rest = name.strip_suffix(COMPRESSED).unwrap_or(name).strip_suffix(SUFFIX)?;

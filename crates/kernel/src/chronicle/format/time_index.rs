@@ -1,5 +1,5 @@
-//! The append times of a cycle (`docs/format.md` §1.8): a header, then points. A point says that the
-//! first `messages` messages of the cycle had been appended by a time.
+//! The append times of a cycle (`docs/format.md` §1.8): a header, then points. A point says that
+//! the first `messages` messages of the cycle had been appended by a time.
 //!
 //! Each half of a point is one word: a number above 16 check bits. So it is stored at once, and
 //! words compare as their numbers do.
@@ -17,7 +17,8 @@ pub const MAGIC_AT: u64 = 0;
 pub const CYCLE_AT: u64 = 8;
 pub const HEADER_LEN: u64 = 64;
 pub const POINT_LEN: u64 = 16;
-/// A point is the word of its time, in epoch milliseconds, and this far after it that of `messages`.
+/// A point is the word of its time, in epoch milliseconds, and this far after it that of
+/// `messages`.
 pub const MESSAGES_AT: u64 = 8;
 /// The most points of a file, 2 GiB: later messages have none.
 pub const MOST_POINTS: u64 = 1 << 27;

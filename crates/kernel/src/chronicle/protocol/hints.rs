@@ -1,10 +1,10 @@
 //! The words that an appender stores after a message, and how readers use them. They are hints:
 //! readers confirm them by walking.
 //!
-//! - 9a. `writePosition` is raised; 9b. the sequence word is stored: the low bits of the position above
-//!   the sequence. A reader that loads them between the two stores notices the mismatch;
-//! - 9d. a slot of an index array is stored, the array's `used` and the file's `lastIndex` are raised.
-//!   A reader that sees one of these stores also sees the message.
+//! - 9a. `writePosition` is raised; 9b. the sequence word is stored: the low bits of the position
+//!   above the sequence. A reader that loads them between the two stores notices the mismatch;
+//! - 9d. a slot of an index array is stored, the array's `used` and the file's `lastIndex` are
+//!   raised. A reader that sees one of these stores also sees the message.
 
 use super::lock::guard::WriteGuard;
 use crate::chronicle::format::index::{ArrayLayout, Shape};

@@ -9,8 +9,8 @@
 //!   recognises files that were never finished, [`head`] files whose first documents are damaged;
 //!   [`listing`] finds a queue's files, and [`stored_cycle`] their roll cycle;
 //! - [`walk`] steps over documents, [`locate`] and [`index_search`] find messages;
-//! - [`time_index`] keeps append times in a side file, [`append_checksums`] checksums of messages, both
-//!   by [`side_chunks`]; [`beside`] removes lost messages from both;
+//! - [`time_index`] keeps append times in a side file, [`append_checksums`] checksums of messages,
+//!   both by [`side_chunks`]; [`beside`] removes lost messages from both;
 //! - [`repair`] mends files after a power cut.
 
 #[cfg(not(loom))]

@@ -7,11 +7,11 @@
 //! - 8d. check the lock word again;
 //! - 8e. CAS the header from 0 to the length, with release.
 //!
-//! A crash before 8e leaves bytes after a 0 header, which the next writer overwrites. A crash after it
-//! leaves a message that is visible and not yet counted: the next writer's walk finds it.
+//! A crash before 8e leaves bytes after a 0 header, which the next writer overwrites. A crash after
+//! it leaves a message that is visible and not yet counted: the next writer's walk finds it.
 //!
-//! A bulk write does 8a to 8c for a run of documents, with plain headers for all but the first, then 8d
-//! and 8e for the first one: that header shows the whole run.
+//! A bulk write does 8a to 8c for a run of documents, with plain headers for all but the first,
+//! then 8d and 8e for the first one: that header shows the whole run.
 
 use super::lock::guard::WriteGuard;
 use crate::chronicle::format::document::{

@@ -229,8 +229,8 @@ impl Points {
 const _: () =
     assert!(CHUNK.is_multiple_of(POINT_LEN) && time_index::HEADER_LEN.is_multiple_of(POINT_LEN));
 
-/// Invalidates a time index that covers more messages than the cycle holds: the difference was lost,
-/// and later messages with their indexes have other times.
+/// Invalidates a time index that covers more messages than the cycle holds: the difference was
+/// lost, and later messages with their indexes have other times.
 pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
     let path = time_index::path_for(roll_file);
     let is_beyond = match Stored::open(&path, cycle) {

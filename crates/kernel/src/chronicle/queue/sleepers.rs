@@ -28,8 +28,8 @@ struct Known {
 }
 
 impl Sleepers {
-    /// The side file for a reader about to sleep, created if it is missing and checked once a second;
-    /// None if it cannot be created: the reader then polls.
+    /// The side file for a reader about to sleep, created if it is missing and checked once a
+    /// second; None if it cannot be created: the reader then polls.
     pub fn of_waiter(&self, opened: &Opened, mode: u32, _: &Detached) -> Option<Arc<SideFile>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock::coarse_time_ms();

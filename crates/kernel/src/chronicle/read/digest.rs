@@ -1,8 +1,9 @@
-//! The digest of a cycle's documents, by which a source and a sink find out whether they hold the same
-//! (`docs/replication.md`, "Digest").
+//! The digest of a cycle's documents, by which a source and a sink find out whether they hold the
+//! same (`docs/replication.md`, "Digest").
 //!
-//! It is the BLAKE3 hash of the header words and payloads of all documents from the start of the cycle
-//! up to a given position, as a batch carries them. The file header and index arrays are left out.
+//! It is the BLAKE3 hash of the header words and payloads of all documents from the start of the
+//! cycle up to a given position, as a batch carries them. The file header and index arrays are left
+//! out.
 
 use crate::Result;
 use crate::chronicle::format::batch::ReplicaEnd;
@@ -39,7 +40,8 @@ pub fn digest_of_cycle(
     Ok(Some((ReplicaEnd { next, metadata, is_ended }, digest)))
 }
 
-/// Sequence of the next message, metadata since the last one, and whether the cycle has ended there.
+/// Sequence of the next message, metadata since the last one, and whether the cycle has ended
+/// there.
 type End = (u64, u32, bool);
 
 /// The digest up to a position, or to the end of the cycle; None if the queue does not have it.

@@ -2,7 +2,8 @@
 //!
 //! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
 //!    last, once it no longer counts as replicated, and while no service writes to the queue;
-//!    3. index entries and counts; 4. `writePosition`, the sequence word; 5. the end-of-file marker.
+//!    3. index entries and counts; 4. `writePosition`, the sequence word; 5. the end-of-file
+//!       marker.
 //!
 //! `writePosition` is what shows that messages are missing (step 2), so it is stored after them.
 

@@ -308,8 +308,8 @@ fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
     if len >= FILE_LEN {
         let write = || file.write_all_at(&value.to_le_bytes(), layout::RETIRED_AT);
         fault::call!("group.file.write", write()).map_err(failed)?;
-        // SYNC POINT M1, with M2 in `member.rs`: either a member sees this mark after its change, or
-        // the replacement sees the change.
+        // SYNC POINT M1, with M2 in `member.rs`: either a member sees this mark after its change,
+        // or the replacement sees the change.
         fence(Ordering::SeqCst);
         step!("group.retired.store").made();
     }

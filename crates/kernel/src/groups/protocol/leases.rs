@@ -30,8 +30,9 @@ pub struct Offer {
 impl Claims<'_> {
     /// Stores a value for the ownership of `word`, unless that has ended.
     ///
-    /// The member that ends it changes the state first, and such words afterwards. So if the word at `at`
-    /// is unchanged since before the state was checked, it is older than any later ownership.
+    /// The member that ends it changes the state first, and such words afterwards. So if the word
+    /// at `at` is unchanged since before the state was checked, it is older than any later
+    /// ownership.
     pub(super) fn stamp(&self, at: u64, number: u32, word: Word, value: u64) {
         self.stamp_for(at, number, word, word.stamped(value));
     }

@@ -1,8 +1,8 @@
 //! Cycles: how long one is, and which directory it has.
 //!
-//! A directory is named by the start of its cycle in a pattern of Java's `SimpleDateFormat`. Only the
-//! letters that distinguish cycles are known: `y M d D H m s`. A name belongs to the cycle whose
-//! start formats to it, so that no zone or odd length can lead to the preceding cycle.
+//! A directory is named by the start of its cycle in a pattern of Java's `SimpleDateFormat`. Only
+//! the letters that distinguish cycles are known: `y M d D H m s`. A name belongs to the cycle
+//! whose start formats to it, so that no zone or odd length can lead to the preceding cycle.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Numbers in decimal digits, without an exponent, as the `Bytes` of Java's Chronicle 3 write and read
-//! them.
+//! Numbers in decimal digits, without an exponent, as the `Bytes` of Java's Chronicle 3 write and
+//! read them.
 //!
 //! A float becomes the leading digits of the midpoint between it and the next greater float: the
 //! fewest that Java's reader converts back to it. That reader is a little off for some digits, so

@@ -1,7 +1,7 @@
 //! Fields of a payload, as the `Bytes` of Java's Chronicle 3 write and read them: little-endian.
 //!
-//! A text is its length as a stop-bit number, then each UTF-16 unit in one to three bytes: characters
-//! beyond U+FFFF become two units of three bytes, and U+0000 is one byte.
+//! A text is its length as a stop-bit number, then each UTF-16 unit in one to three bytes:
+//! characters beyond U+FFFF become two units of three bytes, and U+0000 is one byte.
 
 use std::borrow::Cow;
 

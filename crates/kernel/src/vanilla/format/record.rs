@@ -1,5 +1,5 @@
-//! Records of a data file: a word with the inverted length, the payload, padding to 4 bytes. Before a
-//! record whose payload has to lie at a multiple of 8 there may be a word of padding.
+//! Records of a data file: a word with the inverted length, the payload, padding to 4 bytes. Before
+//! a record whose payload has to lie at a multiple of 8 there may be a word of padding.
 
 /// Bytes of the length word.
 pub const HEADER: u64 = 4;

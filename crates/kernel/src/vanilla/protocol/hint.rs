@@ -1,8 +1,8 @@
 //! The first and the last cycle of a queue with many cycles, cached in its directory.
 //!
-//! A process that lists the directory leaves them in `.cycles`, with the directory's inode and time of
-//! change. While those are the same, no name was created or removed there, and no other process has
-//! to list it. Java skips the file; directories that it creates change the time.
+//! A process that lists the directory leaves them in `.cycles`, with the directory's inode and time
+//! of change. While those are the same, no name was created or removed there, and no other process
+//! has to list it. Java skips the file; directories that it creates change the time.
 //!
 //! A power cut may bring back a time with other names, on file systems without a journal: a hint
 //! counts only until the machine is started again.

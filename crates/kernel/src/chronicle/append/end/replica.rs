@@ -51,8 +51,8 @@ impl End<'_, DetachedGuard<'_>> {
     /// says so.
     ///
     /// # Errors
-    /// The batch leaves a gap, or belongs to a cycle that has ended here; or another directory is at
-    /// the queue's path.
+    /// The batch leaves a gap, or belongs to a cycle that has ended here; or another directory is
+    /// at the queue's path.
     pub fn apply(&mut self, batch: &Batch<'_>) -> Result<()> {
         self.layers = None; // the source has transformed them already
         let (cycle, sequence) = self.queue.roll().split(batch.first)?;

@@ -1,6 +1,6 @@
 //! When the write lock was taken, as its holder noted it: the word of the table's key
-//! [`HELD_SINCE`](crate::chronicle::format::table::HELD_SINCE), milliseconds since 1970 above the pid that
-//! took the lock.
+//! [`HELD_SINCE`](crate::chronicle::format::table::HELD_SINCE), milliseconds since 1970 above the
+//! pid that took the lock.
 //!
 //! 1. before the lock is taken the key is looked up, and created if the table has room;
 //! 2. the record is stored under the lock; 3. it is cleared before the lock is released.

@@ -332,7 +332,8 @@ impl TableStore {
     }
 
     /// Returns the result of a sync of one of the queue's files. After a failure, every sync fails
-    /// until the queue is closed: the system drops the pages it could not write, and reports it once.
+    /// until the queue is closed: the system drops the pages it could not write, and reports it
+    /// once.
     pub fn remember_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.sync_failed.load(Ordering::Acquire) {
             let what = "an earlier sync failed, and what was written before it may be lost (close \
